@@ -1,0 +1,157 @@
+"""The exception tree: every error a user can meet, each with a stable code.
+
+    RejoinderError
+    ├── PlanningError            refused before any row was read
+    │   ├── InvalidSql           the text is not SQL that we know
+    │   ├── UnknownName          no such relation, column, function or option
+    │   ├── AmbiguousName        a name that stands for two things
+    │   ├── TypeMismatch         types that do not fit together
+    │   ├── Unsupported          understood, and not offered
+    │   └── DefinitionConflict   a name defined twice, or still in use
+    ├── InputError               a source handed over something unusable
+    │   ├── MalformedInput       a file or record that cannot be decoded
+    │   ├── SchemaChanged        a file whose columns are not the declared ones
+    │   ├── MissingInput         a path, topic or partition that is not there
+    │   ├── MissingRow           the delete of a row that is not there
+    │   └── NullKey              a NULL in a primary key
+    ├── EvaluationError          an expression failed on a row
+    ├── StateError               the state directory cannot be used
+    │   ├── Fenced               another driver has committed to this state
+    │   ├── Corrupt              a run or manifest that fails its checksum
+    │   ├── NewerFormat          state written by a newer version
+    │   ├── NotCommitted         an epoch that is not (or no longer) readable
+    │   └── StorageFailed        the disk or object store refused to work
+    ├── RuntimeMismatch          Java, Python or Spark are not what we need
+    └── LimitReached             a cap that guards the machine
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class RejoinderError(Exception):
+    """A fact in lower case, then optionally `Detail:` and `Hint:`."""
+
+    code: ClassVar[str] = "RJ000"
+
+    def __init__(self, fact: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(fact, detail, hint)
+        self.fact = fact
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [f"[{self.code}] {self.fact}"]
+        if self.detail:
+            lines.append(f"Detail: {self.detail}")
+        if self.hint:
+            lines.append(f"Hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.fact, self.detail, self.hint))
+
+
+def _rebuild(kind: type[RejoinderError], fact: str, detail: str | None, hint: str | None) -> RejoinderError:
+    return kind(fact, detail=detail, hint=hint)
+
+
+class PlanningError(RejoinderError):
+    code = "RJ100"
+
+
+class InvalidSql(PlanningError):
+    code = "RJ101"
+
+
+class UnknownName(PlanningError):
+    code = "RJ102"
+
+
+class AmbiguousName(PlanningError):
+    code = "RJ103"
+
+
+class TypeMismatch(PlanningError):
+    code = "RJ104"
+
+
+class Unsupported(PlanningError):
+    code = "RJ105"
+
+
+class DefinitionConflict(PlanningError):
+    code = "RJ106"
+
+
+class InputError(RejoinderError):
+    code = "RJ200"
+
+
+class MalformedInput(InputError):
+    code = "RJ201"
+
+
+class SchemaChanged(InputError):
+    code = "RJ202"
+
+
+class MissingInput(InputError):
+    code = "RJ203"
+
+
+class MissingRow(InputError):
+    code = "RJ204"
+
+
+class NullKey(InputError):
+    code = "RJ205"
+
+
+class EvaluationError(RejoinderError):
+    code = "RJ300"
+
+
+class StateError(RejoinderError):
+    code = "RJ400"
+
+
+class Fenced(StateError):
+    code = "RJ401"
+
+
+class Corrupt(StateError):
+    code = "RJ402"
+
+
+class NewerFormat(StateError):
+    code = "RJ403"
+
+
+class NotCommitted(StateError):
+    code = "RJ404"
+
+
+class StorageFailed(StateError):
+    code = "RJ405"
+
+
+class RuntimeMismatch(RejoinderError):
+    code = "RJ500"
+
+
+class LimitReached(RejoinderError):
+    code = "RJ600"
+
+
+def near_misses(name: str, known: Iterable[str]) -> str:
+    """Name the known names that look like `name`, for a hint; empty if none do.
+
+    >>> near_misses("ordrs", ["orders", "rates"])
+    'did you mean `orders`?'
+    """
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(f'`{c}`' for c in close)}?" if close else ""

@@ -1,0 +1,115 @@
+# Everything that can be done here; `make help` lists it. Only Python 3.10+ and Java 17 or 21 are expected.
+
+PYTHON    ?= python3
+VENV      := .venv
+BIN       := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PIP       := -m pip --disable-pip-version-check --quiet
+
+WORKLOADS ?= W2 W3
+ENGINES   ?= rejoinder spark pathway
+N         ?= 1000000
+PATHWAY_VENV := .venv-pathway
+
+# The types of NumPy 2.5 need Python 3.12 to be read, and mypy checks for 3.10.
+LOCKED         := 'pyspark==4.2.0' 'numpy<2.5'
+PATHWAY_LOCKED := pathway==0.33.0
+UV_LOCKED      := uv==0.13.7
+COMPILE := UV_PYTHON_DOWNLOADS=never build/lock-tool/bin/uv pip compile --quiet --universal \
+	--generate-hashes --no-emit-index-url --no-header $(if $(UPGRADE),--upgrade)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help venv demo check test test-fast format lock bench clean need-python need-java
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(INSTALLED) ## Make .venv with the locked packages and this project in it
+
+demo: need-java $(INSTALLED) ## Run a three-way join on generated orders and watch its changes
+	$(BIN)/rejoinder demo
+
+check: $(INSTALLED) ## Lint, formatting, types, and the layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# $(call pytest,folders,options): a folder that is missing or holds no test is no failure.
+define pytest
+	@folders="$(wildcard $(1))"; \
+	if [ -z "$$folders" ]; then echo "no tests yet in: $(1)"; exit 0; fi; \
+	echo "$(BIN)/pytest $(2) $$folders"; \
+	$(BIN)/pytest $(2) $$folders || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
+endef
+
+test: need-java check ## Run the checks, then all tests
+	$(call pytest,tests/unit tests/oracle tests/golden,-n 2)
+	$(call pytest,tests/spark tests/faults)
+
+test-fast: $(INSTALLED) ## Run the unit tests only: seconds, no Java
+	$(call pytest,tests/unit,-n 2)
+
+format: $(INSTALLED) ## Rewrite the code in the house format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+lock: build/lock-tool/.installed ## Resolve the locks again; UPGRADE=1 takes the newest versions
+	printf '%s\n' $(LOCKED) | $(COMPILE) --python-version 3.10 --extra dev --extra web --extra bench \
+		--constraints - --output-file requirements.lock pyproject.toml > /dev/null
+	printf '%s\n' $(PATHWAY_LOCKED) | $(COMPILE) --python-version 3.10 --output-file requirements-pathway.lock - > /dev/null
+
+bench: need-java $(INSTALLED) $(if $(filter pathway,$(ENGINES)),$(PATHWAY_VENV)/.installed) ## Compare with other engines; WORKLOADS, ENGINES and N choose
+	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(PATHWAY_VENV)/bin/python" $(BIN)/python -m benchmarks
+
+clean: ## Remove the virtual environments, caches and results made here
+	rm -rf $(VENV) $(PATHWAY_VENV) build dist benchmarks/out benchmarks/data
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
+	find src tests benchmarks -type d \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +
+
+$(INSTALLED): requirements.lock pyproject.toml | need-python
+	@echo "Making $(VENV): a few minutes the first time."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python $(PIP) install --require-hashes -r requirements.lock
+	@$(BIN)/python $(PIP) install --no-deps -e .
+	@touch $@
+
+# The .gitignore inside is what venv itself writes from Python 3.13 on.
+$(PATHWAY_VENV)/.installed: requirements-pathway.lock | need-python
+	@echo "Making $(PATHWAY_VENV) for the comparison."
+	@$(PYTHON) -m venv $(PATHWAY_VENV)
+	@echo '*' > $(PATHWAY_VENV)/.gitignore
+	@$(PATHWAY_VENV)/bin/python $(PIP) install --require-hashes -r requirements-pathway.lock
+	@touch $@
+
+build/lock-tool/.installed: | need-python
+	@$(PYTHON) -m venv build/lock-tool
+	@build/lock-tool/bin/python $(PIP) install $(UV_LOCKED)
+	@touch $@
+
+need-python:
+	@command -v $(PYTHON) > /dev/null || { \
+		echo "error: no '$(PYTHON)' on the PATH"; \
+		echo "Hint: install Python 3.10 or newer, or name one: make PYTHON=/path/to/python3 …"; exit 1; } >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+		echo "error: '$(PYTHON)' is older than Python 3.10"; \
+		echo "Detail: it says $$($(PYTHON) -V 2>&1)"; \
+		echo "Hint: name a newer one: make PYTHON=/path/to/python3 …"; exit 1; } >&2
+
+# Spark takes the Java of JAVA_HOME where that is set, and the one on the PATH otherwise; look at the same one.
+need-java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	said="$$("$$java" -version 2>&1)" || { \
+		echo "error: '$$java' cannot be run"; \
+		echo "Hint: install Java 17 or 21 and put it on the PATH, or set JAVA_HOME"; exit 1; } >&2; \
+	major="$$(printf '%s\n' "$$said" | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)"; \
+	case "$$major" in \
+	17|21) ;; \
+	'') echo "warning: cannot tell the version of '$$java'; Spark needs Java 17 or 21" >&2 ;; \
+	*) if [ "$$major" -lt 17 ]; then \
+		echo "error: '$$java' is too old for Spark"; \
+		echo "Detail: it says version $$major"; \
+		echo "Hint: install Java 17 or 21 and put it on the PATH, or set JAVA_HOME"; exit 1; \
+	   else echo "warning: '$$java' is Java $$major; Rejoinder is tested with 17 and 21"; fi >&2 ;; \
+	esac

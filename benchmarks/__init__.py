@@ -1,0 +1,1 @@
+"""Rejoinder beside its peers: the same joins, the same rows, the same clock."""

@@ -1,0 +1,196 @@
+"""Comparisons, three-valued logic, CASE and COALESCE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.kernels.evaluate import Comparison
+from rejoinder.sql import types
+from rejoinder.sql.casts import coerce
+from rejoinder.sql.terms import Compiler, Term, build, merge_columns, mismatch, only, refuse
+
+_SIGNS: dict[type[exp.Expression], tuple[str, str, str]] = {
+    exp.EQ: ("=", "equal", "equal"),
+    exp.NEQ: ("<>", "not_equal", "not_equal"),
+    exp.LT: ("<", "less", "greater"),
+    exp.LTE: ("<=", "less_equal", "greater_equal"),
+    exp.GT: (">", "greater", "less"),
+    exp.GTE: (">=", "greater_equal", "less_equal"),
+}
+# Floats are left out: Arrow's NaN is not Spark's.
+_ARROW_COMPARES = (types.TINYINT, types.SMALLINT, types.INT, types.BIGINT, types.STRING)
+
+
+def together(terms: Sequence[Term], node: exp.Expression) -> tuple[list[Term], pa.DataType]:
+    """Bring terms to their common type. Raises `TypeMismatch` where Spark does."""
+    kind = terms[0].type
+    for term in terms[1:]:
+        try:
+            kind = types.common_type(kind, term.type)
+        except errors.TypeMismatch as failure:
+            raise mismatch(node, failure.fact, failure.hint) from failure
+    return [coerce(term, kind, node) for term in terms], kind
+
+
+def compile_comparison(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile `= <> < <= > >=`."""
+    only(node, "this", "expression")
+    left, right = compiler.compile(node.this), compiler.compile(node.expression)
+    sign, forward, backward = _SIGNS[type(node)]
+    term = _compare(sign, left, right, node)
+    if right.literal:
+        return replace(term, comparisons=_on_column(forward, left, right))
+    if left.literal:
+        return replace(term, comparisons=_on_column(backward, right, left))
+    return term
+
+
+def _compare(sign: str, left: Term, right: Term, node: exp.Expression) -> Term:
+    (left, right), kind = together([left, right], node)
+    if types.is_nested(kind):
+        raise refuse(node, f"`{sign}` on {types.spark_name(kind)} is not offered", "compare the fields")
+    return build(f"({{0}} {sign} {{1}})", types.BOOLEAN, left, right)
+
+
+def _on_column(operator: str, column: Term, literal: Term) -> tuple[Comparison, ...]:
+    is_column = len(column.columns) == 1 and column.sql == '"' + column.columns[0].replace('"', '""') + '"'
+    same = literal.type == column.type or (
+        types.is_integer(literal.type) and literal.type.bit_width <= column.type.bit_width
+    )
+    if is_column and column.type in _ARROW_COMPARES and same and literal.value is not None:
+        return (Comparison(column.columns[0], operator, literal.value),)
+    return ()
+
+
+def compile_null_safe_equality(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile `<=>`, which is never NULL."""
+    only(node, "this", "expression")
+    return _compare("IS NOT DISTINCT FROM", compiler.compile(node.this), compiler.compile(node.expression), node)
+
+
+def compile_is(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile IS [NOT] NULL, TRUE and FALSE."""
+    only(node, "this", "expression")
+    term = compiler.compile(node.this)
+    if isinstance(node.expression, exp.Null):
+        tested = build("({0} IS NULL)", types.BOOLEAN, term)
+        is_column = len(term.columns) == 1 and term.sql == '"' + term.columns[0].replace('"', '""') + '"'
+        return replace(tested, comparisons=(Comparison(term.columns[0], "is_null"),)) if is_column else tested
+    if isinstance(node.expression, exp.Boolean):
+        return build(f"({{0}} IS {'TRUE' if node.expression.this else 'FALSE'})", types.BOOLEAN, truth(term, node))
+    raise refuse(node, "this form of IS is not offered")
+
+
+def truth(term: Term, node: exp.Expression) -> Term:
+    """Require a condition."""
+    if term.is_null or term.type == types.BOOLEAN:
+        return coerce(term, types.BOOLEAN, node)
+    raise mismatch(node, f"a condition must be boolean, not {types.spark_name(term.type)}")
+
+
+def compile_not(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile NOT."""
+    only(node, "this")
+    term = truth(compiler.compile(node.this), node)
+    negated = build("(NOT {0})", types.BOOLEAN, term)
+    if len(term.comparisons) == 1 and term.comparisons[0].operator == "is_null":
+        return replace(negated, comparisons=(Comparison(term.comparisons[0].column, "is_valid"),))
+    return negated
+
+
+def compile_and(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile AND; a side that may fail is reached only by rows that Spark lets through."""
+    terms = [truth(compiler.compile(part), node) for part in node.flatten()]
+    joined = _connected(terms, "AND", "(NOT {})", "FALSE")
+    if all(term.comparisons for term in terms):
+        return replace(joined, comparisons=tuple(one for term in terms for one in term.comparisons))
+    return joined
+
+
+def compile_or(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile OR, likewise."""
+    terms = [truth(compiler.compile(part), node) for part in node.flatten()]
+    return _connected(terms, "OR", "{}", "TRUE")
+
+
+def _connected(terms: Sequence[Term], word: str, decides: str, decided: str) -> Term:
+    plain = "(" + f" {word} ".join(term.sql for term in terms) + ")"
+    throws = any(term.throws for term in terms)
+    if any(term.throws for term in terms[1:]):
+        # DuckDB evaluates all sides for all rows. CASE narrows the rows down side by side, as Spark does.
+        whens = " ".join(f"WHEN {decides.format(term.sql)} THEN {decided}" for term in terms)
+        plain = f"CASE {whens} ELSE {plain} END"
+    return Term(plain, types.BOOLEAN, merge_columns(terms), throws=throws)
+
+
+def compile_case(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile CASE, searched or with an operand."""
+    only(node, "this", "ifs", "default")
+    operand = compiler.compile(node.this) if node.this else None
+    conditions, results = [], []
+    for branch in node.args["ifs"]:
+        condition = compiler.compile(branch.this)
+        conditions.append(truth(condition, branch) if operand is None else _compare("=", operand, condition, node))
+        results.append(compiler.compile(branch.args["true"]))
+    if node.args.get("default") is not None:
+        results.append(compiler.compile(node.args["default"]))
+    return choose(conditions, results, node)
+
+
+def compile_if(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile IF(condition, then, else)."""
+    only(node, "this", "true", "false")
+    results = [compiler.compile(node.args["true"])]
+    if node.args.get("false") is not None:
+        results.append(compiler.compile(node.args["false"]))
+    return choose([truth(compiler.compile(node.this), node)], results, node)
+
+
+def choose(conditions: Sequence[Term], results: Sequence[Term], node: exp.Expression) -> Term:
+    """Take the result of the first condition that is TRUE; a last result without a condition is the default."""
+    results, kind = together(results, node)
+    if pa.types.is_null(kind):
+        return results[0]
+    whens = " ".join(f"WHEN {one.sql} THEN {two.sql}" for one, two in zip(conditions, results, strict=False))
+    default = f" ELSE {results[-1].sql}" if len(results) > len(conditions) else ""
+    parts: list[Any] = [*conditions, *results]
+    return Term(f"CASE {whens}{default} END", kind, merge_columns(parts), throws=any(part.throws for part in parts))
+
+
+def compile_coalesce(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile COALESCE, NVL and IFNULL."""
+    only(node, "this", "expressions")
+    terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
+    if pa.types.is_null(kind):
+        return terms[0]
+    texts = ", ".join(term.sql for term in terms)
+    return Term(f"COALESCE({texts})", kind, merge_columns(terms), throws=any(term.throws for term in terms))
+
+
+def compile_between(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile BETWEEN as the two comparisons that it is."""
+    only(node, "this", "low", "high")
+    low = exp.GTE(this=node.this, expression=node.args["low"])
+    high = exp.LTE(this=node.this, expression=node.args["high"])
+    return compile_and(compiler, exp.And(this=low, expression=high))
+
+
+def compile_in(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile IN with a list."""
+    only(node, "this", "expressions")
+    terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
+    if types.is_nested(kind):
+        raise refuse(node, f"IN on {types.spark_name(kind)} is not offered", "compare the fields")
+    listed = ", ".join(term.sql for term in terms[1:])
+    return Term(
+        f"({terms[0].sql} IN ({listed}))",
+        types.BOOLEAN,
+        merge_columns(terms),
+        throws=any(term.throws for term in terms),
+    )

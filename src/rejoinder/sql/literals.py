@@ -1,0 +1,67 @@
+"""Literals: numbers with Spark's types, strings, typed dates and timestamps, TRUE, FALSE and NULL."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.sql import types
+from rejoinder.sql.terms import Compiler, Term, duckdb_type, only, quote_text, refuse
+
+
+def number(text: str, node: exp.Expression, *, negative: bool = False) -> Term:
+    """Type a number as Spark does: INT, BIGINT or DECIMAL by size, DECIMAL with a point, DOUBLE with an exponent."""
+    signed = f"-{text}" if negative else text
+    if "e" in text.lower():
+        return constant(float(signed), types.DOUBLE)
+    value = Decimal(signed)
+    if "." not in text:
+        for kind in (types.INT, types.BIGINT):
+            if -(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1):
+                return constant(int(value), kind)
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits), scale)
+    if precision > types.MAX_PRECISION:
+        raise refuse(node, f"a number of {precision} digits does not fit in a DECIMAL")
+    return constant(value, pa.decimal128(precision, scale))
+
+
+def constant(value: object, kind: pa.DataType) -> Term:
+    """Make a literal term of a type from a Python value."""
+    if kind == types.STRING:
+        text = quote_text(str(value))
+    elif kind == types.BOOLEAN:
+        text = "TRUE" if value else "FALSE"
+    elif types.is_integer(kind):
+        text = str(value)
+    elif types.is_decimal(kind):
+        text = f"'{value:f}'"
+    else:
+        text = f"'{value}'"
+    return Term(f"CAST({text} AS {duckdb_type(kind)})", kind, literal=True, value=value)
+
+
+def compile_literal(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile a string or an unsuffixed number."""
+    if node.is_string:
+        return constant(node.this, types.STRING)
+    return number(node.this, node)
+
+
+def compile_boolean(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile TRUE and FALSE."""
+    return constant(bool(node.this), types.BOOLEAN)
+
+
+def compile_null(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile NULL, which takes its type from its neighbours."""
+    return Term("NULL", types.NULL, literal=True)
+
+
+def compile_paren(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile what stands in parentheses."""
+    only(node, "this")
+    return compiler.compile(node.this)

@@ -1,0 +1,134 @@
+"""Compiled pieces of an expression, and the words of DuckDB that they are put together from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.kernels.evaluate import Comparison
+from rejoinder.sql import types
+
+_DUCKDB: dict[pa.DataType, str] = {
+    types.BOOLEAN: "BOOLEAN",
+    types.TINYINT: "TINYINT",
+    types.SMALLINT: "SMALLINT",
+    types.INT: "INTEGER",
+    types.BIGINT: "BIGINT",
+    types.FLOAT: "FLOAT",
+    types.DOUBLE: "DOUBLE",
+    types.STRING: "VARCHAR",
+    types.BINARY: "BLOB",
+    types.DATE: "DATE",
+    # The evaluator hands over both timestamps without a zone: the session's zone is UTC.
+    types.TIMESTAMP: "TIMESTAMP",
+    types.TIMESTAMP_NTZ: "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """DuckDB text whose values and type are Spark's.
+
+    `throws` says that a row may fail, so that no other row's evaluation may reach it where Spark would not. A literal keeps its
+    `value`, and a predicate that Arrow can answer keeps its `comparisons`.
+    """
+
+    sql: str
+    type: pa.DataType
+    columns: tuple[str, ...] = ()
+    throws: bool = False
+    literal: bool = False
+    value: Any = None
+    comparisons: tuple[Comparison, ...] = ()
+
+    @property
+    def is_null(self) -> bool:
+        """Say whether this is the untyped NULL."""
+        return bool(pa.types.is_null(self.type))
+
+
+class Compiler(Protocol):
+    """What a node's compiler may ask for: the terms of the nodes below."""
+
+    def compile(self, node: exp.Expression) -> Term:
+        """Compile a node. Raises a `PlanningError`."""
+        ...
+
+    def resolve(self, column: exp.Column) -> Term:
+        """Find a column. Raises what the scope raises."""
+        ...
+
+
+def merge_columns(terms: Iterable[Term]) -> tuple[str, ...]:
+    """List the columns of several terms, each once, in order of appearance."""
+    return tuple(dict.fromkeys(name for term in terms for name in term.columns))
+
+
+def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False) -> Term:
+    """Make a term from a template with `{0}`, `{1}`, … for the texts of its parts."""
+    return Term(
+        template.format(*(term.sql for term in terms)),
+        kind,
+        merge_columns(terms),
+        throws=throws or any(term.throws for term in terms),
+    )
+
+
+def failing(message: str) -> str:
+    """Write the call that fails the row."""
+    return f"error({quote_text(message)})"
+
+
+def quote_text(text: str) -> str:
+    """Write a string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def duckdb_type(kind: pa.DataType) -> str:
+    """Name a type for DuckDB."""
+    if kind in _DUCKDB:
+        return _DUCKDB[kind]
+    if types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return f"{duckdb_type(kind.value_type)}[]"
+    if pa.types.is_map(kind):
+        return f"MAP({duckdb_type(kind.key_type)}, {duckdb_type(kind.item_type)})"
+    if pa.types.is_struct(kind):
+        fields = ", ".join(f'"{field.name.replace(chr(34), chr(34) * 2)}" {duckdb_type(field.type)}' for field in kind)
+        return f"STRUCT({fields})"
+    raise errors.Unsupported(f"the Arrow type `{kind}` is not offered in expressions")
+
+
+def relabel(term: Term, kind: pa.DataType) -> Term:
+    """Give a term another type whose DuckDB values are the same."""
+    return replace(term, type=kind, comparisons=())
+
+
+def spark_text(node: exp.Expression) -> str:
+    """Write a node as Spark SQL, for messages."""
+    return node.sql(dialect="spark")
+
+
+def refuse(node: exp.Expression, why: str, hint: str | None = None) -> errors.Unsupported:
+    """Make the error for a piece of SQL that is not offered."""
+    return errors.Unsupported(why, detail=f"in `{spark_text(node)}`", hint=hint)
+
+
+def mismatch(node: exp.Expression, why: str, hint: str | None = None) -> errors.TypeMismatch:
+    """Make the error for types that do not fit together."""
+    return errors.TypeMismatch(why, detail=f"in `{spark_text(node)}`", hint=hint)
+
+
+def only(node: exp.Expression, *known: str) -> None:
+    """Refuse a node with an argument that its compiler does not read: ignoring it would change the meaning."""
+    for name, value in node.args.items():
+        if value not in (None, False, []) and name not in known:
+            raise refuse(
+                node, f"this form of `{node.sql_name() if isinstance(node, exp.Func) else node.key}` is not offered"
+            )

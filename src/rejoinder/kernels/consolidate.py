@@ -1,0 +1,97 @@
+"""Sum the multiplicities of equal rows and drop what comes to zero.
+
+Algebra: the result denotes the same multiset as the input, has no two equal rows and no zero; consolidating twice
+changes nothing. Cost: O(n log n), vectorised; a collision of row hashes costs a loop over the colliding rows only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.columns import DIFF, EPOCH, Int64, UInt64, diffs, payload_names, replaced, single_chunk, take
+from rejoinder.kernels.hashing import hash_rows, not_distinct
+from rejoinder.kernels.sorting import group_starts, order_by_hash
+
+
+def row_hashes(table: pa.Table) -> UInt64:
+    """Hash the payload of each row (and its epoch, in a changelog)."""
+    names = payload_names(table) + ([EPOCH] if EPOCH in table.column_names else [])
+    return hash_rows([table.column(name) for name in names], table.num_rows)
+
+
+def consolidate(table: pa.Table) -> pa.Table:
+    """Net the table: equal rows (payload and epoch) become one; the result is sorted by row hash."""
+    if not table.num_rows:
+        return table
+    hashes = row_hashes(table)
+    order = order_by_hash(hashes)
+    return _net(take(table, order), hashes[order])
+
+
+def consolidate_groups(table: pa.Table, hashes: UInt64) -> pa.Table:
+    """Net a table sorted by key hash, keeping that order; rows of a key without a negative diff stay as they are.
+
+    An append-only relation pays one pass over its diffs; otherwise cost follows the keys that saw a retraction.
+    """
+    multiplicity = diffs(table)
+    if not len(multiplicity) or multiplicity.min() > 0:
+        return table
+    starts = group_starts(hashes)
+    touched = np.minimum.reduceat(multiplicity, starts) <= 0
+    lengths = np.diff(np.append(starts, len(hashes)))
+    in_touched = np.repeat(touched, lengths)
+    rows = np.flatnonzero(in_touched)
+    netted_rows, netted_diffs = _surviving(take(table, rows))
+    keep = np.concatenate([np.flatnonzero(~in_touched), rows[netted_rows]])
+    values = np.concatenate([multiplicity[~in_touched], netted_diffs])
+    order = np.argsort(keep, kind="stable")
+    return replaced(take(table, keep[order]), DIFF, values[order])
+
+
+def _surviving(table: pa.Table) -> tuple[Int64, Int64]:
+    """Give the position of the first row of each group of equal rows with a non-zero sum, and that sum."""
+    hashes = row_hashes(table)
+    order = order_by_hash(hashes)
+    starts, sums = _sums(take(table, order), hashes[order])
+    alive = sums != 0
+    return order[starts[alive]], sums[alive]
+
+
+def _net(table: pa.Table, hashes: UInt64) -> pa.Table:
+    starts, sums = _sums(table, hashes)
+    alive = sums != 0
+    if len(starts) == table.num_rows and bool(alive.all()):
+        return table
+    return replaced(take(table, starts[alive]), DIFF, sums[alive])
+
+
+def _sums(table: pa.Table, hashes: UInt64) -> tuple[Int64, Int64]:
+    """Group a table sorted by row hash into equal rows: first position and summed diff of each group."""
+    same_hash = hashes[1:] == hashes[:-1]
+    if not same_hash.any():
+        return np.arange(table.num_rows), diffs(table)
+    compared = [*payload_names(table), *([EPOCH] if EPOCH in table.column_names else [])]
+    near = np.flatnonzero(same_hash)
+    left, right = pa.array(near), pa.array(near + 1)
+    same_row = np.ones(len(near), bool)
+    for name in compared:
+        column = single_chunk(table.column(name))
+        same_row &= not_distinct(column.take(left), column.take(right))
+    if not same_row.all():
+        return _sums_colliding(table, hashes, compared)
+    starts = np.flatnonzero(np.concatenate([[True], ~same_hash]))
+    return starts, np.add.reduceat(diffs(table), starts)
+
+
+def _sums_colliding(table: pa.Table, hashes: UInt64, compared: list[str]) -> tuple[Int64, Int64]:
+    """The same, where different rows share a hash and equal ones need not be neighbours."""
+    multiplicity = diffs(table)
+    rows = table.select(compared).to_pylist()
+    groups: dict[tuple[int, str], list[int]] = {}
+    for at, row in enumerate(rows):
+        normal = [0.0 if value == 0 and isinstance(value, float) else value for value in row.values()]
+        groups.setdefault((int(hashes[at]), repr(normal)), []).append(at)
+    starts = np.array([members[0] for members in groups.values()], np.int64)
+    sums = np.array([int(multiplicity[members].sum()) for members in groups.values()], np.int64)
+    return starts, sums

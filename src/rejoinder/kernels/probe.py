@@ -1,0 +1,65 @@
+"""Match sorted hashes against sorted hashes and expand the ranges, without a loop over rows.
+
+Algebra: `match(a, b)` gives every pair (i, j) with a[i] == b[j], once. Cost: min(|a|,|b|) binary searches plus the
+pairs found; never a pass over the larger side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.kernels.columns import Int64, UInt64, single_chunk
+
+
+def match(needles: UInt64, haystack: UInt64) -> tuple[Int64, Int64]:
+    """Give the positions of all pairs with equal hashes; both inputs ascend."""
+    if len(haystack) < len(needles):
+        right, left = match(haystack, needles)
+        return left, right
+    if not len(needles) or not len(haystack):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    low = np.searchsorted(haystack, needles, "left")
+    found = np.flatnonzero(haystack[np.minimum(low, len(haystack) - 1)] == needles)
+    low = low[found]
+    count = np.searchsorted(haystack, needles[found], "right") - low
+    return expand(found, low, count)
+
+
+def expand(left: Int64, low: Int64, count: Int64) -> tuple[Int64, Int64]:
+    """Repeat left[i] for each position of [low[i], low[i] + count[i]) and list those positions."""
+    total = int(count.sum())
+    if total == len(count) and bool(np.all(count == 1)):
+        return left, low
+    ends = np.cumsum(count)
+    right = np.arange(total) + np.repeat(low - (ends - count), count)
+    return np.repeat(left, count), right
+
+
+def keep_equal(
+    left: Int64, right: Int64, keys: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]]
+) -> tuple[Int64, Int64]:
+    """Keep the pairs whose key values are really equal; NULL equals nothing."""
+    for needle_column, run_column in keys:
+        if not len(left):
+            break
+        needles = single_chunk(needle_column).take(pa.array(left))
+        found = single_chunk(run_column).take(pa.array(right))
+        equal = _equal(needles, found)
+        if not equal.all():
+            left, right = left[equal], right[equal]
+    return left, right
+
+
+def _equal(left: pa.Array, right: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    if left.type != right.type:
+        wider = left.type if left.type.bit_width >= right.type.bit_width else right.type
+        left, right = left.cast(wider), right.cast(wider)
+    equal = pc.equal(left, right)
+    if pa.types.is_floating(left.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    result: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.asarray(pc.fill_null(equal, False))
+    return result

@@ -1,0 +1,72 @@
+"""Arrange: add a stream to an arrangement as a new run, and keep the spine in shape at the end of the round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.errors import MissingRow
+from rejoinder.kernels.columns import DIFF, HASH, contiguous, diffs, hashes, take, without
+from rejoinder.kernels.consolidate import consolidate, consolidate_groups
+from rejoinder.kernels.exchange import sorted_by_hash
+from rejoinder.kernels.probe import match
+from rejoinder.operators.task import Task, partition_hashes
+from rejoinder.plan.physical import Arrange, Arrangement
+from rejoinder.store.run import read_run, write_run
+from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
+
+FAN = 4
+
+
+def arrange(task: Task, step: Arrange) -> None:
+    """Run the step: write the stream's net change as a run that later lookups of this epoch can see."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    if HASH not in stream.column_names:
+        keys, _ = partition_hashes(stream, step.arrangement.key)
+        stream = stream.append_column(HASH, pa.array(keys))
+    stream = sorted_by_hash(stream)
+    stream = consolidate_groups(stream, hashes(stream))
+    if not stream.num_rows:
+        return
+    if step.check:
+        check_retractions(task, stream, step.arrangement)
+    level = level_of(stream.num_rows, FAN)
+    task.arranged[step.arrangement.id] = write_run(
+        task.store, stream, epoch=task.epoch, level=level, bounds=task.bounds
+    )
+
+
+def settle(task: Task) -> None:
+    """At the end of a round: put the new runs into their spines and merge as far as the credit goes."""
+    for name, ref in task.arranged.items():
+        spine = insert(task.before.get(name, Spine()), ref)
+        task.report.spines[name] = maintain(
+            task.store, spine, Merging(FAN), epoch=task.epoch, bounds=task.bounds
+        )
+    task.arranged.clear()
+
+
+def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement) -> None:
+    """Refuse a retraction without a row to retract. Cost follows the keys that are retracted."""
+    negative = diffs(stream) < 0
+    if not negative.any():
+        return
+    keys = np.unique(hashes(stream)[negative])
+    parts = [take(stream, np.flatnonzero(np.isin(hashes(stream), keys)))]
+    for ref in task.refs(arrangement.id, after=False):
+        run = read_run(task.store, ref)
+        _, right = match(keys, hashes(run))
+        if len(right):
+            parts.append(take(run, right))
+    total = consolidate(contiguous(parts))
+    missing = np.flatnonzero(diffs(total) < 0)
+    if len(missing):
+        row = without(take(total, missing[:1]), [HASH, DIFF]).to_pylist()[0]
+        raise MissingRow(
+            f"a row is deleted from `{arrangement.relation}` that is not there",
+            detail=f"row {row}; {len(missing)} such row(s) in this epoch and bucket",
+            hint="a changelog must insert a row before it deletes it, with equal values in every column; "
+            "if rows are replaced by key, declare the source with CREATE TABLE and a PRIMARY KEY",
+        )

@@ -1,0 +1,50 @@
+"""Files to Arrow: one module per format, each a reader of bounded chunks that knows its file and line in an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from rejoinder.errors import MissingInput, Unsupported
+from rejoinder.operators.formats.arrow import read_arrow
+from rejoinder.operators.formats.csv import read_csv
+from rejoinder.operators.formats.json import read_json
+from rejoinder.operators.formats.parquet import read_parquet
+from rejoinder.plan.catalog import Source
+
+READERS = {"arrow": read_arrow, "csv": read_csv, "json": read_json, "parquet": read_parquet}
+
+
+def read_file(path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
+    """Yield (True, rows) and, where the source diverts malformed records, (False, rejected records)."""
+    if source.format not in READERS:
+        raise Unsupported(f"format `{source.format}` of `{source.name}` cannot be read from a file")
+    try:
+        filesystem, local = open_path(path)
+        with filesystem.open_input_file(local) as file:
+            yield from READERS[source.format](file, path, source, chunk_rows)
+    except FileNotFoundError as missing:
+        raise MissingInput(
+            f"file `{path}` of `{source.name}` is not there any more",
+            detail=str(missing),
+            hint="a file must stay until the epoch that reads it is committed",
+        ) from missing
+    except PermissionError as refused:
+        raise MissingInput(
+            f"file `{path}` of `{source.name}` cannot be opened", detail=str(refused), hint="check its permissions"
+        ) from refused
+
+
+def open_path(path: str) -> tuple[pafs.FileSystem, str]:
+    """Find the file system of a path as Spark writes it."""
+    if path.startswith("file:"):
+        return pafs.LocalFileSystem(), "/" + path[5:].lstrip("/")
+    if "://" not in path:
+        return pafs.LocalFileSystem(), path
+    filesystem, local = pafs.FileSystem.from_uri(path.replace("s3a://", "s3://", 1))
+    return filesystem, local
+
+
+__all__ = ["READERS", "open_path", "read_file"]

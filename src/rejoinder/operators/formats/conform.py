@@ -1,0 +1,43 @@
+"""Bring what a file holds to the declared columns and types, or say what changed and where."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rejoinder.errors import SchemaChanged, near_misses
+
+
+def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.Table:
+    """Pick the declared columns by name (case as declared, else without case) and cast them without loss."""
+    arrays = []
+    by_lower = {name.lower(): name for name in table.column_names}
+    for field in schema:
+        name = field.name if field.name in table.column_names else by_lower.get(field.name.lower())
+        if name is None:
+            raise SchemaChanged(
+                f"column `{field.name}` of `{source}` is missing in {place}",
+                detail=f"columns found: {', '.join(table.column_names)}",
+                hint=near_misses(field.name, table.column_names) or "declare the columns that the files have",
+            )
+        column = table.column(name)
+        arrays.append(column if column.type == field.type else _cast(column, field, place, source))
+    return pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> pa.ChunkedArray:
+    try:
+        if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
+            return _cast_timestamp(column, field.type)
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
+        raise SchemaChanged(
+            f"column `{field.name}` of `{source}` does not fit its declared type in {place}",
+            detail=f"declared {field.type}, found {column.type}: {failure}",
+            hint="declare the type that the files have, and cast in the query",
+        ) from failure
+
+
+def _cast_timestamp(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Times without zone are read as UTC, and the other way round: Spark's rule in a UTC session."""
+    micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=column.type.unit != "ns")
+    return pa.chunked_array([chunk.view(kind) for chunk in micros.chunks], type=kind)

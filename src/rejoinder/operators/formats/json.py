@@ -1,0 +1,74 @@
+"""JSON lines; a malformed line fails with its number, or is diverted with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json as pajson
+
+from rejoinder.errors import MalformedInput
+from rejoinder.operators.formats.rejected import rejected_lines
+from rejoinder.plan.catalog import Source
+
+
+def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
+    """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark."""
+    data = file.read_buffer()
+    schema = _read_schema(source)
+    try:
+        table = _parse(data, schema)
+    except pa.ArrowInvalid as failure:
+        yield from _by_line(data, path, source, schema, failure)
+        return
+    for at in range(0, table.num_rows, chunk_rows):
+        yield True, table.slice(at, chunk_rows)
+
+
+def _read_schema(source: Source) -> pa.Schema:
+    fields = [field.with_type(_readable(field.type)) for field in source.schema]
+    extra = source.diff or source.op
+    if extra is not None and extra not in source.schema.names:
+        fields.append(pa.field(extra, pa.int64() if source.diff else pa.string()))
+    return pa.schema(fields)
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
+
+
+def _parse(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+    if not len(data):
+        return schema.empty_table()
+    parse = pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    read = pajson.ReadOptions(use_threads=False, block_size=max(1 << 20, len(data) + 1))
+    return pajson.read_json(pa.BufferReader(data), read, parse)
+
+
+def _by_line(
+    data: pa.Buffer, path: str, source: Source, schema: pa.Schema, failure: pa.ArrowInvalid
+) -> Iterator[tuple[bool, pa.Table]]:
+    """The slow way, for a file with a bad line: find the lines at fault; fail on the first or divert them all."""
+    odd: list[tuple[int, str, str]] = []
+    good: list[bytes] = []
+    for number, line in enumerate(data.to_pybytes().splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            json.loads(line)
+            _parse(line, schema)
+            good.append(line)
+        except (ValueError, pa.ArrowInvalid) as reason:
+            odd.append((number, line.decode(errors="replace"), str(reason)))
+            if not source.diverts:
+                raise MalformedInput(
+                    f"line {number} of `{path}` of `{source.name}` is malformed",
+                    detail=str(reason),
+                    hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
+                    f"`{source.rejected}`",
+                ) from failure
+    if good:
+        yield True, _parse(b"\n".join(good), schema)
+    yield False, rejected_lines(path, odd)

@@ -1,0 +1,30 @@
+"""Parquet files, row group by row group, only the declared columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rejoinder.errors import MalformedInput
+from rejoinder.plan.catalog import Source
+
+
+def read_parquet(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
+    """Yield chunks of the file; a file that is no Parquet is an error that names it."""
+    try:
+        parquet = pq.ParquetFile(file)
+        wanted = {name.lower() for name in [*source.schema.names, source.op or "", source.diff or ""]}
+        columns = [name for name in parquet.schema_arrow.names if name.lower() in wanted]
+        for batch in parquet.iter_batches(batch_size=chunk_rows, columns=columns, use_threads=False):
+            yield True, pa.Table.from_batches([batch])
+    except (pa.ArrowInvalid, OSError) as failure:
+        if isinstance(failure, FileNotFoundError | PermissionError):
+            raise
+        raise MalformedInput(
+            f"`{path}` of `{source.name}` cannot be read as Parquet",
+            detail=str(failure),
+            hint="replace the file by a whole one and run again: the epoch was not committed",
+        ) from failure

@@ -1,0 +1,134 @@
+"""Scan: from a split of a source to deltas, in chunks of bounded size.
+
+A *split* is what one task reads at a time: a file, a batch of records handed over by Spark, or one bucket of an
+arrangement (to hydrate). Chunks of one split come in the order of its rows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.errors import MalformedInput, SchemaChanged
+from rejoinder.kernels.columns import DIFF, SEQUENCE, drop_unit_diffs, replaced
+from rejoinder.kernels.exchange import decode
+from rejoinder.operators.formats import read_file
+from rejoinder.operators.formats.conform import conform
+from rejoinder.plan.catalog import Source
+from rejoinder.plan.physical import ArrangementScan, Scan
+from rejoinder.store.objects import ObjectStore
+from rejoinder.store.run import read_run
+from rejoinder.store.spine import Spine
+
+CHUNK_ROWS = 1 << 18
+SPLITS = pa.schema(
+    [("source", pa.int32()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())]
+)
+INSERTS = frozenset({"i", "c", "r", "u", "+", "+i", "+u", "insert", "update", "upsert", "create", "read", "1"})
+DELETES = frozenset({"d", "-", "-d", "-u", "delete", "-1"})
+
+
+@dataclass(frozen=True)
+class Split:
+    """One unit of reading. `modified` orders the splits of a source within an epoch."""
+
+    source: int
+    path: str | None
+    modified: int
+    payload: pa.Buffer | None
+
+    @classmethod
+    def from_batch(cls, batch: pa.RecordBatch) -> Iterator[Split]:
+        """Read the rows of the split schema."""
+        for source, path, modified, payload in zip(*batch.columns, strict=True):
+            yield cls(source.as_py(), path.as_py(), modified.as_py() or 0, payload.as_buffer())
+
+
+def scan(
+    store: ObjectStore, scan_: Scan, split: Split, before: Mapping[str, tuple[Spine, ...]]
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield (stream, delta) chunks of a split."""
+    if isinstance(scan_, ArrangementScan):
+        yield from _scan_arrangement(store, scan_, before[scan_.arrangement.id][split.modified])
+        return
+    source = scan_.source
+    sequence = (split.modified << 20) | (zlib.crc32((split.path or "").encode()) & 0xFFFFF)
+    if split.payload is not None:
+        tables: Iterator[tuple[bool, pa.Table]] = (
+            (True, chunk) for chunk in _chunks(decode(split.payload))
+        )
+        place = f"a batch of `{source.name}`"
+    else:
+        assert split.path is not None
+        tables = read_file(split.path, source, CHUNK_ROWS)
+        place = split.path
+    for usable, table in tables:
+        if not usable:
+            yield source.rejected, table
+        elif table.num_rows:
+            yield scan_.stream, _as_delta(table, source, sequence, place)
+
+
+def _scan_arrangement(store: ObjectStore, scan_: ArrangementScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
+    names = scan_.arrangement.schema.names
+    for ref in spine.refs:
+        run = read_run(store, ref)
+        kept = [*names, DIFF] if DIFF in run.column_names else names
+        for chunk in _chunks(run.select(kept)):
+            yield scan_.stream, chunk
+
+
+def _chunks(table: pa.Table) -> Iterator[pa.Table]:
+    for at in range(0, table.num_rows, CHUNK_ROWS):
+        yield table.slice(at, CHUNK_ROWS)
+
+
+def _as_delta(table: pa.Table, source: Source, sequence: int, place: str) -> pa.Table:
+    """Give the declared columns in the declared types, the multiplicity of each row, and the order of arrival."""
+    delta = conform(table, source.schema, place, source.name)
+    signs = _signs(table, source, place)
+    if signs is not None:
+        delta = drop_unit_diffs(replaced(delta, DIFF, signs))
+    if source.kind == "table":
+        delta = replaced(delta, SEQUENCE, np.full(delta.num_rows, sequence, np.int64))
+    return delta
+
+
+def _signs(table: pa.Table, source: Source, place: str) -> pa.Array | None:
+    """Read the op or diff column: signed multiplicities."""
+    if DIFF in table.column_names:
+        return table.column(DIFF).combine_chunks().cast(pa.int64())
+    name = source.diff or source.op
+    if name is None:
+        return None
+    if name not in table.column_names:
+        raise SchemaChanged(
+            f"column `{name}` of `{source.name}` is missing in {place}",
+            detail=f"columns found: {', '.join(table.column_names)}",
+            hint="the source was declared with this op or diff column",
+        )
+    column = table.column(name)
+    if column.null_count:
+        raise MalformedInput(
+            f"NULL in the {'diff' if source.diff else 'op'} column `{name}` of `{source.name}`",
+            detail=f"in {place}",
+            hint="every record must say what it does",
+        )
+    if source.diff is not None:
+        return column.combine_chunks().cast(pa.int64())
+    words = pc.utf8_lower(column.cast(pa.string()))
+    deletes = pc.is_in(words, pa.array(sorted(DELETES)))
+    unknown = pc.invert(pc.or_(deletes, pc.is_in(words, pa.array(sorted(INSERTS)))))
+    if pc.any(unknown).as_py():
+        first = words.filter(unknown)[0].as_py()
+        raise MalformedInput(
+            f"op `{first}` of `{source.name}` is not known",
+            detail=f"column `{name}` in {place}",
+            hint=f"inserts: {', '.join(sorted(INSERTS))}; deletes: {', '.join(sorted(DELETES))}",
+        )
+    return pc.if_else(deletes, pa.scalar(-1, pa.int64()), pa.scalar(1, pa.int64())).combine_chunks()

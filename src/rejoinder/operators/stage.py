@@ -1,0 +1,172 @@
+"""The rounds of an epoch as functions from exchange batches to exchange batches: the same on Spark and in process.
+
+Every exchange row is `bucket int, channel int, payload binary`. The channel says what the payload is: the delta of a
+channel of the plan, or (`REPORT`) what earlier rounds of this bucket tell the driver. What is meant for a later round
+is passed on untouched, to the same bucket.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rejoinder.kernels.columns import contiguous
+from rejoinder.kernels.exchange import decode, encode, sorted_by_hash
+from rejoinder.operators.arrange import arrange, settle
+from rejoinder.operators.distinct import distinct
+from rejoinder.operators.lookup import lookup
+from rejoinder.operators.scan import Split, scan
+from rejoinder.operators.stateless import derive, emit, send, settle_changelogs, union
+from rejoinder.operators.task import Report, Task
+from rejoinder.operators.upsert import upsert
+from rejoinder.plan.physical import Arrange, Dataflow, Derive, Distinct, Emit, Lookup, Send, Step, Union, Upsert
+from rejoinder.store.objects import ObjectStore
+from rejoinder.store.spine import Spine
+
+REPORT = -1
+PAYLOAD_BYTES = 16 << 20
+EXCHANGE = pa.schema([("bucket", pa.int32()), ("channel", pa.int32()), ("payload", pa.binary())])
+
+OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
+    Arrange: arrange,
+    Derive: derive,
+    Distinct: distinct,
+    Emit: emit,
+    Lookup: lookup,
+    Send: send,
+    Union: union,
+    Upsert: upsert,
+}
+
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class EpochWork:
+    """What every task of an epoch knows: plan, state before the epoch, and how many buckets there are."""
+
+    plan: Dataflow
+    store: ObjectStore
+    epoch: int
+    buckets: int
+    history: int
+    before: dict[str, tuple[Spine, ...]] = field(repr=False)
+
+    def task(self, bucket: int) -> Task:
+        """The working memory of one bucket."""
+        parts = {name: spines[bucket] for name, spines in self.before.items()}
+        return Task(self.store, self.epoch, bucket, self.buckets, parts, self.history)
+
+
+@dataclass(frozen=True)
+class ScanRound:
+    """Round 0: each row of the input names a split of a source; its rows run through the source's steps chunk by chunk."""
+
+    work: EpochWork
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Read splits, yield exchange rows."""
+        cheap_collections()
+        report = Report()
+        for batch in batches:
+            for split in Split.from_batch(batch):
+                source = self.work.plan.scans[split.source]
+                for stream, table in scan(self.work.store, source, split, self.work.before):
+                    task = self.work.task(0)
+                    task.streams[stream] = table
+                    run_steps(task, self.work.plan.rounds[0])
+                    report.rows_in[stream] = report.rows_in.get(stream, 0) + table.num_rows
+                    report.add(task.report.to_json())
+                    yield from exchange_rows(task)
+        if report.rows_in or report.emitted:
+            yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])
+
+
+@dataclass(frozen=True)
+class BucketRound:
+    """Round 1 and up: gather the bucket's deltas, run the steps, send on, report."""
+
+    work: EpochWork
+    number: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Take the exchange rows of one or more buckets, yield those of the next round."""
+        cheap_collections()
+        for bucket, rows in sorted(by_bucket(batches).items()):
+            task = self.work.task(bucket)
+            forwarded = self.gather(task, rows)
+            run_steps(task, self.work.plan.rounds[self.number])
+            settle(task)
+            if self.number == len(self.work.plan.rounds) - 1:
+                settle_changelogs(task)
+            yield from exchange_rows(task)
+            forwarded.append((bucket, REPORT, json.dumps(task.report.to_json()).encode()))
+            yield exchange_batch(forwarded)
+
+    def gather(self, task: Task, rows: list[tuple[int, pa.Buffer]]) -> list[tuple[int, int, Any]]:
+        """Decode this round's channels into streams; give back what is meant for later rounds."""
+        channels = self.work.plan.channels
+        parts: dict[int, list[pa.Table]] = {}
+        forwarded: list[tuple[int, int, Any]] = []
+        for channel, payload in rows:
+            if channel == REPORT:
+                task.report.add(json.loads(payload.to_pybytes()))
+            elif channels[channel].round > self.number:
+                forwarded.append((task.bucket, channel, payload.to_pybytes()))
+            else:
+                parts.setdefault(channel, []).append(decode(payload))
+        for channel, tables in parts.items():
+            task.streams[channels[channel].stream] = sorted_by_hash(contiguous(tables))
+        return forwarded
+
+
+def run_steps(task: Task, steps: Iterable[Step]) -> None:
+    """Run the steps in the order of the plan."""
+    for step in steps:
+        OPERATORS[type(step)](task, step)
+
+
+def by_bucket(batches: Batches) -> dict[int, list[tuple[int, pa.Buffer]]]:
+    """Sort exchange rows by bucket, keeping their order."""
+    result: dict[int, list[tuple[int, pa.Buffer]]] = {}
+    for batch in batches:
+        buckets, channels = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+        for bucket, channel, payload in zip(buckets, channels, batch.column(2), strict=True):
+            result.setdefault(bucket, []).append((channel, payload.as_buffer()))
+    return result
+
+
+def exchange_rows(task: Task) -> Iterator[pa.RecordBatch]:
+    """Encode a task's outbox; large deltas go in several payloads."""
+    rows: list[tuple[int, int, Any]] = []
+    for bucket, channel, table in task.outbox:
+        pieces = max(1, -(-table.nbytes // PAYLOAD_BYTES))
+        size = -(-table.num_rows // pieces)
+        rows += [(bucket, channel, encode(table.slice(at, size))) for at in range(0, table.num_rows, size)]
+    task.outbox.clear()
+    if rows:
+        yield exchange_batch(rows)
+
+
+def exchange_batch(rows: list[tuple[int, int, Any]]) -> pa.RecordBatch:
+    """Make a batch of the exchange schema."""
+    buckets, channels, payloads = zip(*rows, strict=True)
+    arrays = [pa.array(buckets, pa.int32()), pa.array(channels, pa.int32()), pa.array(payloads, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, schema=EXCHANGE)
+
+
+_frozen = False
+
+
+def cheap_collections() -> None:
+    """Freeze what the imports left, once per worker: PySpark collects garbage after every task, over all of it."""
+    global _frozen
+    if not _frozen:
+        _frozen = True
+        gc.collect()
+        gc.freeze()

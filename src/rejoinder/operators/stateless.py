@@ -1,0 +1,92 @@
+"""Derive, Union, Send, Emit: what needs no arrangement."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.columns import (
+    DIFF,
+    HASH,
+    SEQUENCE,
+    contiguous,
+    diffs,
+    drop_unit_diffs,
+    has_diffs,
+    replaced,
+    take,
+    without,
+)
+from rejoinder.kernels.consolidate import consolidate, row_hashes
+from rejoinder.kernels.evaluate import filter_project
+from rejoinder.kernels.exchange import scatter
+from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
+from rejoinder.operators.task import Task, partition_hashes
+from rejoinder.plan.physical import Derive, Emit, Send, Union
+from rejoinder.store.run import write_run
+from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
+
+CHANGELOG_FAN = 16
+
+
+def derive(task: Task, step: Derive) -> None:
+    """Filter and project a stream; multiplicities stay."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    kept = (DIFF,) if has_diffs(stream) else ()
+    result = filter_project(stream, step.predicate, step.outputs, keep=kept)
+    if result.num_rows:
+        task.streams[step.output] = drop_unit_diffs(result)
+
+
+def union(task: Task, step: Union) -> None:
+    """Put streams of the same columns together."""
+    parts = [task.streams[name] for name in step.inputs if name in task.streams]
+    if parts:
+        task.streams[step.output] = contiguous([without(part, [HASH]) for part in parts])
+
+
+def send(task: Task, step: Send) -> None:
+    """Cut a stream by bucket and put the parts in the task's outbox."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    stream = without(stream, [HASH])
+    keys, valid = partition_hashes(without(stream, [SEQUENCE]), step.channel.key)
+    if valid is not None and step.channel.matching_only:
+        rows = np.flatnonzero(valid)
+        stream, keys = take(stream, rows), keys[rows]
+    for bucket, part in scatter(stream, keys, task.buckets):
+        task.outbox.append((bucket, step.channel.number, part))
+
+
+def emit(task: Task, step: Emit) -> None:
+    """Write a stream's net change to the view's changelog, sorted by row hash so that readers can share the work."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    stream = without(stream, [HASH, SEQUENCE])
+    if diffs(stream).min() <= 0:
+        stream = consolidate(stream)
+    if not stream.num_rows:
+        return
+    keys = row_hashes(stream)
+    order = order_by_hash(keys)
+    table = replaced(take(stream, order), HASH, keys[order])
+    level = level_of(table.num_rows, CHANGELOG_FAN)
+    ref = write_run(task.store, table, epoch=task.epoch, level=level, bounds=(0, LAST_HASH))
+    task.report.emitted.setdefault(step.view, []).append(ref)
+
+
+def settle_changelogs(task: Task) -> None:
+    """In the last round: put this bucket's new changelog runs into their spines and merge what is old enough."""
+    how = Merging(CHANGELOG_FAN, changelog=True, since=task.epoch - task.history)
+    for view, refs in task.report.emitted.items():
+        spine = task.before.get(view, Spine())
+        for ref in refs:
+            spine = insert(spine, ref)
+        task.report.changelogs[view] = maintain(task.store, spine, how, epoch=task.epoch, bounds=(0, LAST_HASH))
+    task.report.emitted.clear()
+
+

@@ -1,0 +1,122 @@
+"""A task: one bucket in one round of one epoch, with its streams, its part of the state, and what it sends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.columns import HASH, UInt64, hashes, take
+from rejoinder.kernels.consolidate import row_hashes
+from rejoinder.kernels.evaluate import project
+from rejoinder.kernels.exchange import sorted_by_hash
+from rejoinder.kernels.hashing import Mask, hash_keys
+from rejoinder.kernels.sorting import hash_range
+from rejoinder.plan.physical import Key
+from rejoinder.store.objects import ObjectStore
+from rejoinder.store.run import RunRef
+from rejoinder.store.spine import Spine
+
+
+@dataclass
+class Report:
+    """What a task tells the driver: names and counts, never rows."""
+
+    spines: dict[str, Spine] = field(default_factory=dict)
+    emitted: dict[str, list[RunRef]] = field(default_factory=dict)
+    changelogs: dict[str, Spine] = field(default_factory=dict)
+    rows_in: dict[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain data for a metadata row."""
+        return {
+            "spines": {name: spine.to_json() for name, spine in self.spines.items()},
+            "emitted": {name: [ref.to_json() for ref in refs] for name, refs in self.emitted.items()},
+            "changelogs": {name: spine.to_json() for name, spine in self.changelogs.items()},
+            "rows_in": self.rows_in,
+        }
+
+    def add(self, data: Mapping[str, Any]) -> None:
+        """Take in what an earlier round reported."""
+        self.spines |= {name: Spine.from_json(spine) for name, spine in data["spines"].items()}
+        self.changelogs |= {name: Spine.from_json(spine) for name, spine in data["changelogs"].items()}
+        for name, refs in data["emitted"].items():
+            self.emitted.setdefault(name, []).extend(RunRef.from_json(ref) for ref in refs)
+        for name, rows in data["rows_in"].items():
+            self.rows_in[name] = self.rows_in.get(name, 0) + rows
+
+
+@dataclass
+class Task:
+    """The working memory of a task. `before` is the committed state, `report.spines` what this epoch made of it."""
+
+    store: ObjectStore
+    epoch: int
+    bucket: int
+    buckets: int
+    before: Mapping[str, Spine]
+    history: int
+    streams: dict[str, pa.Table] = field(default_factory=dict)
+    arranged: dict[str, RunRef] = field(default_factory=dict)
+    report: Report = field(default_factory=Report)
+    outbox: list[tuple[int, int, pa.Table]] = field(default_factory=list)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The hashes that this task is responsible for."""
+        return hash_range(self.bucket, self.buckets)
+
+    def refs(self, arrangement: str, *, after: bool) -> Iterable[RunRef]:
+        """The runs of an arrangement, without or with this epoch's changes."""
+        before = self.before.get(arrangement, Spine())
+        if not after:
+            return before.refs
+        if arrangement in self.arranged:
+            return (*before.refs, self.arranged[arrangement])
+        return self.report.spines.get(arrangement, before).refs
+
+
+def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:
+    """Evaluate the parts of a key on a table."""
+    if all(part.is_column for part in key.parts):
+        return [table.column(part.columns[0]) for part in key.parts]
+    keyed = project(table, [(str(i), part) for i, part in enumerate(key.parts)])
+    return [keyed.column(str(i)) for i in range(len(key.parts))]
+
+
+def partition_hashes(table: pa.Table, key: Key) -> tuple[UInt64, Mask | None]:
+    """Hash a table for partitioning. Rows that match nothing are spread by their content instead of piled up."""
+    keys, valid = hash_keys(key_columns(table, key), table.num_rows)
+    if valid is None or key.null_safe:
+        return keys, None
+    return np.where(valid, keys, row_hashes(table)), valid
+
+
+def needles(table: pa.Table, key: Key, *, hashed: bool) -> pa.Table:
+    """Prepare a stream for lookup: rows that can match, with `__hash` of the key, sorted by it."""
+    columns = key_columns(table, key)
+    if hashed and HASH in table.column_names:
+        _, valid = (None, None) if key.null_safe else _validity(columns)
+        keyed = table
+    else:
+        keys, valid = hash_keys(columns, table.num_rows)
+        keyed = table.drop_columns([HASH]) if HASH in table.column_names else table
+        keyed = keyed.append_column(HASH, pa.array(keys))
+    if valid is not None and not key.null_safe:
+        keyed = take(keyed, np.flatnonzero(valid))
+    return sorted_by_hash(keyed)
+
+
+def _validity(columns: list[pa.ChunkedArray]) -> tuple[None, Mask | None]:
+    valid: Mask | None = None
+    for column in columns:
+        if column.null_count:
+            here = np.asarray(column.is_valid())
+            valid = here if valid is None else valid & here
+    return None, valid
+
+
+__all__ = ["Report", "Task", "hashes", "key_columns", "needles", "partition_hashes"]

@@ -1,0 +1,106 @@
+"""Upsert: turn a table's source rows (the newest state of a key, or a tombstone) into changes of the table.
+
+Algebra: output = new content − old content of the touched keys. Inside an epoch the last row of a key wins: by the
+order column if the table has one, then by the order of arrival. Cost follows the touched keys.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.errors import NullKey
+from rejoinder.kernels.columns import (
+    DIFF,
+    HASH,
+    SEQUENCE,
+    Int64,
+    contiguous,
+    diffs,
+    hashes,
+    numbers,
+    replaced,
+    single_chunk,
+    take,
+    without,
+)
+from rejoinder.kernels.consolidate import consolidate
+from rejoinder.kernels.groups import group_rows
+from rejoinder.kernels.probe import match
+from rejoinder.operators.task import Task, key_columns
+from rejoinder.plan.physical import Upsert
+from rejoinder.store.run import read_run
+
+
+def upsert(task: Task, step: Upsert) -> None:
+    """Run the step; the output stream carries `__hash` of the primary key."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    for part, column in zip(step.arrangement.key.parts, key_columns(stream, step.arrangement.key), strict=True):
+        if column.null_count:
+            name = part.columns[0]
+            row = without(take(stream, np.flatnonzero(np.asarray(column.is_null()))[:1]), [HASH, DIFF, SEQUENCE])
+            raise NullKey(
+                f"NULL in the primary key of `{step.arrangement.relation}`",
+                detail=f"column `{name}` of row {row.to_pylist()[0]}",
+                hint="filter such rows out upstream, or declare the source as a STREAM or CHANGELOG",
+            )
+    old = _current(task, stream, step)
+    incoming = without(_ranked(stream, old, step), [SEQUENCE])
+    newest = take(incoming, np.flatnonzero(diffs(incoming) > 0))
+    change = contiguous([without(newest, [DIFF]), replaced(old, DIFF, -diffs(old))]) if old.num_rows else newest
+    # the hash is a function of the key, so netting by payload keeps it right
+    change = consolidate(change)
+    if change.num_rows:
+        task.streams[step.output] = change
+
+
+def _current(task: Task, stream: pa.Table, step: Upsert) -> pa.Table:
+    """The rows of the touched keys before this epoch."""
+    keys = np.unique(hashes(stream))
+    schema = without(stream, [DIFF, SEQUENCE]).schema
+    parts = []
+    for ref in task.refs(step.arrangement.id, after=False):
+        run = read_run(task.store, ref)
+        _, right = match(keys, hashes(run))
+        if len(right):
+            parts.append(take(run, right))
+    if not parts:
+        return schema.empty_table()
+    rows = consolidate(contiguous(parts))
+    if step.arrangement.key.exact:
+        return rows
+    touched = group_rows(contiguous([without(stream, [DIFF, SEQUENCE]), rows.select(schema.names)]), _names(step))
+    from_stream = np.zeros(len(touched.starts), bool)
+    from_stream[touched.group_of[: stream.num_rows]] = True
+    return take(rows, np.flatnonzero(from_stream[touched.group_of[stream.num_rows :]]))
+
+
+def _names(step: Upsert) -> list[str]:
+    return [part.columns[0] for part in step.arrangement.key.parts]
+
+
+def _ranked(stream: pa.Table, old: pa.Table, step: Upsert) -> pa.Table:
+    """The winning row of each key; with an order column, the present row takes part."""
+    candidates = stream if DIFF in stream.column_names else replaced(stream, DIFF, np.ones(stream.num_rows, np.int64))
+    sequence = numbers(stream, SEQUENCE) if SEQUENCE in stream.column_names else np.zeros(stream.num_rows, np.int64)
+    candidates = without(candidates, [SEQUENCE])
+    if step.order is not None and old.num_rows:
+        candidates = contiguous([replaced(old, DIFF, np.ones(old.num_rows, np.int64)), candidates])
+        sequence = np.concatenate([np.full(old.num_rows, np.iinfo(np.int64).min), sequence])
+    rank = _ranks(candidates, step.order)
+    groups = group_rows(candidates, _names(step))
+    order = np.lexsort((np.arange(len(rank)), sequence, rank, groups.group_of))
+    ends = np.append(np.flatnonzero(np.diff(groups.group_of[order])), len(order) - 1)
+    return take(candidates, order[ends])
+
+
+def _ranks(table: pa.Table, order: str | None) -> Int64:
+    """Order of the rows by the order column, NULL first; equal values rank equal."""
+    if order is None:
+        return np.zeros(table.num_rows, np.int64)
+    column = single_chunk(table.column(order))
+    ranks = pc.rank(column, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
+    return np.asarray(ranks).astype(np.int64)

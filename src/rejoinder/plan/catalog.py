@@ -1,0 +1,178 @@
+"""The catalog: sources, views and indexes of a flow, as immutable data that goes into the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
+
+Kind = Literal["stream", "table", "changelog"]
+REJECTED_SCHEMA = pa.schema(
+    [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from, and what a row of it means."""
+
+    name: str
+    kind: Kind
+    schema: pa.Schema
+    primary_key: tuple[str, ...] = ()
+    order: str | None = None
+    op: str | None = None
+    diff: str | None = None
+    format: str = "memory"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rejected(self) -> str:
+        """The relation of the records that could not be read."""
+        return f"{self.name}.rejected"
+
+    @property
+    def diverts(self) -> bool:
+        """Whether malformed records go to the rejected relation instead of failing the epoch."""
+        return self.options.get("malformed", "fail") == "divert"
+
+
+@dataclass(frozen=True)
+class View:
+    """A named query; `query` is its text, bound anew whenever the flow is planned."""
+
+    name: str
+    query: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class Index:
+    """An arrangement asked for by name, kept whether a view uses it or not."""
+
+    name: str
+    relation: str
+    columns: tuple[str, ...]
+
+
+Relation = Source | View
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All definitions, in the order in which they were made. Names compare without case, as in Spark."""
+
+    relations: tuple[Relation, ...] = ()
+    indexes: tuple[Index, ...] = ()
+
+    def find(self, name: str) -> Relation | None:
+        """The relation of that name, if there is one."""
+        return next((r for r in self.relations if r.name.lower() == name.lower()), None)
+
+    def get(self, name: str) -> Relation:
+        """The relation of that name, or an error that lists the near misses."""
+        found = self.find(name)
+        if found is None:
+            known = [relation.name for relation in self.relations]
+            raise UnknownName(
+                f"there is no relation `{name}`",
+                detail=f"known: {', '.join(known) or 'none yet'}",
+                hint=near_misses(name, known) or "create it with CREATE STREAM, TABLE, CHANGELOG or VIEW",
+            )
+        return found
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources, in order of definition."""
+        return tuple(r for r in self.relations if isinstance(r, Source))
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views, in order of definition: a view comes after what it reads."""
+        return tuple(r for r in self.relations if isinstance(r, View))
+
+    def with_relation(self, relation: Relation) -> Catalog:
+        """Add a definition; the name must be free."""
+        if self.find(relation.name) is not None:
+            raise DefinitionConflict(
+                f"`{relation.name}` is defined already", hint="DROP it first, or choose another name"
+            )
+        return replace(self, relations=(*self.relations, relation))
+
+    def with_index(self, index: Index) -> Catalog:
+        """Add an index; the name must be free."""
+        if any(known.name.lower() == index.name.lower() for known in self.indexes):
+            raise DefinitionConflict(f"index `{index.name}` is defined already", hint="DROP INDEX it first")
+        return replace(self, indexes=(*self.indexes, index))
+
+    def without_relation(self, name: str) -> Catalog:
+        """Take a definition out, with its indexes."""
+        kept = tuple(r for r in self.relations if r.name.lower() != name.lower())
+        indexes = tuple(i for i in self.indexes if i.relation.lower() != name.lower())
+        return Catalog(kept, indexes)
+
+    def without_index(self, name: str) -> Catalog:
+        """Take an index out."""
+        return replace(self, indexes=tuple(i for i in self.indexes if i.name.lower() != name.lower()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain data for the manifest."""
+        return {
+            "relations": [_relation_to_json(r) for r in self.relations],
+            "indexes": [{"name": i.name, "relation": i.relation, "columns": list(i.columns)} for i in self.indexes],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Catalog:
+        """Read what `to_json` gave."""
+        indexes = tuple(Index(i["name"], i["relation"], tuple(i["columns"])) for i in data["indexes"])
+        return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes)
+
+
+def _relation_to_json(relation: Relation) -> dict[str, Any]:
+    columns = schema_to_json(relation.schema)
+    if isinstance(relation, View):
+        return {"view": relation.name, "query": relation.query, "columns": columns}
+    return {
+        "source": relation.name,
+        "kind": relation.kind,
+        "columns": columns,
+        "primary_key": list(relation.primary_key),
+        "order": relation.order,
+        "op": relation.op,
+        "diff": relation.diff,
+        "format": relation.format,
+        "options": dict(relation.options),
+    }
+
+
+def _relation_from_json(data: Mapping[str, Any]) -> Relation:
+    schema = schema_from_json(data["columns"])
+    if "view" in data:
+        return View(data["view"], data["query"], schema)
+    return Source(
+        data["source"],
+        data["kind"],
+        schema,
+        tuple(data["primary_key"]),
+        data["order"],
+        data["op"],
+        data["diff"],
+        data["format"],
+        dict(data["options"]),
+    )
+
+
+def schema_to_json(schema: pa.Schema) -> str:
+    """Write a schema as text: Arrow's own serialised form, which keeps every type exactly."""
+    encoded: str = schema.serialize().to_pybytes().hex()
+    return encoded
+
+
+def schema_from_json(text: str) -> pa.Schema:
+    """Read what `schema_to_json` wrote."""
+    return pa.ipc.read_schema(pa.BufferReader(bytes.fromhex(text)))

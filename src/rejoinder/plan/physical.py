@@ -1,0 +1,200 @@
+"""The physical plan: everything an epoch does, as frozen data. It travels to the workers; nobody decides anything there.
+
+An epoch is a sequence of *rounds*. Round 0 reads the sources; each later round runs once per *bucket* (a range of key
+hashes) on what earlier rounds sent to it through *channels*. Within a round, *steps* run in order on named *streams*
+(deltas held by the task). Operators mirror the steps one to one, file by file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.hashing import is_exact
+from rejoinder.plan.catalog import Source
+
+Outputs = tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a delta is partitioned by or looked up with: expressions, each hashed as its own type."""
+
+    parts: tuple[Expression, ...]
+    null_safe: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Equal hashes mean equal keys, so values need not be compared."""
+        return is_exact([part.type for part in self.parts])
+
+    @property
+    def text(self) -> str:
+        """The key as people see it, and the part of an arrangement's identity that tells its key."""
+        return ", ".join(part.sql.replace('"', "") for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A relation's rows by key, shared by every view that looks them up that way."""
+
+    relation: str
+    key: Key
+    schema: pa.Schema
+
+    @property
+    def id(self) -> str:
+        """Stable identity: relation and key."""
+        return f"{self.relation}[{self.key.text}]"
+
+
+@dataclass(frozen=True)
+class SourceScan:
+    """Read the new splits of a source."""
+
+    source: Source
+    stream: str
+
+
+@dataclass(frozen=True)
+class ArrangementScan:
+    """Read the present content of an arrangement, to hydrate new views and arrangements."""
+
+    arrangement: Arrangement
+    stream: str
+
+
+Scan = SourceScan | ArrangementScan
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Deltas sent to the bucket of their key, for the steps of one later round.
+
+    `matching_only`: rows with a NULL key, which match nothing, need not be sent.
+    """
+
+    number: int
+    stream: str
+    key: Key
+    round: int
+    matching_only: bool = False
+
+
+@dataclass(frozen=True)
+class Derive:
+    """Filter and project a stream. Stateless."""
+
+    input: str
+    output: str
+    predicate: Expression | None
+    outputs: Outputs
+
+
+@dataclass(frozen=True)
+class Send:
+    """Cut a stream by the bucket of the channel's key and hand it to the channel."""
+
+    input: str
+    channel: Channel
+
+
+@dataclass(frozen=True)
+class Arrange:
+    """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there."""
+
+    input: str
+    arrangement: Arrangement
+    check: bool
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """Turn the rows of a table's source, one per key and change, into the change of the table's content."""
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    order: str | None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Pair a stream with an arrangement by key: one hop of a delta path.
+
+    `after`: see the arrangement with this epoch's changes, else without (the tie-break). `fetched` maps columns of
+    the arrangement to columns of the pair, `carried` lists the stream's columns to keep.
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    key: Key
+    after: bool
+    carried: tuple[str, ...]
+    fetched: tuple[tuple[str, str], ...]
+    predicate: Expression | None
+    hashed: bool = False
+    outputs: Outputs | None = None
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Keep each row once, however many copies the input has. The arrangement counts the copies."""
+
+    input: str
+    output: str
+    arrangement: Arrangement
+
+
+@dataclass(frozen=True)
+class Union:
+    """Put streams together."""
+
+    inputs: tuple[str, ...]
+    output: str
+
+
+@dataclass(frozen=True)
+class Emit:
+    """Write a stream to the changelog of a view."""
+
+    input: str
+    view: str
+
+
+Step = Derive | Send | Arrange | Upsert | Lookup | Distinct | Union | Emit
+
+
+@dataclass(frozen=True)
+class Path:
+    """How one input's changes reach a view: for EXPLAIN; the steps carry it out."""
+
+    view: str
+    start: str
+    hops: tuple[tuple[str, str, str, bool], ...]
+
+
+@dataclass(frozen=True)
+class Dataflow:
+    """All rounds of an epoch, for all views at once."""
+
+    scans: tuple[Scan, ...] = ()
+    rounds: tuple[tuple[Step, ...], ...] = ((),)
+    arrangements: tuple[Arrangement, ...] = ()
+    users: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    paths: tuple[Path, ...] = ()
+    views: dict[str, pa.Schema] = field(default_factory=dict)
+
+    def steps(self) -> Iterator[Step]:
+        """All steps, round by round."""
+        for steps in self.rounds:
+            yield from steps
+
+    @property
+    def channels(self) -> dict[int, Channel]:
+        """Channels by number."""
+        return {step.channel.number: step.channel for step in self.steps() if isinstance(step, Send)}

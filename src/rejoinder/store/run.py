@@ -1,0 +1,172 @@
+"""A run: an immutable, sorted piece of an arrangement or of a view's changelog, in one Arrow IPC file.
+
+Invariants:
+- rows ascend by `__hash`; the file never changes after its name is known to anybody;
+- a file is named once, by one task attempt; what a failed or late attempt wrote is never named by a manifest;
+- a reference may cover a part of the file's hashes (`first`..`last`): a run can be read by any number of tasks, and
+  merged piece by piece, without being rewritten;
+- length and checksum are in the reference, so a truncated or flipped file is noticed before its rows are used.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+import zlib
+from collections import OrderedDict
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.errors import Corrupt
+from rejoinder.kernels.columns import EPOCH, UInt64, diffs, drop_unit_diffs, hashes, numbers, replaced, without
+from rejoinder.kernels.sorting import group_starts, slice_of
+from rejoinder.store.objects import ObjectStore
+
+OPEN_RUNS = 4096
+
+
+@dataclass(frozen=True)
+class RunRef:
+    """What a manifest says about a run: where it is, how large, and which part of it counts."""
+
+    name: str
+    size: int
+    crc: int
+    rows: int
+    keys: int
+    retractions: int
+    first: int
+    last: int
+    run: str
+    level: int
+    epochs: tuple[int, int]
+    file_rows: int
+    into: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers."""
+        return asdict(self) | {"first": f"{self.first:x}", "last": f"{self.last:x}", "epochs": list(self.epochs)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> RunRef:
+        """Read what `to_json` gave."""
+        low, high = data["epochs"]
+        hash_range = {"first": int(data["first"], 16), "last": int(data["last"], 16)}
+        return cls(**{**data, **hash_range, "epochs": (low, high)})
+
+    def clipped(self, first: int, last: int) -> RunRef:
+        """Restrict to a range of hashes; row count and size are shared out in proportion (hashes are uniform)."""
+        low, high = max(first, self.first), min(last, self.last)
+        if (low, high) == (self.first, self.last):
+            return self
+        width = self.last - self.first + 1
+
+        def share(amount: int) -> int:
+            return amount * (high + 1 - self.first) // width - amount * (low - self.first) // width
+
+        return replace(self, first=low, last=high, rows=share(self.rows), keys=share(self.keys))
+
+    def overlaps(self, first: int, last: int) -> bool:
+        """Say whether the reference covers a hash in first..last."""
+        return self.first <= last and first <= self.last
+
+    @property
+    def bytes(self) -> int:
+        """The part of the file's size that this reference stands for."""
+        return self.size * self.rows // max(1, self.file_rows)
+
+
+def new_name(folder: str, epoch: int) -> str:
+    """Make a file name that no other attempt of any task can make."""
+    return f"{folder}/{epoch:010d}/{uuid.uuid4().hex}.arrow"
+
+
+def write_run(
+    store: ObjectStore, table: pa.Table, *, epoch: int, level: int, bounds: tuple[int, int], run: str = ""
+) -> RunRef:
+    """Write a table sorted by `__hash` as a new run. `bounds`: the hashes that the run is responsible for."""
+    table = drop_unit_diffs(table)
+    epochs = (epoch, epoch)
+    if EPOCH in table.column_names and table.num_rows:
+        values = numbers(table, EPOCH)
+        epochs = (int(values.min()), int(values.max()))
+        if epochs[0] == epochs[1]:
+            table = without(table, [EPOCH])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    data = sink.getvalue()
+    name = new_name("runs", epoch)
+    store.write(name, data)
+    keys = len(group_starts(hashes(table)))
+    retractions = int(np.count_nonzero(diffs(table) < 0))
+    return RunRef(
+        name=name,
+        size=data.size,
+        crc=zlib.crc32(data),
+        rows=table.num_rows,
+        keys=keys,
+        retractions=retractions,
+        first=bounds[0],
+        last=bounds[1],
+        run=run or name,
+        level=level,
+        epochs=epochs,
+        file_rows=table.num_rows,
+    )
+
+
+def read_run(store: ObjectStore, ref: RunRef) -> pa.Table:
+    """Give the rows that the reference covers, memory-mapped: nothing is copied until it is touched."""
+    table = _open(store, ref)
+    begin, end = slice_of(hashes(table), ref.first, ref.last)
+    return table.slice(begin, end - begin)
+
+
+def read_hashes(store: ObjectStore, ref: RunRef) -> tuple[pa.Table, UInt64]:
+    """Give the rows with their hashes, for a probe."""
+    table = read_run(store, ref)
+    return table, hashes(table)
+
+
+def with_epoch(table: pa.Table, ref: RunRef) -> pa.Table:
+    """Fill in the `__epoch` column of a changelog run that has just one."""
+    if EPOCH in table.column_names:
+        return table
+    return replaced(table, EPOCH, np.full(table.num_rows, ref.epochs[0], np.int64))
+
+
+_opened: dict[tuple[int, str], OrderedDict[str, pa.Table]] = {}
+
+
+def _cache(store: ObjectStore) -> OrderedDict[str, pa.Table]:
+    return _opened.setdefault((os.getpid(), store.url), OrderedDict())
+
+
+def _open(store: ObjectStore, ref: RunRef) -> pa.Table:
+    cache = _cache(store)
+    table = cache.get(ref.name)
+    if table is None:
+        table = _verified(store, ref)
+        cache[ref.name] = table
+        while len(cache) > OPEN_RUNS:
+            cache.popitem(last=False)
+    else:
+        cache.move_to_end(ref.name)
+    return table
+
+
+def _verified(store: ObjectStore, ref: RunRef) -> pa.Table:
+    data = store.map(ref.name, ref.size)
+    if data.size != ref.size or zlib.crc32(data) != ref.crc:
+        what = "length" if data.size != ref.size else "checksum"
+        raise Corrupt(
+            f"run `{ref.name}` fails its {what} check",
+            detail=f"the manifest says {ref.size} bytes with checksum {ref.crc:08x}",
+            hint="restore the file from a backup, or start from an earlier copy of the state; "
+            "no epoch has been committed on top of the damaged file",
+        )
+    return pa.ipc.open_file(data).read_all()

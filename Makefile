@@ -33,8 +33,8 @@ demo: need-java $(INSTALLED) ## Run a three-way join on generated orders and wat
 check: $(INSTALLED) ## Lint, formatting, types, and the layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/mypy $(wildcard src tests)
+	$(BIN)/lint-imports --no-logo
 
 # $(call pytest,folders,options): a folder that is missing or holds no test is no failure.
 define pytest
@@ -109,7 +109,7 @@ need-java:
 	'') echo "warning: cannot tell the version of '$$java'; Spark needs Java 17 or 21" >&2 ;; \
 	*) if [ "$$major" -lt 17 ]; then \
 		echo "error: '$$java' is too old for Spark"; \
-		echo "Detail: it says version $$major"; \
+		echo "Detail: it says $$(printf "%s\n" "$$said" | head -n 1)"; \
 		echo "Hint: install Java 17 or 21 and put it on the PATH, or set JAVA_HOME"; exit 1; \
-	   else echo "warning: '$$java' is Java $$major; Rejoinder is tested with 17 and 21"; fi >&2 ;; \
+	   else echo "warning: '$$java' is Java $$major; Rejoinder expects 17 or 21"; fi >&2 ;; \
 	esac

@@ -61,7 +61,7 @@ lock: build/lock-tool/.installed ## Resolve the locks again; UPGRADE=1 takes the
 	printf '%s\n' $(PATHWAY_LOCKED) | $(COMPILE) --python-version 3.10 --output-file requirements-pathway.lock - > /dev/null
 
 bench: need-java $(INSTALLED) $(if $(filter pathway,$(ENGINES)),$(PATHWAY_VENV)/.installed) ## Compare with other engines; WORKLOADS, ENGINES and N choose
-	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(PATHWAY_VENV)/bin/python" $(BIN)/python -m benchmarks
+	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(CURDIR)/$(PATHWAY_VENV)/bin/python" $(BIN)/python -m benchmarks
 
 clean: ## Remove the virtual environments, caches and results made here
 	rm -rf $(VENV) $(PATHWAY_VENV) build dist benchmarks/out benchmarks/data

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import psutil
 
-INTERVAL_S = 0.1
-FAMILY_EVERY = 5  # samples between two searches for new processes, which is the dear part
+INTERVAL_S = 0.25
+FAMILY_EVERY = 4  # samples between two searches for new processes, which is the dear part
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ def interpreter(engine: str) -> str:
     """The Python that has the engine: this one, or for Pathway `PATHWAY_PYTHON` or `.venv-pathway`."""
     if not engine.startswith("pathway"):
         return sys.executable
-    return os.environ.get("PATHWAY_PYTHON") or str(HERE.parent / ".venv-pathway" / "bin" / "python")
+    given = os.environ.get("PATHWAY_PYTHON")
+    return str(Path(given).absolute() if given else HERE.parent / ".venv-pathway" / "bin" / "python")
 
 
 def run(who: Contestant, truth: Truth, *, n: int, data: Path, warm: Path, out: Path, cores: int) -> dict[str, Any]:
@@ -109,7 +110,8 @@ def _converse(who: Contestant, task: Task, scratch: Path, log: Path) -> tuple[Re
             cwd=HERE.parent,
             env=environment,
         )
-        assert process.stdin and process.stdout
+        assert process.stdin is not None
+        assert process.stdout is not None
         _pin(process.pid, task.cores)
         clock = TreeClock(process.pid)
         limit = threading.Timer(TIME_LIMIT_S, _kill_tree, [process.pid])

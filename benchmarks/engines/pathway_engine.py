@@ -1,8 +1,8 @@
 """Pathway, in its own interpreter: W3 and the inserts of W2 from CSV, W2 with deletes through a Python connector.
 
 The CSV readers follow their folder and never end: a run is over when count and checksum of the maintained result are
-the expected ones. The Python connector, the only public source that can delete, ends by itself. Commits happen every
-500 ms with whatever was read by then, so there are fewer and larger steps than 20. Nothing is persisted.
+the expected ones. The Python connector takes deletes without a broker or a database, and ends by itself. Commits happen
+every 500 ms with whatever was read by then: mostly fewer and larger steps than 20. Nothing is persisted.
 """
 
 from __future__ import annotations

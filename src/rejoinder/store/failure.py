@@ -1,0 +1,43 @@
+"""Turn what a disk or an object store refuses into `errors.StorageFailed`, with what to do about it."""
+
+from __future__ import annotations
+
+import errno
+
+from rejoinder import errors
+
+_HINTS = {
+    errno.ENOSPC: "free space on the disk, or move the state to a larger one; the last committed epoch is intact",
+    errno.EACCES: "check the owner and the permissions of the folder",
+    errno.EROFS: "the file system is read-only: check its mount options",
+    errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
+    errno.ENAMETOOLONG: "put the state under a shorter path",
+    errno.ENOTDIR: "a part of the path is a file: choose another folder for the state",
+    errno.EISDIR: "a folder is in the place of an object: choose another folder for the state",
+    errno.EEXIST: "names of new objects must never have been used before",
+    errno.EOPNOTSUPP: "this file system has no hard links, which a commit needs: put the state on another one",
+}
+_HINTS[errno.EDQUOT] = _HINTS[errno.EFBIG] = _HINTS[errno.ENOSPC]
+_HINTS[errno.EPERM] = _HINTS[errno.EACCES]
+_HINTS[errno.ENFILE] = _HINTS[errno.EMFILE]
+
+_FACTS = {
+    errno.ENOSPC: "no space left for the state",
+    errno.EDQUOT: "no space left for the state",
+    errno.EFBIG: "no space left for the state",
+    errno.EACCES: "permission denied by the storage of the state",
+    errno.EPERM: "permission denied by the storage of the state",
+    errno.EROFS: "the storage of the state is read-only",
+}
+
+
+def storage_failed(what: str, error: OSError) -> errors.StorageFailed:
+    """Describe `error`, met while doing `what`."""
+    code = error.errno or 0
+    reason = error.strerror or str(error) or type(error).__name__
+    return errors.StorageFailed(
+        _FACTS.get(code, "the storage of the state failed"),
+        detail=f"{what}: {reason}",
+        hint=getattr(error, "hint", None)
+        or _HINTS.get(code, "check that the storage is there and healthy, and run again"),
+    )

@@ -1,0 +1,303 @@
+"""The manifest: one object per commit that names all state of the flow. Writing it is the commit.
+
+Invariants:
+- `manifests/<version>.json` is written once, by `put_if_absent`: of two drivers, exactly one gets a version;
+- versions have no gaps, and each manifest carries the checksum of the one before it (`parent`);
+- manifests are deleted in ascending order, one after the other (`gc`). So whoever sees version v still there after
+  he saw no v + 1 knows that v + 1 was not committed at that moment; `latest` and `commit` rest on this;
+- `manifests/latest` is a hint: missing, stale or damaged, it costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rejoinder import errors
+from rejoinder.store.objects import ObjectStore
+
+FORMAT = 1
+FOLDER = "manifests"
+_HINT = f"{FOLDER}/latest"
+_PROBES = 16
+_TRIES = 20
+_RESTORE = "restore the state from a backup; all manifests belong together, so restore them into an empty folder"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that a commit says. Dicts are plain JSON data with text keys; nobody changes them.
+
+    `version` counts commits of any kind, `epoch` is the last committed one (-1 before the first), `time_ms` its
+    processing time. `epochs` lists (epoch, time_ms, version) of the retained commits, this one included.
+    `commit_id` is random, so that two drivers never write the same bytes.
+    """
+
+    version: int
+    epoch: int
+    time_ms: int
+    parent: str
+    flow_id: str
+    plan: str = ""
+    catalog: dict[str, Any] = field(default_factory=dict)
+    spines: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+    epochs: tuple[tuple[int, int, int], ...] = ()
+    commit_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    format: int = FORMAT
+
+    @classmethod
+    def first(cls, *, time_ms: int, epoch: int = -1, **rest: Any) -> Manifest:
+        """Make the first manifest of a new flow, with a new `flow_id`; `rest` gives plan, catalog, spines, extra."""
+        flow_id = secrets.token_hex(16)
+        return cls(0, epoch, time_ms, "", flow_id, epochs=((epoch, time_ms, 0),), **rest)
+
+    def successor(self, *, keep_versions: int, **changes: Any) -> Manifest:
+        """Make the next manifest: what `changes` does not give (epoch, time_ms, plan, …) stays as it is."""
+        version = self.version + 1
+        epoch, time_ms = changes.get("epoch", self.epoch), changes.get("time_ms", self.time_ms)
+        retained = tuple(entry for entry in self.epochs if entry[2] > version - keep_versions)
+        own = {
+            "version": version,
+            "parent": self.checksum,
+            "epochs": (*retained, (epoch, time_ms, version)),
+            "commit_id": secrets.token_hex(8),
+            "format": FORMAT,
+        }
+        return dataclasses.replace(self, **{**changes, **own})
+
+    @cached_property
+    def checksum(self) -> str:
+        """What the next manifest gives as its `parent`."""
+        return _checksum(self._body)
+
+    @property
+    def name(self) -> str:
+        """The object that holds this manifest."""
+        return name_of(self.version)
+
+    def to_bytes(self) -> bytes:
+        """Return one line of canonical JSON, and one with its checksum."""
+        return self._body + b"\n" + _trailer(self.checksum)
+
+    @cached_property
+    def _body(self) -> bytes:
+        parts = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "manifest") -> Manifest:
+        """Read what `to_bytes` wrote. A changed, lost or added byte is `errors.Corrupt`, and names the object."""
+        body, _, trailer = data.partition(b"\n")
+        intact = trailer == _trailer(_checksum(body))
+        try:
+            # A newer format may check itself in a way that we do not know, and still says that it is newer.
+            parts = json.loads(body) if intact or not trailer.startswith(b'"blake2b:') else {}
+            found = parts.get("format", 0)
+            if found > FORMAT:
+                raise errors.NewerFormat(
+                    "the state was written by a newer version of Rejoinder",
+                    detail=f"`{name}` has format {found}, and this version reads up to {FORMAT}",
+                    hint="upgrade Rejoinder; nothing was changed",
+                )
+            if not intact:
+                raise errors.Corrupt("a manifest fails its checksum", detail=f"`{name}` is damaged", hint=_RESTORE)
+            parts["epochs"] = tuple((int(epoch), int(time), int(version)) for epoch, time, version in parts["epochs"])
+            manifest = cls(**parts)
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise errors.Corrupt("a manifest cannot be read", detail=f"`{name}`: {error}", hint=_RESTORE) from None
+        manifest.__dict__["_body"] = body  # the checksum is of these bytes, whatever would be written today
+        return manifest
+
+
+def name_of(version: int) -> str:
+    """Return the name of the object that holds the manifest of `version`."""
+    return f"{FOLDER}/{version:020d}.json"
+
+
+def commit(store: ObjectStore, manifest: Manifest) -> None:
+    """Publish `manifest`; when this returns, it is committed.
+
+    `errors.Fenced` if somebody else has its version, or had it and went on so far that it was dropped;
+    `errors.Corrupt`, and nothing is published, if the stored manifest before it is not its parent. After any other
+    error it may or may not be committed: call again with the same manifest, which makes no second commit.
+    """
+    data = manifest.to_bytes()
+    _check_place(store, manifest)
+    for _ in range(3):
+        if store.put_if_absent(manifest.name, data):
+            # Our version may have been free because it was dropped. Then what comes before it was dropped, too.
+            _check_place(store, manifest)
+            break
+        stored = store.find(manifest.name)
+        if stored == data:  # our own earlier try, whose answer was lost
+            break
+        if stored is not None:
+            raise _fenced(manifest, stored)
+    else:
+        raise errors.StorageFailed(
+            "the storage refuses a commit and shows no other one",
+            detail=f"`{manifest.name}` in {store.url} is said to exist, and cannot be found",
+            hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
+        )
+    with suppress(errors.StorageFailed):  # it is committed; the hint only saves time
+        store.put(_HINT, b"%d" % manifest.version)
+
+
+def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None:
+    """Return the newest manifest, None if nothing was ever committed here.
+
+    `known`, which an earlier call returned, is where the search starts; while it is the newest, nothing is read.
+    """
+    start = known or _hinted(store)
+    for _ in range(_TRIES):
+        found = _walk_up(store, start) if start is not None else None
+        if found is not None:
+            return found
+        versions = _versions(store)
+        if not versions:
+            return None
+        start = _load(store, versions[-1])
+        if start is not None:
+            _has_parent(store, start)
+    raise errors.StorageFailed(
+        "the newest commit cannot be found",
+        detail=f"the manifests in {store.url} are listed, and are gone when read",
+        hint="check that the storage lists what it holds, and nothing else",
+    )
+
+
+def load(store: ObjectStore, version: int) -> Manifest:
+    """Return the manifest of `version`; `errors.NotCommitted` if there is none, or none any more."""
+    found = _load(store, version)
+    if found is None:
+        raise errors.NotCommitted(
+            f"no manifest of version {version}",
+            detail=f"`{name_of(version)}` is not in {store.url}",
+            hint="it was never committed, or is no longer kept: read a newer one",
+        )
+    return found
+
+
+def at_epoch(store: ObjectStore, epoch: int) -> Manifest:
+    """Return the last manifest of `epoch`; `errors.NotCommitted`, naming what can be read, if it is not kept."""
+    newest = latest(store)
+    if newest is None:
+        raise errors.NotCommitted(
+            f"epoch {epoch} is not committed yet", detail=f"{store.url} holds no commit", hint="run the flow first"
+        )
+    if newest.epoch == epoch:
+        return newest
+    version = max((version for kept, _, version in newest.epochs if kept == epoch), default=None)
+    if version is not None:
+        found, following = _load(store, version), _load(store, version + 1)
+        if found is not None and following is not None:
+            check_chain(found, following)
+            return found
+    raise errors.NotCommitted(
+        f"epoch {epoch} is {'not committed yet' if epoch > newest.epoch else 'no longer kept'}",
+        detail=f"{store.url} keeps epochs {min(kept for kept, _, _ in newest.epochs)} to {newest.epoch}",
+        hint="read one of these, or set the flow to keep more",
+    )
+
+
+def check_chain(older: Manifest, newer: Manifest) -> None:
+    """Raise `errors.Corrupt` unless `older` is the parent of `newer`."""
+    if newer.parent != older.checksum:
+        raise _broken_chain(older.name, newer.name)
+
+
+def _walk_up(store: ObjectStore, start: Manifest) -> Manifest | None:
+    """Follow the chain to its end; None if that takes too long, or if the end was dropped while we walked."""
+    newest = start
+    for _ in range(_PROBES):
+        following = _load(store, newest.version + 1)
+        if following is None:
+            return newest if store.exists(newest.name) else None  # asked after the probe: see the third invariant
+        check_chain(newest, following)
+        newest = following
+    return None
+
+
+def _hinted(store: ObjectStore) -> Manifest | None:
+    """Return the manifest that the hint points to, if it is certainly one of the chain."""
+    hint = store.find(_HINT)
+    if hint is None or len(hint) > 18 or not hint.isdigit():
+        return None
+    found = _load(store, int(hint))
+    return found if found is not None and _has_parent(store, found) else None
+
+
+def _has_parent(store: ObjectStore, manifest: Manifest) -> bool:
+    """Tell whether the manifest before this one is stored; `errors.Corrupt` if that is not its parent."""
+    if manifest.version == 0:
+        return False
+    stored = store.find(name_of(manifest.version - 1))
+    if stored is not None and not stored.endswith(_trailer(manifest.parent)):
+        raise _broken_chain(name_of(manifest.version - 1), manifest.name)
+    return stored is not None
+
+
+def _check_place(store: ObjectStore, manifest: Manifest) -> None:
+    """Raise unless `manifest` comes right after what is stored (itself aside)."""
+    behind = any(_versions(store)) if manifest.version == 0 else not _has_parent(store, manifest)
+    if behind:
+        raise errors.Fenced(
+            "another driver has taken over this state",
+            detail=f"version {manifest.version} cannot be committed to {store.url}: "
+            + ("newer ones are there" if manifest.version == 0 else "the one before it is no longer kept"),
+            hint="run one driver per state; stop this one, or start it again once the other has ended",
+        )
+
+
+def _fenced(manifest: Manifest, stored: bytes) -> errors.Fenced:
+    try:
+        other = Manifest.from_bytes(stored, manifest.name)
+        by = f"another driver did, with epoch {other.epoch}, processing time {other.time_ms} ms"
+    except errors.StateError as error:
+        by = f"another driver did, and what it wrote cannot be read ({error.fact})"
+    return errors.Fenced(
+        "another driver has committed to this state",
+        detail=f"version {manifest.version} (epoch {manifest.epoch}) was ours to commit; {by}",
+        hint="run one driver per state; stop this one, or start it again once the other has ended",
+    )
+
+
+def _broken_chain(older: str, newer: str) -> errors.Corrupt:
+    return errors.Corrupt(
+        "the manifests do not belong together",
+        detail=f"`{newer}` was not written after the present `{older}`: an old copy was restored over a newer state",
+        hint=_RESTORE,
+    )
+
+
+def _load(store: ObjectStore, version: int) -> Manifest | None:
+    name = name_of(version)
+    data = store.find(name)
+    if data is None:
+        return None
+    manifest = Manifest.from_bytes(data, name)
+    if manifest.version != version:
+        raise errors.Corrupt(
+            "a manifest is under a wrong name", detail=f"`{name}` holds version {manifest.version}", hint=_RESTORE
+        )
+    return manifest
+
+
+def _versions(store: ObjectStore) -> list[int]:
+    stems = (name.removeprefix(f"{FOLDER}/").removesuffix(".json") for name in store.list(FOLDER))
+    return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
+def _checksum(body: bytes) -> str:
+    return "blake2b:" + hashlib.blake2b(body, digest_size=16).hexdigest()
+
+
+def _trailer(checksum: str) -> bytes:
+    return b'"%b"\n' % checksum.encode()

@@ -1,28 +1,28 @@
 """The exception tree: every error a user can meet, each with a stable code.
 
-    RejoinderError
-    ├── PlanningError            refused before any row was read
-    │   ├── InvalidSql           the text is not SQL that we know
-    │   ├── UnknownName          no such relation, column, function or option
-    │   ├── AmbiguousName        a name that stands for two things
-    │   ├── TypeMismatch         types that do not fit together
-    │   ├── Unsupported          understood, and not offered
-    │   └── DefinitionConflict   a name defined twice, or still in use
-    ├── InputError               a source handed over something unusable
-    │   ├── MalformedInput       a file or record that cannot be decoded
-    │   ├── SchemaChanged        a file whose columns are not the declared ones
-    │   ├── MissingInput         a path, topic or partition that is not there
-    │   ├── MissingRow           the delete of a row that is not there
-    │   └── NullKey              a NULL in a primary key
-    ├── EvaluationError          an expression failed on a row
-    ├── StateError               the state directory cannot be used
-    │   ├── Fenced               another driver has committed to this state
-    │   ├── Corrupt              a run or manifest that fails its checksum
-    │   ├── NewerFormat          state written by a newer version
-    │   ├── NotCommitted         an epoch that is not (or no longer) readable
-    │   └── StorageFailed        the disk or object store refused to work
-    ├── RuntimeMismatch          Java, Python or Spark are not what we need
-    └── LimitReached             a cap that guards the machine
+RejoinderError
+├── PlanningError            refused before any row was read
+│   ├── InvalidSql           the text is not SQL that we know
+│   ├── UnknownName          no such relation, column, function or option
+│   ├── AmbiguousName        a name that stands for two things
+│   ├── TypeMismatch         types that do not fit together
+│   ├── Unsupported          understood, and not offered
+│   └── DefinitionConflict   a name defined twice, or still in use
+├── InputError               a source handed over something unusable
+│   ├── MalformedInput       a file or record that cannot be decoded
+│   ├── SchemaChanged        a file whose columns are not the declared ones
+│   ├── MissingInput         a path, topic or partition that is not there
+│   ├── MissingRow           the delete of a row that is not there
+│   └── NullKey              a NULL in a primary key
+├── EvaluationError          an expression failed on a row
+├── StateError               the state directory cannot be used
+│   ├── Fenced               another driver has committed to this state
+│   ├── Corrupt              a run or manifest that fails its checksum
+│   ├── NewerFormat          state written by a newer version
+│   ├── NotCommitted         an epoch that is not (or no longer) readable
+│   └── StorageFailed        the disk or object store refused to work
+├── RuntimeMismatch          Java, Python or Spark are not what we need
+└── LimitReached             a cap that guards the machine
 """
 
 from __future__ import annotations

@@ -123,7 +123,9 @@ def _hash_bytes(array: pa.Array) -> UInt64:
     if array.null_count:
         length = np.where(np.asarray(array.is_valid()), length, 0)
     data = array.buffers()[2]
-    used = np.frombuffer(data, np.uint8, int(offsets[-1])) if data is not None and offsets[-1] else np.zeros(0, np.uint8)
+    used = (
+        np.frombuffer(data, np.uint8, int(offsets[-1])) if data is not None and offsets[-1] else np.zeros(0, np.uint8)
+    )
     padded = np.concatenate([used[offsets[0] :], np.zeros(8, np.uint8)])
     words = np.ndarray((len(padded) - 7,), np.dtype("<u8"), padded.data, 0, (1,))
     start = start - offsets[0]

@@ -42,9 +42,7 @@ def settle(task: Task) -> None:
     """At the end of a round: put the new runs into their spines and merge as far as the credit goes."""
     for name, ref in task.arranged.items():
         spine = insert(task.before.get(name, Spine()), ref)
-        task.report.spines[name] = maintain(
-            task.store, spine, Merging(FAN), epoch=task.epoch, bounds=task.bounds
-        )
+        task.report.spines[name] = maintain(task.store, spine, Merging(FAN), epoch=task.epoch, bounds=task.bounds)
     task.arranged.clear()
 
 

@@ -9,11 +9,21 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import DIFF, HASH, Int64, diffs, hashes, payload_names, replaced, take, without
+from rejoinder.kernels.columns import (
+    DIFF,
+    HASH,
+    Int64,
+    diffs,
+    hashes,
+    payload_names,
+    replaced,
+    single_chunk,
+    take,
+    without,
+)
 from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.hashing import not_distinct
-from rejoinder.kernels.columns import single_chunk
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task
 from rejoinder.plan.physical import Distinct

@@ -26,9 +26,7 @@ from rejoinder.store.run import read_run
 from rejoinder.store.spine import Spine
 
 CHUNK_ROWS = 1 << 18
-SPLITS = pa.schema(
-    [("source", pa.int32()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())]
-)
+SPLITS = pa.schema([("source", pa.string()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())])
 INSERTS = frozenset({"i", "c", "r", "u", "+", "+i", "+u", "insert", "update", "upsert", "create", "read", "1"})
 DELETES = frozenset({"d", "-", "-d", "-u", "delete", "-1"})
 
@@ -37,7 +35,7 @@ DELETES = frozenset({"d", "-", "-d", "-u", "delete", "-1"})
 class Split:
     """One unit of reading. `modified` orders the splits of a source within an epoch."""
 
-    source: int
+    source: str
     path: str | None
     modified: int
     payload: pa.Buffer | None
@@ -59,9 +57,7 @@ def scan(
     source = scan_.source
     sequence = (split.modified << 20) | (zlib.crc32((split.path or "").encode()) & 0xFFFFF)
     if split.payload is not None:
-        tables: Iterator[tuple[bool, pa.Table]] = (
-            (True, chunk) for chunk in _chunks(decode(split.payload))
-        )
+        tables: Iterator[tuple[bool, pa.Table]] = ((True, chunk) for chunk in _chunks(decode(split.payload)))
         place = f"a batch of `{source.name}`"
     else:
         assert split.path is not None

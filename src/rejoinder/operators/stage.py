@@ -7,7 +7,6 @@ is passed on untouched, to the same bucket.
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.columns import contiguous
 from rejoinder.kernels.exchange import decode, encode, sorted_by_hash
+from rejoinder.kernels.faults import reach
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.lookup import lookup
@@ -71,11 +71,12 @@ class ScanRound:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Read splits, yield exchange rows."""
-        cheap_collections()
         report = Report()
         for batch in batches:
             for split in Split.from_batch(batch):
-                source = self.work.plan.scans[split.source]
+                source = self.work.plan.scans.get(split.source)
+                if source is None:  # dropped since the query was started
+                    continue
                 for stream, table in scan(self.work.store, source, split, self.work.before):
                     task = self.work.task(0)
                     task.streams[stream] = table
@@ -83,6 +84,7 @@ class ScanRound:
                     report.rows_in[stream] = report.rows_in.get(stream, 0) + table.num_rows
                     report.add(task.report.to_json())
                     yield from exchange_rows(task)
+                reach("scan", self.work.epoch)
         if report.rows_in or report.emitted:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])
 
@@ -96,7 +98,6 @@ class BucketRound:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Take the exchange rows of one or more buckets, yield those of the next round."""
-        cheap_collections()
         for bucket, rows in sorted(by_bucket(batches).items()):
             task = self.work.task(bucket)
             forwarded = self.gather(task, rows)
@@ -104,6 +105,7 @@ class BucketRound:
             settle(task)
             if self.number == len(self.work.plan.rounds) - 1:
                 settle_changelogs(task)
+            reach("round", self.work.epoch)
             yield from exchange_rows(task)
             forwarded.append((bucket, REPORT, json.dumps(task.report.to_json()).encode()))
             yield exchange_batch(forwarded)
@@ -158,15 +160,3 @@ def exchange_batch(rows: list[tuple[int, int, Any]]) -> pa.RecordBatch:
     buckets, channels, payloads = zip(*rows, strict=True)
     arrays = [pa.array(buckets, pa.int32()), pa.array(channels, pa.int32()), pa.array(payloads, pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, schema=EXCHANGE)
-
-
-_frozen = False
-
-
-def cheap_collections() -> None:
-    """Freeze what the imports left, once per worker: PySpark collects garbage after every task, over all of it."""
-    global _frozen
-    if not _frozen:
-        _frozen = True
-        gc.collect()
-        gc.freeze()

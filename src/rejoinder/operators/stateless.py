@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from rejoinder.kernels.columns import (
     DIFF,
@@ -12,7 +11,6 @@ from rejoinder.kernels.columns import (
     contiguous,
     diffs,
     drop_unit_diffs,
-    has_diffs,
     replaced,
     take,
     without,
@@ -30,11 +28,11 @@ CHANGELOG_FAN = 16
 
 
 def derive(task: Task, step: Derive) -> None:
-    """Filter and project a stream; multiplicities stay."""
+    """Filter and project a stream; multiplicities and key hashes stay."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
-    kept = (DIFF,) if has_diffs(stream) else ()
+    kept = tuple(name for name in (DIFF, HASH) if name in stream.column_names)
     result = filter_project(stream, step.predicate, step.outputs, keep=kept)
     if result.num_rows:
         task.streams[step.output] = drop_unit_diffs(result)
@@ -77,6 +75,7 @@ def emit(task: Task, step: Emit) -> None:
     level = level_of(table.num_rows, CHANGELOG_FAN)
     ref = write_run(task.store, table, epoch=task.epoch, level=level, bounds=(0, LAST_HASH))
     task.report.emitted.setdefault(step.view, []).append(ref)
+    task.report.rows_out[step.view] = task.report.rows_out.get(step.view, 0) + table.num_rows
 
 
 def settle_changelogs(task: Task) -> None:
@@ -88,5 +87,3 @@ def settle_changelogs(task: Task) -> None:
             spine = insert(spine, ref)
         task.report.changelogs[view] = maintain(task.store, spine, how, epoch=task.epoch, bounds=(0, LAST_HASH))
     task.report.emitted.clear()
-
-

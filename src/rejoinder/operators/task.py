@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import HASH, UInt64, hashes, take
+from rejoinder.kernels.columns import HASH, UInt64, take
 from rejoinder.kernels.consolidate import row_hashes
 from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.exchange import sorted_by_hash
@@ -29,6 +29,7 @@ class Report:
     emitted: dict[str, list[RunRef]] = field(default_factory=dict)
     changelogs: dict[str, Spine] = field(default_factory=dict)
     rows_in: dict[str, int] = field(default_factory=dict)
+    rows_out: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for a metadata row."""
@@ -37,6 +38,7 @@ class Report:
             "emitted": {name: [ref.to_json() for ref in refs] for name, refs in self.emitted.items()},
             "changelogs": {name: spine.to_json() for name, spine in self.changelogs.items()},
             "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
         }
 
     def add(self, data: Mapping[str, Any]) -> None:
@@ -45,8 +47,9 @@ class Report:
         self.changelogs |= {name: Spine.from_json(spine) for name, spine in data["changelogs"].items()}
         for name, refs in data["emitted"].items():
             self.emitted.setdefault(name, []).extend(RunRef.from_json(ref) for ref in refs)
-        for name, rows in data["rows_in"].items():
-            self.rows_in[name] = self.rows_in.get(name, 0) + rows
+        for counts, more in ((self.rows_in, data["rows_in"]), (self.rows_out, data["rows_out"])):
+            for name, rows in more.items():
+                counts[name] = counts.get(name, 0) + rows
 
 
 @dataclass
@@ -117,6 +120,3 @@ def _validity(columns: list[pa.ChunkedArray]) -> tuple[None, Mask | None]:
             here = np.asarray(column.is_valid())
             valid = here if valid is None else valid & here
     return None, valid
-
-
-__all__ = ["Report", "Task", "hashes", "key_columns", "needles", "partition_hashes"]

@@ -182,7 +182,7 @@ class Path:
 class Dataflow:
     """All rounds of an epoch, for all views at once."""
 
-    scans: tuple[Scan, ...] = ()
+    scans: dict[str, Scan] = field(default_factory=dict)
     rounds: tuple[tuple[Step, ...], ...] = ((),)
     arrangements: tuple[Arrangement, ...] = ()
     users: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""The SQL surface: statements, binder, expressions. The only importer of sqlglot."""

@@ -7,12 +7,15 @@ from collections.abc import Callable
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder import errors
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.literals import number
 from rejoinder.sql.terms import Compiler, Term, build, duckdb_type, failing, mismatch, only, refuse
 
 _DIVISION_BY_ZERO = failing("division by zero")
+_WHOLE_DIGITS = 18
+"""Digits before the point that a product of decimals must have room for."""
 
 
 def compile_negation(compiler: Compiler, node: exp.Expression) -> Term:
@@ -60,9 +63,7 @@ def compile_division(compiler: Compiler, node: exp.Expression) -> Term:
     if types.is_decimal(left.type):
         return _quotient(left, right, node)
     left, right = coerce(left, types.DOUBLE, node), coerce(right, types.DOUBLE, node)
-    return build(
-        f"CASE WHEN {{1}} = 0 THEN {_DIVISION_BY_ZERO} ELSE {{0}} / {{1}} END", types.DOUBLE, left, right, throws=True
-    )
+    return build(_unless_zero("{0} / {1}"), types.DOUBLE, left, right, throws=True, right_first=True)
 
 
 def compile_modulo(compiler: Compiler, node: exp.Expression) -> Term:
@@ -78,10 +79,10 @@ def compile_modulo(compiler: Compiler, node: exp.Expression) -> Term:
         rest = f"CAST({{0}} % {{1}} AS {duckdb_type(kind)})"
     elif types.is_integer(kind):
         # The smallest integer modulo -1 is 0, and DuckDB calls it an overflow.
-        rest = "CASE WHEN {1} = -1 THEN {1} + 1 ELSE {0} % {1} END"
+        rest = "CASE WHEN {1} = -1 THEN {0} - {0} ELSE {0} % {1} END"
     else:
         rest = "{0} % {1}"
-    return build(f"CASE WHEN {{1}} = 0 THEN {_DIVISION_BY_ZERO} ELSE {rest} END", kind, left, right, throws=True)
+    return build(_unless_zero(rest), kind, left, right, throws=True, right_first=True)
 
 
 def compile_integer_division(compiler: Compiler, node: exp.Expression) -> Term:
@@ -91,8 +92,7 @@ def compile_integer_division(compiler: Compiler, node: exp.Expression) -> Term:
     if not types.is_integer(left.type):
         raise refuse(node, "`div` is offered for integers only", "CAST both sides to BIGINT, or use `/` and FLOOR")
     left, right = coerce(left, types.BIGINT, node), coerce(right, types.BIGINT, node)
-    quotient = f"CASE WHEN {{1}} = 0 THEN {_DIVISION_BY_ZERO} ELSE {{0}} // {{1}} END"
-    return build(quotient, types.BIGINT, left, right, throws=True)
+    return build(_unless_zero("{0} // {1}"), types.BIGINT, left, right, throws=True, right_first=True)
 
 
 def _numbers(left: Term, right: Term, node: exp.Expression) -> tuple[Term, Term]:
@@ -108,13 +108,19 @@ def _numbers(left: Term, right: Term, node: exp.Expression) -> tuple[Term, Term]
         return coerce(left, kind, node), coerce(right, kind, node)
     exact = all(types.is_integer(term.type) or types.is_decimal(term.type) for term in (left, right))
     if exact and (types.is_decimal(left.type) or types.is_decimal(right.type)):
-        return coerce(left, _own_decimal(left), node), coerce(right, _own_decimal(right), node)
+        return coerce(left, _own_decimal(left, node), node), coerce(right, _own_decimal(right, node), node)
     kind = types.common_type(left.type, right.type)
     return coerce(left, kind, node), coerce(right, kind, node)
 
 
-def _own_decimal(term: Term) -> pa.DataType:
+def _own_decimal(term: Term, node: exp.Expression) -> pa.DataType:
     """Spark gives an integer literal beside a decimal just the digits that it has."""
+    if term.suffixed and types.is_integer(term.type):
+        raise refuse(
+            node,
+            "a number with a suffix beside a DECIMAL is not offered",
+            "write it without the suffix, or CAST(… AS …)",
+        )
     if term.literal and types.is_integer(term.type):
         return pa.decimal128(len(str(abs(term.value))), 0)
     return types.decimal_for(term.type)
@@ -124,28 +130,70 @@ def _sum(sign: str, left: Term, right: Term, node: exp.Expression) -> Term:
     one, two = left.type, right.type
     scale = max(one.scale, two.scale)
     precision = max(one.precision - one.scale, two.precision - two.scale) + scale + 1
-    kind = _exact(precision, scale, node)
-    target = duckdb_type(kind)
-    return build(f"CAST({{0}} {sign} {{1}} AS {target})", kind, coerce(left, kind, node), coerce(right, kind, node))
+    kind = types.adjusted_decimal(precision, scale)
+    # Past 38 digits Spark gives up fraction digits; we add with all of them, and a row that is too large fails.
+    wide = types.bounded_decimal(precision, scale)
+    throws = precision > types.MAX_PRECISION
+    left, right = coerce(left, wide, node), coerce(right, wide, node)
+    return build(f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, left, right, throws=throws)
 
 
 def _product(sign: str, left: Term, right: Term, node: exp.Expression) -> Term:
     one, two = left.type, right.type
-    kind = _exact(one.precision + two.precision + 1, one.scale + two.scale, node)
+    precision, scale = one.precision + two.precision + 1, one.scale + two.scale
+    kind = types.adjusted_decimal(precision, scale)
+    if precision > types.MAX_PRECISION and types.MAX_PRECISION - scale < _WHOLE_DIGITS:
+        raise _too_wide(precision, node)
     # DuckDB multiplies 18 digits at most as 64-bit numbers, and fails if the product is larger.
-    wide = one if kind.precision <= 19 else pa.decimal128(max(one.precision, 19), one.scale)
-    return build(f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, coerce(left, wide, node), right)
+    wide = one if precision <= 19 else pa.decimal128(max(one.precision, 19), one.scale)
+    throws = precision > types.MAX_PRECISION
+    return build(
+        f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, coerce(left, wide, node), right, throws=throws
+    )
 
 
 def _quotient(left: Term, right: Term, node: exp.Expression) -> Term:
-    raise refuse(node, "division of decimals is not offered", "CAST one side to DOUBLE")
+    """Divide decimals as whole numbers: DuckDB would go through DOUBLE."""
+    one, two = left.type, right.type
+    scale = max(6, one.scale + two.precision + 1)
+    kind = types.adjusted_decimal(one.precision - one.scale + two.scale + scale, scale)
+    shift = kind.scale - one.scale + two.scale
+    # Spark rounds to 39 digits after the point first; with more digits than this, that could show.
+    if shift < 0 or one.precision + shift > types.MAX_PRECISION or kind.scale + two.precision > types.MAX_PRECISION:
+        raise _too_wide(one.precision + two.precision + kind.scale, node)
+    whole = f"(abs({_unscaled('{0}', one)}) * CAST({10**shift} AS HUGEINT))"
+    by = f"abs({_unscaled('{1}', two)})"
+    # Half is rounded away from zero.
+    rounded = f"({whole} // {by} + CASE WHEN {whole} % {by} >= {by} - {whole} % {by} THEN 1 ELSE 0 END)"
+    size = f"CAST({rounded} AS DECIMAL(38,0)) * {_power(-kind.scale)}"
+    signed = f"CASE WHEN ({{0}} < 0) = ({{1}} < 0) THEN {size} ELSE -({size}) END"
+    quotient = f"CAST({signed} AS {duckdb_type(kind)})"
+    return build(_unless_zero(quotient), kind, left, right, throws=True, right_first=True)
 
 
-def _exact(precision: int, scale: int, node: exp.Expression) -> pa.DataType:
-    if precision > types.MAX_PRECISION:
-        raise refuse(
-            node,
-            f"the result needs {precision} digits, and a DECIMAL has {types.MAX_PRECISION}",
-            "CAST the operands to narrower decimals",
-        )
-    return pa.decimal128(precision, scale)
+def _unscaled(text: str, kind: pa.DataType) -> str:
+    if kind.scale == 0:
+        return f"CAST({text} AS HUGEINT)"
+    if kind.precision + kind.scale + 1 <= types.MAX_PRECISION:
+        wide = f"CAST({text} AS DECIMAL({max(19, kind.precision)},{kind.scale}))"
+        return f"CAST({wide} * {_power(kind.scale)} AS HUGEINT)"
+    return f"CAST(replace(CAST({text} AS VARCHAR), '.', '') AS HUGEINT)"
+
+
+def _power(exponent: int) -> str:
+    if exponent < 0:
+        return f"CAST('0.{'1'.rjust(-exponent, '0')}' AS DECIMAL({-exponent},{-exponent}))"
+    return f"CAST({10**exponent} AS DECIMAL({exponent + 1},0))"
+
+
+def _too_wide(precision: int, node: exp.Expression) -> errors.Unsupported:
+    return refuse(
+        node,
+        f"this needs {precision} decimal digits, and there are {types.MAX_PRECISION}",
+        "CAST the operands to narrower decimals, or to DOUBLE",
+    )
+
+
+def _unless_zero(quotient: str) -> str:
+    """Fail the row if the divisor is zero; NULL divided by zero is NULL."""
+    return f"CASE WHEN {{1}} = 0 AND {{0}} IS NOT NULL THEN {_DIVISION_BY_ZERO} ELSE {quotient} END"

@@ -1,81 +1,184 @@
-"""CAST and TRY_CAST as Spark's ANSI mode does them, and the implicit ones."""
+"""CAST and TRY_CAST as Spark's ANSI mode does them, and the implicit casts of its coercion rules.
+
+Where a value does not fit, CAST fails the row and TRY_CAST gives NULL. Both are built from one DuckDB text that gives NULL.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.sql import types
-from rejoinder.sql.terms import Compiler, Term, build, duckdb_type, failing, mismatch, only, refuse, relabel
+from rejoinder import errors
+from rejoinder.sql import datetime_text, types
+from rejoinder.sql.datetime_text import BLANK
+from rejoinder.sql.literals import constant
+from rejoinder.sql.terms import Compiler, Term, build, duckdb_type, failing, mismatch, only, quote_text, refuse, relabel
 
-# Spark trims blanks and control characters before it reads a number.
-_BLANK = r"[\x00-\x20\x7f]*"
-_INTEGER_TEXT = rf"^{_BLANK}([+-]?[0-9]+){_BLANK}$"
+_INTEGER = rf"^{BLANK}([+-]?[0-9]+){BLANK}$"
+_DECIMAL = rf"^{BLANK}([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?){BLANK}$"
+_FLOAT = rf"^{BLANK}([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?{BLANK}$"
+_SPECIAL = rf"^{BLANK}([+-]?(?i:inf|infinity)|(?i:nan)){BLANK}$"
+_TRUE = rf"^{BLANK}(?i:t|true|y|yes|1){BLANK}$"
+_FALSE = rf"^{BLANK}(?i:f|false|n|no|0){BLANK}$"
+_LARGEST = "9223372036854775807"
 
 
 def coerce(term: Term, kind: pa.DataType, node: exp.Expression) -> Term:
-    """Cast implicitly, to a type that Spark's rules chose."""
+    """Cast implicitly, to a type that Spark's rules chose. A literal string is read right here."""
+    if term.literal and term.type == types.STRING and types.is_datetime(kind):
+        return read_literal(term.value, kind, node)
     return cast(term, kind, node)
 
 
+def read_literal(text: str, kind: pa.DataType, node: exp.Expression) -> Term:
+    """Read the text of a date or timestamp literal. Raises `InvalidSql` where Spark fails."""
+    value = (
+        datetime_text.parse_date(text)
+        if kind == types.DATE
+        else datetime_text.parse_timestamp(text, zoned=kind == types.TIMESTAMP)
+    )
+    if value is None:
+        raise errors.InvalidSql(
+            f"'{text}' is not a {types.spark_name(kind)} that can be read",
+            detail=f"in `{node.sql(dialect='spark')}`",
+            hint="write it as yyyy-MM-dd, for a timestamp with HH:mm:ss after it",
+        )
+    return constant(value, kind)
+
+
+def compile_cast(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile CAST, `::`, TRY_CAST, typed literals such as DATE '…', and the functions named after types."""
+    only(node, "this", "to", "safe")
+    kind, safe = types.arrow_type(node.args["to"]), bool(node.args.get("safe"))
+    term = compiler.compile(node.this)
+    if isinstance(node.this, exp.Literal):
+        if node.this.is_string and types.is_datetime(kind) and not safe:
+            return read_literal(node.this.this, kind, node)
+        # sqlglot reads `1L` as `1::BIGINT`; CAST(1 AS BIGINT) has more arguments.
+        if types.is_numeric(kind) and "format" not in node.args:
+            return replace(cast(term, kind, node), literal=True, suffixed=True, value=term.value)
+    return cast(term, kind, node, safe=safe)
+
+
 def cast(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bool = False) -> Term:
-    """Cast explicitly; `safe` gives NULL where the cast fails. Raises `Unsupported` for pairs that are not proven equal."""
+    """Cast explicitly; `safe` gives NULL where the cast fails. Raises `PlanningError` for pairs that are not offered."""
     source = term.type
     if source == kind:
         return term
     if term.is_null:
         return Term(f"CAST(NULL AS {duckdb_type(kind)})", kind)
+    if term.literal and types.is_integer(source) and _holds(kind, term.value):
+        return constant(Decimal(term.value) if types.is_decimal(kind) else term.value, kind)
     if types.is_numeric(source) and types.is_numeric(kind):
         return _between_numbers(term, kind, safe=safe)
-    if source == types.STRING and types.is_integer(kind):
-        digits = f"regexp_extract({term.sql}, '{_INTEGER_TEXT}', 1)"
-        return _guarded(digits, f"{digits} = ''", term, kind, safe=safe)
-    if kind == types.STRING and (types.is_integer(source) or source in (types.BOOLEAN, types.DATE)):
-        return build("CAST({0} AS VARCHAR)", kind, term)
+    if source == types.STRING:
+        return _from_text(term, kind, node, safe=safe)
+    if kind == types.STRING:
+        return _to_text(term, node)
     if types.is_datetime(source) and types.is_datetime(kind):
         return _between_datetimes(term, kind)
-    raise refuse(
-        node,
-        f"a cast from {types.spark_name(source)} to {types.spark_name(kind)} is not offered",
-        "prepare the column in the source",
-    )
+    if source == types.BOOLEAN and types.is_numeric(kind):
+        return cast(build("CAST({0} AS TINYINT)", types.TINYINT, term), kind, node, safe=safe)
+    if kind == types.BOOLEAN and types.is_numeric(source):
+        return build("({0} <> 0)", kind, term)
+    if source == types.TIMESTAMP and types.is_numeric(kind):
+        return _to_seconds(term, kind, node, safe=safe)
+    if kind == types.TIMESTAMP and types.is_integer(source):
+        return _from_seconds(term, kind, node, safe=safe)
+    raise _no_such_cast(term, kind, node)
 
 
-def compile_cast(compiler: Compiler, node: exp.Expression) -> Term:
-    """Compile CAST, `::`, TRY_CAST and the functions named after types."""
-    only(node, "this", "to", "safe")
-    target = node.args["to"]
-    return cast(compiler.compile(node.this), types.arrow_type(target), node, safe=bool(node.args.get("safe")))
+def _holds(kind: pa.DataType, value: int) -> bool:
+    if types.is_integer(kind):
+        return bool(-(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1))
+    return bool(types.is_decimal(kind) and abs(value) < 10 ** (kind.precision - kind.scale)) or kind == types.DOUBLE
 
 
 def _between_numbers(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
     source, target = term.type, duckdb_type(kind)
-    verb = "TRY_CAST" if safe else "CAST"
+    attempt = f"TRY_CAST({term.sql} AS {target})"
     if types.is_integer(kind):
         if types.is_integer(source):
-            narrower = source.bit_width > kind.bit_width
-            return build(f"{verb}({{0}} AS {target})", kind, term, throws=narrower and not safe)
+            return _checked(attempt, term, kind, safe=safe, total=source.bit_width <= kind.bit_width)
         # DuckDB rounds, Spark cuts.
-        return build(f"{verb}(trunc({{0}}) AS {target})", kind, term, throws=not safe)
+        attempt = f"TRY_CAST(trunc({term.sql}) AS {target})"
+        if kind == types.BIGINT and not types.is_decimal(source):
+            # The nearest double to the largest BIGINT is one more, and Spark lets it through.
+            attempt = f"CASE WHEN {term.sql} = 9223372036854775808 THEN {_LARGEST} ELSE {attempt} END"
+        return _checked(attempt, term, kind, safe=safe, total=False)
     if types.is_decimal(kind):
         if source in (types.FLOAT, types.DOUBLE):
-            # Spark goes through the shortest decimal text of the number.
-            return build(f"{verb}(CAST({{0}} AS VARCHAR) AS {target})", kind, term, throws=not safe)
+            # Spark goes through the shortest text of the number. What is not finite becomes NULL without an error.
+            finite = f"CASE WHEN isfinite({term.sql}) THEN {term.sql} END"
+            attempt = _decimal_text(f"CAST(CAST({finite} AS DOUBLE) AS VARCHAR)", kind)
+            return _checked(
+                attempt, Term(finite, source, term.columns, throws=term.throws), kind, safe=safe, total=False
+            )
         exact = types.decimal_for(source)
-        fits = exact.precision - exact.scale <= kind.precision - kind.scale
-        return build(f"{verb}({{0}} AS {target})", kind, term, throws=not (fits or safe))
-    if types.is_decimal(source):
-        # Spark reads the decimal's text, which gives the nearest double; DuckDB divides.
+        fits = exact.precision - exact.scale < kind.precision - kind.scale or (
+            exact.precision - exact.scale == kind.precision - kind.scale and exact.scale <= kind.scale
+        )
+        return _checked(attempt, term, kind, safe=safe, total=fits)
+    if types.is_decimal(source) and source.precision > 15:
+        # DuckDB divides by a power of ten, which rounds twice.
         return build(f"CAST(CAST({{0}} AS VARCHAR) AS {target})", kind, term)
+    if kind == types.FLOAT:
+        # Beyond the range of FLOAT, DuckDB fails and Spark goes to infinity.
+        return build("CAST(CAST({0} AS VARCHAR) AS FLOAT)", kind, term)
     return build(f"CAST({{0}} AS {target})", kind, term)
 
 
-def _guarded(text: str, wrong: str, term: Term, kind: pa.DataType, *, safe: bool) -> Term:
-    target = duckdb_type(kind)
-    if safe:
-        return Term(f"TRY_CAST({text} AS {target})", kind, term.columns, throws=term.throws)
-    message = failing(f"a string is not a valid {types.spark_name(kind)}")
-    return Term(f"CASE WHEN {wrong} THEN {message} ELSE CAST({text} AS {target}) END", kind, term.columns, throws=True)
+def _from_text(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bool) -> Term:
+    text = term.sql
+    if types.is_integer(kind):
+        attempt = f"TRY_CAST({_found(text, _INTEGER)} AS {duckdb_type(kind)})"
+    elif types.is_decimal(kind):
+        attempt = _decimal_text(_found(text, _DECIMAL), kind)
+    elif types.is_numeric(kind):
+        number, special = _found(text, _FLOAT), _found(text, _SPECIAL)
+        attempt = f"TRY_CAST(CASE WHEN {number} <> '' THEN {number} ELSE {special} END AS {duckdb_type(kind)})"
+    elif kind == types.BOOLEAN:
+        attempt = f"CASE WHEN {_matches(text, _TRUE)} THEN TRUE WHEN {_matches(text, _FALSE)} THEN FALSE END"
+    elif kind == types.DATE:
+        attempt = datetime_text.read_date(text)
+    elif types.is_datetime(kind):
+        attempt = datetime_text.read_timestamp(text, zoned=kind == types.TIMESTAMP)
+    elif kind == types.BINARY:
+        return build("encode({0})", kind, term)
+    else:
+        raise _no_such_cast(term, kind, node)
+    return _checked(attempt, term, kind, safe=safe, total=False)
+
+
+def _decimal_text(text: str, kind: pa.DataType) -> str:
+    """Read a decimal. DuckDB needs a digit before the point to read an exponent."""
+    wider = pa.decimal128(min(kind.precision + 1, types.MAX_PRECISION), kind.scale)
+    return f"TRY_CAST(TRY_CAST({text} AS {duckdb_type(wider)}) AS {duckdb_type(kind)})"
+
+
+def _found(text: str, pattern: str) -> str:
+    return f"regexp_extract({text}, {quote_text(pattern)}, 1)"
+
+
+def _matches(text: str, pattern: str) -> str:
+    return f"regexp_matches({text}, {quote_text(pattern)})"
+
+
+def _to_text(term: Term, node: exp.Expression) -> Term:
+    if types.is_integer(term.type) or types.is_decimal(term.type) or term.type == types.BOOLEAN:
+        return build("CAST({0} AS VARCHAR)", types.STRING, term)
+    if term.type == types.DATE:
+        return build(datetime_text.write_date("{0}"), types.STRING, term)
+    if types.is_datetime(term.type):
+        return build(datetime_text.write_timestamp("{0}"), types.STRING, term)
+    if term.type in (types.FLOAT, types.DOUBLE):
+        raise refuse(
+            node, "the text of a floating-point number is Java's, and is not offered", "CAST it to a DECIMAL before"
+        )
+    raise _no_such_cast(term, types.STRING, node)
 
 
 def _between_datetimes(term: Term, kind: pa.DataType) -> Term:
@@ -86,7 +189,42 @@ def _between_datetimes(term: Term, kind: pa.DataType) -> Term:
     return relabel(term, kind)
 
 
-def cast_failures_refused(node: exp.Expression, source: pa.DataType, kind: pa.DataType) -> None:
-    """Refuse the casts that Spark refuses as well."""
-    if source == types.BOOLEAN and types.is_datetime(kind):
-        raise mismatch(node, f"{types.spark_name(source)} cannot be cast to {types.spark_name(kind)}")
+def _to_seconds(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bool) -> Term:
+    micros = f"epoch_us({term.sql})"
+    if kind == types.DOUBLE:
+        return build("(CAST(epoch_us({0}) AS DOUBLE) / 1000000)", kind, term)
+    if not types.is_integer(kind):
+        raise _no_such_cast(term, kind, node)
+    seconds = f"(({micros} - ({micros} % 1000000 + 1000000) % 1000000) // 1000000)"
+    return _checked(f"TRY_CAST({seconds} AS {duckdb_type(kind)})", term, kind, safe=safe, total=kind == types.BIGINT)
+
+
+def _from_seconds(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bool) -> Term:
+    """Read seconds since 1970. Spark stops at the ends of its range, which DuckDB cannot hold: such a row fails."""
+    wide = term.type == types.BIGINT
+    if wide and safe:
+        raise refuse(node, "TRY_CAST from bigint to timestamp is not offered", "use CAST")
+    return build("make_timestamp(CAST({0} AS BIGINT) * 1000000)", kind, term, throws=wide)
+
+
+def _checked(attempt: str, term: Term, kind: pa.DataType, *, safe: bool, total: bool) -> Term:
+    """Make a term of a text that is NULL where the cast fails; `total` says that it never does."""
+    if safe or total:
+        return Term(
+            attempt.replace("TRY_CAST(", "CAST(", 1) if total else attempt, kind, term.columns, throws=term.throws
+        )
+    message = failing(f"a value of type {types.spark_name(term.type)} cannot be cast to {types.spark_name(kind)}")
+    strict = f"CASE WHEN {term.sql} IS NOT NULL THEN COALESCE({attempt}, {message}) END"
+    return Term(strict, kind, term.columns, throws=True)
+
+
+def _no_such_cast(term: Term, kind: pa.DataType, node: exp.Expression) -> errors.PlanningError:
+    source, target = types.spark_name(term.type), types.spark_name(kind)
+    spark_has_it = (
+        kind == types.STRING
+        or (kind == types.TIMESTAMP and types.is_numeric(term.type))
+        or (term.type == types.TIMESTAMP and types.is_numeric(kind))
+        or (types.is_nested(kind) and types.is_nested(term.type))
+    )
+    make = refuse if spark_has_it else mismatch
+    return make(node, f"there is no cast from {source} to {target}", "prepare the column in the source")

@@ -60,6 +60,7 @@ _NODES: dict[type[exp.Expression], NodeCompiler] = {
     exp.Column: _compile_column,
     exp.Paren: literals.compile_paren,
     exp.Literal: literals.compile_literal,
+    exp.RawString: literals.compile_raw_string,
     exp.Boolean: literals.compile_boolean,
     exp.Null: literals.compile_null,
     exp.Cast: casts.compile_cast,

@@ -1,14 +1,18 @@
-"""Literals: numbers with Spark's types, strings, typed dates and timestamps, TRUE, FALSE and NULL."""
+"""Literals: numbers with Spark's types, strings, dates and timestamps, TRUE, FALSE and NULL."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.sql import types
 from rejoinder.sql.terms import Compiler, Term, duckdb_type, only, quote_text, refuse
+
+_EPOCH = datetime(1970, 1, 1)
 
 
 def number(text: str, node: exp.Expression, *, negative: bool = False) -> Term:
@@ -29,19 +33,21 @@ def number(text: str, node: exp.Expression, *, negative: bool = False) -> Term:
     return constant(value, pa.decimal128(precision, scale))
 
 
-def constant(value: object, kind: pa.DataType) -> Term:
+def constant(value: Any, kind: pa.DataType) -> Term:
     """Make a literal term of a type from a Python value."""
-    if kind == types.STRING:
-        text = quote_text(str(value))
-    elif kind == types.BOOLEAN:
+    if kind == types.BOOLEAN:
         text = "TRUE" if value else "FALSE"
     elif types.is_integer(kind):
         text = str(value)
     elif types.is_decimal(kind):
         text = f"'{value:f}'"
     else:
-        text = f"'{value}'"
-    return Term(f"CAST({text} AS {duckdb_type(kind)})", kind, literal=True, value=value)
+        text = quote_text(str(value))
+    sql = f"CAST({text} AS {duckdb_type(kind)})"
+    if kind in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
+        since = value - _EPOCH
+        sql = f"make_timestamp({(since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds})"
+    return Term(sql, kind, literal=True, value=value)
 
 
 def compile_literal(compiler: Compiler, node: exp.Expression) -> Term:
@@ -49,6 +55,11 @@ def compile_literal(compiler: Compiler, node: exp.Expression) -> Term:
     if node.is_string:
         return constant(node.this, types.STRING)
     return number(node.this, node)
+
+
+def compile_raw_string(compiler: Compiler, node: exp.Expression) -> Term:
+    """Compile r'…', in which a backslash is a backslash."""
+    return constant(node.this, types.STRING)
 
 
 def compile_boolean(compiler: Compiler, node: exp.Expression) -> Term:

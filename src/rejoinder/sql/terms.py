@@ -35,7 +35,7 @@ class Term:
     """DuckDB text whose values and type are Spark's.
 
     `throws` says that a row may fail, so that no other row's evaluation may reach it where Spark would not. A literal keeps its
-    `value`, and a predicate that Arrow can answer keeps its `comparisons`.
+    `value`; `suffixed` says that it was written with a suffix such as `1L`, or as `1::BIGINT`. A predicate that Arrow can answer keeps its `comparisons`.
     """
 
     sql: str
@@ -43,6 +43,7 @@ class Term:
     columns: tuple[str, ...] = ()
     throws: bool = False
     literal: bool = False
+    suffixed: bool = False
     value: Any = None
     comparisons: tuple[Comparison, ...] = ()
 
@@ -69,14 +70,18 @@ def merge_columns(terms: Iterable[Term]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for term in terms for name in term.columns))
 
 
-def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False) -> Term:
-    """Make a term from a template with `{0}`, `{1}`, … for the texts of its parts."""
-    return Term(
-        template.format(*(term.sql for term in terms)),
-        kind,
-        merge_columns(terms),
-        throws=throws or any(term.throws for term in terms),
-    )
+def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, right_first: bool = False) -> Term:
+    """Make a term that is NULL if a part is, from a template with `{0}`, `{1}`, … for the texts of its parts.
+
+    Spark evaluates the parts in turn, the right one first for divisions, and stops at a NULL: a part that may fail is not reached.
+    """
+    sql = template.format(*(term.sql for term in terms))
+    turns = tuple(reversed(terms)) if right_first else terms
+    failing_turns = [turn for turn, term in enumerate(turns) if term.throws]
+    for term in reversed(turns[: max(failing_turns, default=0)]):
+        if not (term.literal and term.value is not None):
+            sql = f"CASE WHEN {term.sql} IS NOT NULL THEN {sql} END"
+    return Term(sql, kind, merge_columns(terms), throws=throws or bool(failing_turns))
 
 
 def failing(message: str) -> str:

@@ -31,13 +31,21 @@ _FACTS = {
 }
 
 
+class RefusedError(OSError):
+    """A refusal whose remedy is known where it is met."""
+
+    def __init__(self, code: int, reason: str, hint: str) -> None:
+        super().__init__(code, reason)
+        self.hint = hint
+
+
 def storage_failed(what: str, error: OSError) -> errors.StorageFailed:
     """Describe `error`, met while doing `what`."""
     code = error.errno or 0
     reason = error.strerror or str(error) or type(error).__name__
+    general = _HINTS.get(code, "check that the storage is there and healthy, and run again")
     return errors.StorageFailed(
         _FACTS.get(code, "the storage of the state failed"),
         detail=f"{what}: {reason}",
-        hint=getattr(error, "hint", None)
-        or _HINTS.get(code, "check that the storage is there and healthy, and run again"),
+        hint=error.hint if isinstance(error, RefusedError) else general,
     )

@@ -160,10 +160,10 @@ def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None
         found = _walk_up(store, start) if start is not None else None
         if found is not None:
             return found
-        versions = _versions(store)
-        if not versions:
+        stored = versions(store)
+        if not stored:
             return None
-        start = _load(store, versions[-1])
+        start = find(store, stored[-1])
         if start is not None:
             _has_parent(store, start)
     raise errors.StorageFailed(
@@ -175,7 +175,7 @@ def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None
 
 def load(store: ObjectStore, version: int) -> Manifest:
     """Return the manifest of `version`; `errors.NotCommitted` if there is none, or none any more."""
-    found = _load(store, version)
+    found = find(store, version)
     if found is None:
         raise errors.NotCommitted(
             f"no manifest of version {version}",
@@ -196,7 +196,7 @@ def at_epoch(store: ObjectStore, epoch: int) -> Manifest:
         return newest
     version = max((version for kept, _, version in newest.epochs if kept == epoch), default=None)
     if version is not None:
-        found, following = _load(store, version), _load(store, version + 1)
+        found, following = find(store, version), find(store, version + 1)
         if found is not None and following is not None:
             check_chain(found, following)
             return found
@@ -217,7 +217,7 @@ def _walk_up(store: ObjectStore, start: Manifest) -> Manifest | None:
     """Follow the chain to its end; None if that takes too long, or if the end was dropped while we walked."""
     newest = start
     for _ in range(_PROBES):
-        following = _load(store, newest.version + 1)
+        following = find(store, newest.version + 1)
         if following is None:
             return newest if store.exists(newest.name) else None  # asked after the probe: see the third invariant
         check_chain(newest, following)
@@ -230,7 +230,7 @@ def _hinted(store: ObjectStore) -> Manifest | None:
     hint = store.find(_HINT)
     if hint is None or len(hint) > 18 or not hint.isdigit():
         return None
-    found = _load(store, int(hint))
+    found = find(store, int(hint))
     return found if found is not None and _has_parent(store, found) else None
 
 
@@ -246,7 +246,7 @@ def _has_parent(store: ObjectStore, manifest: Manifest) -> bool:
 
 def _check_place(store: ObjectStore, manifest: Manifest) -> None:
     """Raise unless `manifest` comes right after what is stored (itself aside)."""
-    behind = any(_versions(store)) if manifest.version == 0 else not _has_parent(store, manifest)
+    behind = any(versions(store)) if manifest.version == 0 else not _has_parent(store, manifest)
     if behind:
         raise errors.Fenced(
             "another driver has taken over this state",
@@ -277,7 +277,8 @@ def _broken_chain(older: str, newer: str) -> errors.Corrupt:
     )
 
 
-def _load(store: ObjectStore, version: int) -> Manifest | None:
+def find(store: ObjectStore, version: int) -> Manifest | None:
+    """Return the stored manifest of `version`, None if there is none; `errors.Corrupt` if it is damaged."""
     name = name_of(version)
     data = store.find(name)
     if data is None:
@@ -290,7 +291,8 @@ def _load(store: ObjectStore, version: int) -> Manifest | None:
     return manifest
 
 
-def _versions(store: ObjectStore) -> list[int]:
+def versions(store: ObjectStore) -> list[int]:
+    """Return all stored versions, ascending. Lists the folder, so it costs more than `latest`."""
     stems = (name.removeprefix(f"{FOLDER}/").removesuffix(".json") for name in store.list(FOLDER))
     return sorted(int(stem) for stem in stems if stem.isdigit())
 

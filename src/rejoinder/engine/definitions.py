@@ -1,0 +1,104 @@
+"""Statements that define: CREATE and DROP, checked against the catalog and carried out by the engine."""
+
+from __future__ import annotations
+
+from rejoinder.engine.engine import Engine
+from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, near_misses
+from rejoinder.plan.catalog import Catalog, Index, Source, View
+from rejoinder.sql.binder import bind, check_view_columns
+from rejoinder.sql.statements import CreateIndex, CreateSource, CreateView, Drop
+
+Definition = CreateSource | CreateView | CreateIndex | Drop
+
+
+def defined(catalog: Catalog, statement: Definition) -> Catalog:
+    """The catalog after a statement. Raises a `PlanningError`; changes nothing."""
+    match statement:
+        case CreateSource():
+            return _with_source(catalog, statement)
+        case CreateView():
+            if statement.if_not_exists and catalog.find(statement.name) is not None:
+                return catalog
+            check_name(statement.name)
+            query = bind(statement.query, catalog)
+            check_view_columns(statement.name, query.schema)
+            return catalog.with_relation(View(statement.name, statement.query.strip(), query.schema))
+        case CreateIndex():
+            return _with_index(catalog, statement)
+        case Drop():
+            return _without(catalog, statement)
+
+
+def execute_definition(engine: Engine, statement: Definition) -> None:
+    """Carry a defining statement out, at an epoch boundary."""
+    with engine.lock:
+        catalog = defined(engine.catalog, statement)
+        if catalog != engine.catalog:
+            engine.define(catalog)
+
+
+def check_name(name: str) -> None:
+    """Refuse names that could not be written back in SQL or shown in a message."""
+    if not name or len(name) > 128 or any(ord(c) < 32 or c in "`\"'/\\" for c in name) or ".." in name:
+        raise InvalidSql(
+            f"{name[:140]!r} is not a name for a relation",
+            detail="a name has 1 to 128 characters, without quotes, slashes, `..` and control characters",
+            hint="choose another name",
+        )
+
+
+def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
+    source = statement.source
+    known = catalog.find(source.name)
+    if statement.if_not_exists and isinstance(known, Source):
+        if known.schema != source.schema or known.kind != source.kind:
+            raise DefinitionConflict(
+                f"`{source.name}` exists with other columns or of another kind",
+                detail=f"there: {known.kind} ({_columns(known)}); here: {source.kind} ({_columns(source)})",
+                hint="DROP it first, or choose another name",
+            )
+        return catalog
+    check_name(source.name)
+    return catalog.with_relation(source)
+
+
+def _columns(source: Source) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in source.schema)
+
+
+def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
+    relation = catalog.get(statement.relation)
+    columns = []
+    for name in statement.columns:
+        found = next((n for n in relation.schema.names if n.lower() == name.lower()), None)
+        if found is None:
+            raise UnknownName(
+                f"`{relation.name}` has no column `{name}`", hint=near_misses(name, relation.schema.names) or None
+            )
+        columns.append(found)
+    if statement.if_not_exists and any(i.name.lower() == statement.name.lower() for i in catalog.indexes):
+        return catalog
+    check_name(statement.name)
+    return catalog.with_index(Index(statement.name, relation.name, tuple(columns)))
+
+
+def _without(catalog: Catalog, statement: Drop) -> Catalog:
+    if statement.what == "INDEX":
+        known = [index.name for index in catalog.indexes]
+        if statement.name.lower() not in [name.lower() for name in known]:
+            if statement.if_exists:
+                return catalog
+            raise UnknownName(f"there is no index `{statement.name}`", hint=near_misses(statement.name, known) or None)
+        return catalog.without_index(statement.name)
+    if statement.if_exists and catalog.find(statement.name) is None:
+        return catalog
+    relation = catalog.get(statement.name)
+    smaller = catalog.without_relation(relation.name)
+    for view in smaller.views:
+        try:
+            bind(view.query, smaller)
+        except UnknownName as missing:
+            raise DefinitionConflict(
+                f"`{relation.name}` is read by view `{view.name}`", hint=f"DROP VIEW {view.name} first"
+            ) from missing
+    return smaller

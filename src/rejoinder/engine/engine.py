@@ -1,0 +1,219 @@
+"""The engine: one flow's definitions, state and epochs. Spark and the test driver both drive this class.
+
+Life of an epoch (`run_epoch`): known already? → rounds on the executor → new state from the reports → manifest →
+collection of old files. The manifest is the commit: before it nothing has happened, after it everything has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rejoinder.engine.executor import Executor
+from rejoinder.engine.planner import Plan, plan, plan_hydration
+from rejoinder.engine.state import State, bytes_written
+from rejoinder.engine.timeline import Timeline
+from rejoinder.kernels.faults import reach
+from rejoinder.operators.stage import EpochWork
+from rejoinder.operators.task import Report
+from rejoinder.plan.catalog import Catalog
+from rejoinder.plan.physical import ArrangementScan, Dataflow
+from rejoinder.store import gc
+from rejoinder.store.manifest import Manifest, commit, latest
+from rejoinder.store.objects import ObjectStore
+
+KEEP_VERSIONS = 8
+HISTORY = 10_000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What an epoch did. `rows_out` counts changes as written, before netting over buckets."""
+
+    epoch: int
+    seconds: float
+    rows_in: dict[str, int]
+    rows_out: dict[str, int]
+    bytes_written: int
+    state_bytes: int
+
+
+class Engine:
+    """A flow on a store. All methods that change something hold `lock`: an epoch and a definition never overlap."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        executor: Executor,
+        *,
+        buckets: int,
+        history: int = HISTORY,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.store = store
+        self.executor = executor
+        self.buckets = buckets
+        self.history = history
+        self.clock = clock
+        self.lock = threading.RLock()
+        self.progress: list[Progress] = []
+        self.recover()
+
+    def recover(self) -> None:
+        """Take up the last committed state."""
+        self.manifest = latest(self.store)
+        if self.manifest is None:
+            self.catalog = Catalog()
+            self.state = State(self.buckets)
+            self.timeline = Timeline()
+            self.created: dict[str, int] = {}
+            self.positions: dict[str, list[str]] = {}
+        else:
+            self.catalog = Catalog.from_json(self.manifest.catalog)
+            self.state = State.from_json(self.manifest.spines).cut(self.buckets)
+            self.timeline = Timeline.from_json(self.manifest.extra["timeline"])
+            self.created = dict(self.manifest.extra["created"])
+            self.positions = dict(self.manifest.extra["positions"])
+        self.plan: Plan = plan(self.catalog, self.state.statistics())
+
+    @property
+    def epoch(self) -> int:
+        """The last committed epoch; −1 before the first."""
+        return -1 if self.manifest is None else self.manifest.epoch
+
+    @property
+    def dataflow(self) -> Dataflow:
+        """The rounds of the next epoch."""
+        return self.plan.dataflow
+
+    # -- epochs -----------------------------------------------------------------------------------------------------
+
+    def run_epoch(
+        self,
+        epoch: int,
+        splits: object,
+        *,
+        time_ms: int | None = None,
+        positions: dict[str, list[str]] | None = None,
+    ) -> Progress | None:
+        """Run and commit an epoch, once: None if it is committed already.
+
+        `positions` says how far the sources were read, for who has no Spark checkpoint to say it.
+        """
+        with self.lock:
+            if epoch <= self.epoch:
+                return None
+            start = time.perf_counter()
+            reach("before_tasks", epoch)
+            reports = self.executor.run(self._work(self.dataflow, epoch, self.state), splits)
+            reach("after_tasks", epoch)
+            state = self.state.with_reports(reports)
+            written = bytes_written(self.state, state)
+            self._commit(self.catalog, self.plan, state, epoch=epoch, time_ms=time_ms, positions=positions)
+            reach("after_commit", epoch)
+            self._collect()
+            reach("after_collection", epoch)
+            return self._note(epoch, time.perf_counter() - start, reports, written)
+
+    def _work(self, dataflow: Dataflow, epoch: int, state: State) -> EpochWork:
+        return EpochWork(dataflow, self.store, epoch, self.buckets, self.history, state.parts)
+
+    def _note(self, epoch: int, seconds: float, reports: dict[int, Report], written: int) -> Progress:
+        totals = Report()
+        for report in reports.values():
+            totals.add(replace(report, spines={}, changelogs={}, emitted={}).to_json())
+        size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
+        progress = Progress(epoch, seconds, totals.rows_in, totals.rows_out, written, size)
+        self.progress.append(progress)
+        return progress
+
+    # -- definitions ------------------------------------------------------------------------------------------------
+
+    def define(self, catalog: Catalog) -> None:
+        """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit."""
+        with self.lock:
+            new = plan(catalog, self.state.statistics())
+            arrangements = [a.id for a in new.dataflow.arrangements]
+            state = self.state.keeping(arrangements, new.dataflow.views)
+            known = {name for name in arrangements if self._is_filled(name)}
+            fresh = set(new.dataflow.views) - set(self.state.changelogs)
+            if known and (fresh or known != set(arrangements)):
+                state = self._hydrate(new, state, known, set(new.dataflow.views) - fresh)
+            created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
+            self._commit(catalog, new, state, epoch=self.epoch, created=created)
+            self._collect()
+
+    def _is_filled(self, arrangement: str) -> bool:
+        return any(part.refs for part in self.state.arrangements.get(arrangement, ()))
+
+    def _hydrate(self, new: Plan, state: State, arrangements: set[str], views: set[str]) -> State:
+        dataflow = plan_hydration(new.program, arrangements, views)
+        splits = [
+            (name, bucket)
+            for name, scan in dataflow.scans.items()
+            if isinstance(scan, ArrangementScan)
+            for bucket in range(self.buckets)
+            if state.arrangements[scan.arrangement.id][bucket].refs
+        ]
+        reports = self.executor.run_listed(self._work(dataflow, self.epoch, state), splits)
+        reach("in_hydration", self.epoch)
+        return state.with_reports(reports)
+
+    # -- commit -----------------------------------------------------------------------------------------------------
+
+    def _commit(
+        self,
+        catalog: Catalog,
+        new: Plan,
+        state: State,
+        *,
+        epoch: int,
+        time_ms: int | None = None,
+        created: dict[str, int] | None = None,
+        positions: dict[str, list[str]] | None = None,
+    ) -> None:
+        """Publish the manifest; only then take the new state over."""
+        now = self.clock() if time_ms is None else time_ms
+        timeline = self.timeline
+        if epoch > self.epoch:
+            timeline = timeline.after(self.store, epoch, now, epoch - self.history)
+        created = self.created if created is None else created
+        positions = self.positions if positions is None else positions
+        content: dict[str, Any] = {
+            "epoch": epoch,
+            "time_ms": now,
+            "plan": fingerprint(new.dataflow),
+            "catalog": catalog.to_json(),
+            "spines": state.to_json(),
+            "extra": {
+                "timeline": timeline.to_json(),
+                "created": created,
+                "positions": positions,
+                "since": epoch - self.history,
+            },
+        }
+        if self.manifest is None:
+            manifest = Manifest.first(**content)
+        else:
+            manifest = self.manifest.successor(keep_versions=KEEP_VERSIONS, **content)
+        commit(self.store, manifest)
+        self.manifest, self.catalog, self.plan, self.state = manifest, catalog, new, state
+        self.timeline, self.created, self.positions = timeline, created, positions
+
+    def _collect(self) -> None:
+        gc.collect(self.store, KEEP_VERSIONS, named_files)
+
+
+def named_files(manifest: Manifest) -> set[str]:
+    """All objects that a manifest names."""
+    return State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
+
+
+def fingerprint(dataflow: Dataflow) -> str:
+    """A short name of what is kept: arrangements and views. Paths may change without a change of state."""
+    text = "\n".join([*sorted(a.id for a in dataflow.arrangements), *sorted(dataflow.views)])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,58 @@
+"""Who runs the rounds of an epoch: this process, or Spark. Both run the same functions on the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Protocol
+
+import pyarrow as pa
+
+from rejoinder.operators.scan import SPLITS
+from rejoinder.operators.stage import REPORT, BucketRound, EpochWork, ScanRound
+from rejoinder.operators.task import Report
+
+
+class Executor(Protocol):
+    """Runs an epoch's rounds on splits and gives back the report of each bucket."""
+
+    def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
+        """Run all rounds. `splits` is what this kind of executor reads splits from."""
+        ...
+
+    def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
+        """Run all rounds on (relation, bucket) splits: a hydration."""
+        ...
+
+
+class LocalExecutor:
+    """Runs the rounds one after the other in this process."""
+
+    def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
+        """Run all rounds; `splits` is an iterable of batches of the split schema."""
+        assert isinstance(splits, Iterable)
+        rows = list(ScanRound(work)(splits))
+        for number in range(1, len(work.plan.rounds)):
+            rows = list(BucketRound(work, number)(rows))
+        return reports_from(rows)
+
+    def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
+        """Run all rounds on arrangement splits."""
+        return self.run(work, [split_batch([(name, None, bucket, None) for name, bucket in splits])])
+
+
+def split_batch(rows: list[tuple[str, str | None, int, bytes | None]]) -> pa.RecordBatch:
+    """Make a batch of the split schema."""
+    columns = list(zip(*rows, strict=True)) if rows else [[], [], [], []]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, SPLITS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SPLITS)
+
+
+def reports_from(batches: Iterable[pa.RecordBatch]) -> dict[int, Report]:
+    """Collect the reports that the last round left, by bucket."""
+    result: dict[int, Report] = {}
+    for batch in batches:
+        for bucket, channel, payload in zip(*batch.columns, strict=True):
+            assert channel.as_py() == REPORT, "a stream was sent beyond the last round"
+            result.setdefault(bucket.as_py(), Report()).add(json.loads(payload.as_py()))
+    return result

@@ -1,0 +1,97 @@
+"""EXPLAIN and SHOW: what is kept, for whom, and the way that changes take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.planner import plan
+from rejoinder.errors import Unsupported
+from rejoinder.plan.catalog import Catalog, Source, View
+from rejoinder.plan.physical import Dataflow, Distinct
+from rejoinder.sql.binder import bind
+from rejoinder.sql.types import spark_name
+
+
+def explain(engine: Engine, target: str) -> str:
+    """The plan of a view, or of a query as if it were one."""
+    words = target.strip().rstrip(";")
+    found = engine.catalog.find(words.strip("`"))
+    if isinstance(found, Source):
+        raise Unsupported(f"`{found.name}` is a source and has no plan", hint="EXPLAIN a view or a query")
+    catalog, name = engine.catalog, found.name if found is not None else "query"
+    if found is None:
+        query = bind(words, engine.catalog)
+        catalog = Catalog((*engine.catalog.relations, View("query", words, query.schema)), engine.catalog.indexes)
+    dataflow = plan(catalog, engine.state.statistics()).dataflow
+    return describe(dataflow, name, {a for a in engine.state.arrangements})
+
+
+def describe(dataflow: Dataflow, view: str, existing: set[str]) -> str:
+    """Text of a view's plan: its paths, then the arrangements with who shares them."""
+    lines = [f"view {view} ({', '.join(f'{f.name} {spark_name(f.type)}' for f in dataflow.views[view])})"]
+    names = _feeding(dataflow, view)
+    for path in dataflow.paths:
+        if path.view not in names:
+            continue
+        lines.append(f"  changes of {path.start}" + (f" (for {path.view})" if path.view != view else ""))
+        for arrangement, key, _, after in path.hops:
+            lines.append(f"    → {arrangement} by {key}, {'with' if after else 'without'} this epoch")
+    used = [a for a in dataflow.arrangements if names & set(dataflow.users[a.id])]
+    lines.append("  arrangements")
+    for arrangement in used:
+        others = [user for user in dataflow.users[arrangement.id] if user not in names]
+        shared = f", shared with {', '.join(others)}" if others else ""
+        lines.append(f"    {arrangement.id} ({'exists' if arrangement.id in existing else 'new'}{shared})")
+    if not used:
+        lines.append("    none: the view is computed from each change alone")
+    lines.append(f"  rounds {len(dataflow.rounds)}")
+    return "\n".join(lines)
+
+
+def _feeding(dataflow: Dataflow, view: str) -> set[str]:
+    """The view and the derived relations that its paths read."""
+    names = {view}
+    while True:
+        more = {p.start for p in dataflow.paths if p.view in names}
+        more |= {relation for p in dataflow.paths if p.view in names for _, _, relation, _ in p.hops}
+        derived = {name for name in more if "#" in name} - names
+        if not derived:
+            return names
+        names |= derived
+
+
+def show(engine: Engine, what: str) -> list[dict[str, Any]]:
+    """The rows of SHOW ARRANGEMENTS, VIEWS, SOURCES (or TABLES), WATERMARKS."""
+    if what == "ARRANGEMENTS":
+        return [_arrangement(engine, a.id) for a in engine.dataflow.arrangements]
+    if what == "VIEWS":
+        return [{"view": view.name, "columns": _columns(view), "query": view.query} for view in engine.catalog.views]
+    if what == "WATERMARKS":
+        return []
+    read = set(engine.dataflow.scans)
+    return [
+        {"source": s.name, "kind": s.kind, "format": s.format, "columns": _columns(s), "read": s.name in read}
+        for s in engine.catalog.sources
+    ]
+
+
+def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
+    arrangement = next(a for a in engine.dataflow.arrangements if a.id == name)
+    parts = engine.state.arrangements.get(name, ())
+    counts = [step for step in engine.dataflow.steps() if isinstance(step, Distinct)]
+    kind = "copies" if any(step.arrangement.id == name for step in counts) else "rows"
+    return {
+        "name": name,
+        "relation": arrangement.relation,
+        "key": arrangement.key.text,
+        "holds": kind,
+        "rows": sum(part.rows for part in parts),
+        "bytes": sum(part.bytes for part in parts),
+        "runs": max((part.runs for part in parts), default=0),
+        "used_by": list(engine.dataflow.users[name]),
+    }
+
+
+def _columns(relation: Source | View) -> str:
+    return ", ".join(f"{field.name} {spark_name(field.type)}" for field in relation.schema)

@@ -1,0 +1,36 @@
+"""From the catalog to the dataflow: bind every view, bring it to normal form, build the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rejoinder.plan.catalog import Catalog
+from rejoinder.plan.dataflow import Builder, Hydration, Program, program_of
+from rejoinder.plan.delta import Statistics
+from rejoinder.plan.normal import Block, Derived, normalise
+from rejoinder.plan.physical import Dataflow
+from rejoinder.sql.binder import bind
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The dataflow of an epoch, and the program that it came from."""
+
+    program: Program
+    dataflow: Dataflow
+
+
+def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
+    """Plan a catalog. Raises a `PlanningError` if a view cannot be kept."""
+    blocks: dict[str, tuple[Block, Mapping[str, Derived]]] = {}
+    for view in catalog.views:
+        normal = normalise(bind(view.query, catalog))
+        blocks[view.name] = (normal.block, normal.derived)
+    program = program_of(catalog, blocks, statistics)
+    return Plan(program, Builder(program).build())
+
+
+def plan_hydration(program: Program, arrangements: set[str], views: set[str]) -> Dataflow:
+    """Plan the filling of what is not among the known arrangements and views."""
+    return Hydration(program, arrangements, views).build()

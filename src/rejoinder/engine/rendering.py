@@ -1,0 +1,116 @@
+"""The three renderings of a view, from its changelog: TABLE, STREAM and TVR, as plain Python rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+
+from rejoinder.engine.reading import expanded, read_changes, read_table, timeline_of
+from rejoinder.kernels.columns import DIFF, EPOCH
+from rejoinder.store.manifest import Manifest
+from rejoinder.store.objects import ObjectStore
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A view's rows between two commits; `until` is None while they last."""
+
+    epoch: int
+    since: datetime | None
+    until: datetime | None
+    rows: list[Row]
+
+
+def plain_rows(table: pa.Table) -> list[Row]:
+    """Rows as dicts of plain values, in an order that depends on the values only. Times are in UTC, without zone."""
+    rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    return sorted(rows, key=sort_key)
+
+
+def plain(value: Any) -> Any:
+    """A value without time zones."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).replace(tzinfo=None)
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def sort_key(row: Row) -> list[tuple[bool, str, Any]]:
+    """Order rows by their values, NULL first."""
+    numbers = (bool, int, float)
+    return [
+        (v is not None, "" if isinstance(v, numbers) else type(v).__name__, v if isinstance(v, numbers) else str(v))
+        for v in row.values()
+    ]
+
+
+def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, as_of: int | None) -> list[Row]:
+    """TABLE: the rows of the view now, or as of an epoch."""
+    return plain_rows(expanded(read_table(store, manifest, view, schema, as_of=as_of)))
+
+
+def net_changes(
+    store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, epoch: int
+) -> list[tuple[Row, int]]:
+    """The net changes of one epoch, retractions first."""
+    changes = read_changes(store, manifest, view, schema, after=epoch - 1, until=epoch)
+    return _signed(changes)
+
+
+def _signed(changes: pa.Table) -> list[tuple[Row, int]]:
+    rows = changes.to_pylist()
+    result = [({k: plain(v) for k, v in row.items() if k not in (DIFF, EPOCH)}, row.get(DIFF, 1)) for row in rows]
+    return sorted(result, key=lambda change: (change[1] > 0, sort_key(change[0])))
+
+
+def stream_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> list[Row]:
+    """STREAM: every change, one row per copy, with `_epoch`, `_emit_time` and `_undo`; undos of an epoch come first."""
+    result = []
+    for epoch, when, changes in epochs_of(store, manifest, view, schema):
+        for row, diff in changes:
+            result += [{**row, "_epoch": epoch, "_emit_time": when, "_undo": diff < 0}] * abs(diff)
+    return result
+
+
+def tvr_snapshots(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> list[Snapshot]:
+    """TVR: the sequence of different snapshots with the time in which each held; the first is the empty one."""
+    result: list[Snapshot] = [Snapshot(-1, None, None, [])]
+    rows: list[tuple[Row, int]] = []
+    for epoch, when, changes in epochs_of(store, manifest, view, schema):
+        for row, diff in changes:
+            at = next((i for i, (known, _) in enumerate(rows) if known == row), None)
+            count = diff + (rows.pop(at)[1] if at is not None else 0)
+            if count:
+                rows.append((row, count))
+        last = result[-1]
+        result[-1] = Snapshot(last.epoch, last.since, when, last.rows)
+        shown = sorted((row for row, count in rows for _ in range(count)), key=sort_key)
+        result.append(Snapshot(epoch, when, None, shown))
+    return result
+
+
+def epochs_of(
+    store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema
+) -> list[tuple[int, datetime | None, list[tuple[Row, int]]]]:
+    """The epochs in which a view changed, with commit time and net changes."""
+    changes = read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch)
+    times = timeline_of(manifest).times(store)
+    grouped: dict[int, list[int]] = {}
+    for at, epoch in enumerate(changes.column(EPOCH).to_pylist()):
+        grouped.setdefault(epoch, []).append(at)
+    return [(epoch, moment(times.get(epoch)), _signed(changes.take(rows))) for epoch, rows in sorted(grouped.items())]
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """A commit time as a datetime in UTC, without zone."""
+    if milliseconds is None:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).replace(tzinfo=None)

@@ -1,0 +1,34 @@
+"""The places where a process may die: named here, and nowhere else. Each has a test that kills a process there.
+
+`REJOINDER_FAULT=point` or `point:epoch` in the environment kills the process that gets there with SIGKILL; with
+`REJOINDER_FAULT_ONCE=file` only the first one that can make the file does (so that a retried task survives).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+POINTS = {
+    "scan": "in a task of round 0, after a split was read",
+    "round": "in a bucket's task, after its runs were written and before it reported",
+    "before_tasks": "on the driver, before the epoch's tasks are started",
+    "after_tasks": "on the driver, when all runs are written and no manifest names them",
+    "after_commit": "on the driver, when the manifest is published and Spark does not know yet",
+    "after_collection": "on the driver, when old files have been deleted",
+    "in_hydration": "on the driver, when a new view's runs are written and no manifest names them",
+}
+
+
+def reach(point: str, epoch: int) -> None:
+    """Die here if the environment says so."""
+    wanted = os.environ.get("REJOINDER_FAULT")
+    if wanted is None or wanted not in (point, f"{point}:{epoch}"):
+        return
+    once = os.environ.get("REJOINDER_FAULT_ONCE")
+    if once is not None:
+        try:
+            os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,444 @@
+"""Put all views of a flow into one dataflow: which round each lookup, arrangement and exchange belongs to.
+
+Scheduling rules:
+- the changes of a source are known in round 0, those of a table (after its upsert) in round 1;
+- an arrangement is kept in the round in which all changes of its relation have arrived at the key's bucket;
+- a lookup that sees this epoch's changes runs in that round or later, any other as soon as its stream is there;
+- streams with equal key, and an arrangement with the lookups that start from it, share a channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.plan.catalog import REJECTED_SCHEMA, Catalog, Source
+from rejoinder.plan.delta import Hop, JoinGraph, Statistics, inputs_of, join_graph, order_path
+from rejoinder.plan.logical import conjunction, renamed
+from rejoinder.plan.normal import Block, Derived
+from rejoinder.plan.physical import (
+    Arrange,
+    Arrangement,
+    ArrangementScan,
+    Channel,
+    Dataflow,
+    Derive,
+    Distinct,
+    Emit,
+    Key,
+    Lookup,
+    Path,
+    Scan,
+    Send,
+    SourceScan,
+    Step,
+    Upsert,
+)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of a relation's change: the stream that carries it, from which round on, and how it is partitioned."""
+
+    round: int
+    stream: str
+    partition: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is to be kept up to date: sources, derived relations (inner ones first), views, indexes."""
+
+    sources: Mapping[str, Source]
+    derived: Mapping[str, Derived]
+    views: Mapping[str, Block]
+    indexes: tuple[Arrangement, ...]
+    statistics: Mapping[str, Statistics] = field(default_factory=dict)
+
+
+@dataclass
+class JoinPlan:
+    """A block with its paths, one per input."""
+
+    block: Block
+    graph: JoinGraph
+    paths: tuple[tuple[Hop, ...], ...]
+
+
+class Builder:
+    """Collects the steps of a dataflow round by round."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.rounds: list[list[Step]] = [[]]
+        self.scans: dict[str, Scan] = {}
+        self.fragments: dict[str, list[Fragment]] = {}
+        self.arranged: dict[str, int] = {}
+        self.delivered: dict[tuple[str, str], Fragment] = {}
+        self.users: dict[str, dict[str, None]] = {}
+        self.paths: list[Path] = []
+        self.needed: dict[str, dict[str, Arrangement]] = {}
+        self.joins: dict[str, list[JoinPlan]] = {}
+        self._channels = 0
+        self._streams = 0
+
+    # -- what is needed -------------------------------------------------------------------------------------------
+
+    def require(self, arrangement: Arrangement, user: str) -> None:
+        """Note that `user` looks rows up in an arrangement."""
+        self.needed.setdefault(arrangement.relation, {}).setdefault(arrangement.id, arrangement)
+        self.users.setdefault(arrangement.id, {})[user] = None
+
+    def collect(self) -> None:
+        """Find the paths of every block and the arrangements that they need."""
+        for index in self.program.indexes:
+            self.require(index, "index")
+        for name, derived in self.program.derived.items():
+            self.joins[name] = [self._join(block, name) for block in derived.blocks]
+            if derived.distinct:
+                self.require(row_arrangement(name + "/input", derived.schema), name)
+        for name, block in self.program.views.items():
+            self.joins[name] = [self._join(block, name)]
+        for name, source in self.program.sources.items():
+            base = base_arrangement(source)
+            if source.kind == "table" or name not in self.needed:
+                self.require(base, "source" if source.kind != "table" else "primary key")
+
+    def _join(self, block: Block, user: str) -> JoinPlan:
+        graph = join_graph(block)
+        unique = {name: set(source.primary_key) for name, source in self.program.sources.items()}
+        paths = tuple(
+            order_path(block, graph, start, self.program.statistics, unique) for start in range(len(block.inputs))
+        )
+        if len(block.inputs) > 1:
+            for hop in (hop for path in paths for hop in path):
+                self.require(hop.arrangement, user)
+        return JoinPlan(block, graph, paths)
+
+    # -- steps, channels, streams -----------------------------------------------------------------------------------
+
+    def add(self, number: int, step: Step) -> None:
+        """Append a step to a round."""
+        while len(self.rounds) <= number:
+            self.rounds.append([])
+        self.rounds[number].append(step)
+
+    def stream(self, label: str) -> str:
+        """A new stream name."""
+        self._streams += 1
+        return f"{label}~{self._streams}"
+
+    def send(
+        self, fragments: Iterable[Fragment], key: Key, number: int, label: str, *, matching_only: bool
+    ) -> Fragment:
+        """Send fragments to the buckets of a key in round `number`."""
+        self._channels += 1
+        channel = Channel(self._channels, self.stream(label), key, number, matching_only)
+        for fragment in fragments:
+            self.add(fragment.round, Send(fragment.stream, channel))
+        return Fragment(number, channel.stream, key.text)
+
+    def deliver(self, relation: str, key: Key) -> Fragment:
+        """Bring all changes of a relation together by key; done once per relation and key."""
+        known = self.delivered.get((relation, key.text))
+        if known is not None:
+            return known
+        fragments = self.fragments[relation]
+        if len(fragments) == 1 and fragments[0].partition == key.text:
+            result = fragments[0]
+        else:
+            number = 1 + max((fragment.round for fragment in fragments), default=0)
+            result = self.send(fragments, key, number, relation, matching_only=False)
+        self.delivered[relation, key.text] = result
+        return result
+
+    # -- relations --------------------------------------------------------------------------------------------------
+
+    def source(self, source: Source) -> None:
+        """Bring a source's changes in; a table's rows are turned into changes first."""
+        raw = f"scan:{source.name}"
+        self.scans[source.name] = SourceScan(source, raw)
+        if source.diverts:
+            self.add(0, Emit(source.rejected, source.rejected))
+        if source.kind != "table":
+            self.fragments[source.name] = [Fragment(0, raw)]
+        else:
+            base = base_arrangement(source)
+            incoming = self.send([Fragment(0, raw)], base.key, 1, f"{raw}/key", matching_only=False)
+            change = f"table:{source.name}"
+            self.add(1, Upsert(incoming.stream, change, base, source.order))
+            self.fragments[source.name] = [Fragment(1, change, base.key.text)]
+        self.arrange(source.name, check=source.kind == "changelog")
+
+    def derived(self, derived: Derived) -> None:
+        """Bring a derived relation's changes in."""
+        fragments = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
+        if not derived.distinct:
+            self.fragments[derived.name] = fragments
+        else:
+            counts = row_arrangement(derived.name + "/input", derived.schema)
+            self.fragments[derived.name + "/input"] = fragments
+            merged = self.deliver(derived.name + "/input", counts.key)
+            change = self.stream(derived.name)
+            self.add(merged.round, Distinct(merged.stream, change, counts))
+            self.arrange(derived.name + "/input", check=False)
+            self.fragments[derived.name] = [Fragment(merged.round, change)]
+        self.arrange(derived.name, check=False)
+
+    def arrange(self, relation: str, *, check: bool) -> None:
+        """Keep every arrangement of a relation that somebody needs. One of them checks retractions."""
+        for arrangement in self.needed.get(relation, {}).values():
+            if arrangement.id in self.arranged or not self.keeps(arrangement):
+                continue
+            fragment = self.deliver(relation, arrangement.key)
+            self.add(fragment.round, Arrange(fragment.stream, arrangement, check))
+            self.arranged[arrangement.id] = fragment.round
+            check = False
+
+    def keeps(self, arrangement: Arrangement) -> bool:
+        """Whether this dataflow adds to the arrangement. (A hydration leaves existing ones alone.)"""
+        return True
+
+    # -- blocks -----------------------------------------------------------------------------------------------------
+
+    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
+        """All paths of a block; their streams together are its change."""
+        if len(join.block.inputs) == 1:
+            return self.single(join)
+        return [self.path(join, view, start, hops, all_after=False) for start, hops in enumerate(join.paths)]
+
+    def single(self, join: JoinPlan) -> list[Fragment]:
+        """A block without a join: filter and project where the rows are."""
+        block, outputs = join.block, []
+        plain = dict(block.inputs[0].columns)
+        predicate = conjunction([_plain(p, plain) for p in join.graph.filters[0] + join.graph.residual])
+        projected = tuple((name, _plain(e, plain)) for name, e in block.outputs)
+        for fragment in self.fragments[block.inputs[0].relation]:
+            stream = self.stream("rows")
+            self.add(fragment.round, Derive(fragment.stream, stream, predicate, projected))
+            outputs.append(Fragment(fragment.round, stream))
+        return outputs
+
+    def path(self, join: JoinPlan, view: str, start: int, hops: tuple[Hop, ...], *, all_after: bool) -> Fragment:
+        """One path: the changes of input `start` meet the other inputs, hop by hop."""
+        block, graph = join.block, join.graph
+        relation = block.inputs[start].relation
+        residual = list(graph.residual)
+        wanted = self._wanted_after(block, residual, hops, -1)
+        ids = {name: i for i, name in block.inputs[start].columns}
+        plain = dict(block.inputs[start].columns)
+        kept = tuple((i, column(n, block.inputs[start].schema.field(n).type)) for n, i in ids.items() if i in wanted)
+        predicate = conjunction([_plain(p, plain) for p in graph.filters[start]])
+        first_key = Key(tuple(_plain(part, plain) for part in hops[0].key.parts))
+        shared = f"{relation}[{first_key.text}]" in self.needed.get(relation, {})
+        if shared and self.fragments[relation]:
+            at = self.deliver(relation, first_key)
+            stream = self.stream(f"{view}/{relation}")
+            self.add(at.round, Derive(at.stream, stream, predicate, kept))
+            state = Fragment(at.round, stream, _partition(hops[0].classes))
+        else:
+            parts = []
+            for fragment in self.fragments[relation]:
+                stream = self.stream(f"{view}/{relation}")
+                self.add(fragment.round, Derive(fragment.stream, stream, predicate, kept))
+                parts.append(Fragment(fragment.round, stream))
+            number = max(1 + max(f.round for f in parts), self._round_of(hops[0], all_after))
+            state = self.send(parts, hops[0].key, number, f"{view}/{relation}", matching_only=True)
+            state = Fragment(state.round, state.stream, _partition(hops[0].classes))
+        met = {start}
+        hashed = True
+        described = []
+        for at_hop, hop in enumerate(hops):
+            after = all_after or hop.after
+            earliest = self._round_of(hop, all_after)
+            if state.partition != _partition(hop.classes) or state.round < earliest:
+                number = max(state.round + 1, earliest)
+                sent = self.send([state], hop.key, number, f"{view}/{relation}", matching_only=True)
+                state, hashed = Fragment(sent.round, sent.stream, _partition(hop.classes)), True
+            met.add(hop.input)
+            now = [p for p in residual if inputs_of(p) <= met]
+            residual = [p for p in residual if p not in now]
+            last = at_hop == len(hops) - 1
+            available = self._wanted_after(block, residual + now, hops, at_hop) | {
+                name for p in graph.filters[hop.input] for name in p.columns
+            }
+            known = {i for m in met - {hop.input} for i, _ in block.inputs[m].columns}
+            carried = tuple(sorted(available & known))
+            fetched = tuple((name, i) for i, name in block.inputs[hop.input].columns if i in available)
+            remaining = self._wanted_after(block, residual, hops, at_hop)
+            types = {i: block.inputs[m].schema.field(n).type for m in met for i, n in block.inputs[m].columns}
+            outputs = block.outputs if last else tuple((i, column(i, types[i])) for i in sorted(remaining & set(types)))
+            output = self.stream(f"{view}/{relation}")
+            self.add(
+                state.round,
+                Lookup(
+                    state.stream,
+                    output,
+                    hop.arrangement,
+                    hop.key,
+                    after,
+                    carried,
+                    fetched,
+                    conjunction([*graph.filters[hop.input], *now]),
+                    hashed=hashed,
+                    outputs=outputs,
+                ),
+            )
+            state, hashed = Fragment(state.round, output, state.partition), False
+            described.append((hop.arrangement.id, _shown(hop.key, block), block.inputs[hop.input].relation, after))
+        self.paths.append(Path(view, relation, tuple(described)))
+        return Fragment(state.round, state.stream)
+
+    def _round_of(self, hop: Hop, all_after: bool) -> int:
+        return self.arranged.get(hop.arrangement.id, 1) if all_after or hop.after else 1
+
+    @staticmethod
+    def _wanted_after(block: Block, residual: list[Expression], hops: tuple[Hop, ...], at: int) -> set[str]:
+        """The columns that are still needed after hop `at`."""
+        wanted = {name for _, e in block.outputs for name in e.columns}
+        wanted |= {name for p in residual for name in p.columns}
+        wanted |= {name for hop in hops[at + 1 :] for part in hop.key.parts for name in part.columns}
+        return wanted
+
+    # -- the whole --------------------------------------------------------------------------------------------------
+
+    def build(self) -> Dataflow:
+        """Make the dataflow of an epoch."""
+        self.collect()
+        for source in self.program.sources.values():
+            self.source(source)
+        for derived in self.program.derived.values():
+            self.derived(derived)
+        for name in self.program.views:
+            self.view(name)
+        return self.finish()
+
+    def view(self, name: str) -> None:
+        """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""
+        self.fragments[name] = self.block(self.joins[name][0], name)
+        for fragment in self.fragments[name]:
+            self.add(fragment.round, Emit(fragment.stream, name))
+        self.arrange(name, check=False)
+
+    def finish(self) -> Dataflow:
+        """Freeze what was collected. There is always a bucket round: it settles what the scans emit."""
+        while len(self.rounds) < 2:
+            self.rounds.append([])
+        arrangements = tuple(a for by_id in self.needed.values() for a in by_id.values())
+        views = {name: block.schema for name, block in self.program.views.items()}
+        rejected = {s.rejected: REJECTED_SCHEMA for s in self.program.sources.values() if s.diverts}
+        return Dataflow(
+            self.scans,
+            tuple(map(tuple, self.rounds)),
+            arrangements,
+            {name: tuple(users) for name, users in self.users.items()},
+            tuple(self.paths),
+            views | rejected,
+        )
+
+
+class Hydration(Builder):
+    """The one-off dataflow that fills new arrangements and new views from what is there already."""
+
+    def __init__(self, program: Program, existing: set[str], views: set[str]) -> None:
+        super().__init__(program)
+        self.existing = existing
+        self.known_views = views
+
+    def keeps(self, arrangement: Arrangement) -> bool:
+        return arrangement.id not in self.existing
+
+    def build(self) -> Dataflow:
+        """Make the dataflow: scan one arrangement of each relation that something new is made from."""
+        self.collect()
+        for name in self.program.sources:
+            self.present(name)
+        for derived in self.program.derived.values():
+            if any(a in self.existing for a in self._state_of(derived)):
+                self.present(derived.name)
+            else:
+                self.derived(derived)
+        for name in self.program.views:
+            if name in self.known_views:
+                self.fragments[name] = []
+            else:
+                self.view(name)
+        return self.finish()
+
+    def _state_of(self, derived: Derived) -> list[str]:
+        counts = self.needed.get(derived.name + "/input", {})
+        return [*counts, *self.needed.get(derived.name, {})]
+
+    def present(self, relation: str) -> None:
+        """Offer the present content of a relation, to be scanned if something needs it."""
+        arrangement = next((a for a in self.needed.get(relation, {}).values() if a.id in self.existing), None)
+        if arrangement is None:
+            self.fragments[relation] = []
+            return
+        self.fragments[relation] = [Fragment(0, f"scan:{relation}")]
+        self.scans[relation] = ArrangementScan(arrangement, f"scan:{relation}")
+        self.arrange(relation, check=False)
+
+    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
+        if len(join.block.inputs) == 1:
+            return self.single(join)
+        rows: Callable[[int], int] = lambda at: self._rows(join.block.inputs[at].relation)  # noqa: E731
+        start = min(range(len(join.block.inputs)), key=lambda at: (rows(at), at))
+        if not self.fragments[join.block.inputs[start].relation]:
+            return []
+        return [self.path(join, view, start, join.paths[start], all_after=True)]
+
+    def _rows(self, relation: str) -> int:
+        known = [self.program.statistics[a].rows for a in self.needed.get(relation, {}) if a in self.program.statistics]
+        return max(known, default=0)
+
+
+def base_arrangement(source: Source) -> Arrangement:
+    """The arrangement that a source has in any case: by primary key, or else by the whole row."""
+    if source.primary_key:
+        key = Key(tuple(column(name, source.schema.field(name).type) for name in source.primary_key))
+        return Arrangement(source.name, key, source.schema)
+    return row_arrangement(source.name, source.schema)
+
+
+def row_arrangement(relation: str, schema: pa.Schema) -> Arrangement:
+    """An arrangement by the whole row, in which NULL is a value like any other."""
+    return Arrangement(relation, Key(tuple(column(f.name, f.type) for f in schema), null_safe=True), schema)
+
+
+def program_of(
+    catalog: Catalog, blocks: Mapping[str, tuple[Block, Mapping[str, Derived]]], statistics: Mapping[str, Statistics]
+) -> Program:
+    """Collect what the views of a catalog need; sources that no view or index reads stay out."""
+    derived: dict[str, Derived] = {}
+    for _, inner in blocks.values():
+        derived |= inner
+    indexes = []
+    for index in catalog.indexes:
+        relation = catalog.get(index.relation)
+        key = Key(tuple(column(name, relation.schema.field(name).type) for name in index.columns))
+        indexes.append(Arrangement(relation.name, key, relation.schema))
+    used = {i.relation for block, _ in blocks.values() for i in block.inputs}
+    used |= {i.relation for d in derived.values() for block in d.blocks for i in block.inputs}
+    used |= {index.relation for index in indexes}
+    sources = {source.name: source for source in catalog.sources if source.name in used}
+    views = {name: block for name, (block, _) in blocks.items()}
+    return Program(sources, derived, views, tuple(indexes), statistics)
+
+
+def _plain(expression: Expression, names: Mapping[str, str]) -> Expression:
+    return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
+
+
+def _partition(classes: tuple[int, ...]) -> str:
+    return ",".join(map(str, classes))
+
+
+def _shown(key: Key, block: Block) -> str:
+    text = key.text
+    for i, name in sorted((pair for each in block.inputs for pair in each.columns), reverse=True):
+        text = text.replace(i, name)
+    return text

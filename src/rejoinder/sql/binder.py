@@ -1,0 +1,320 @@
+"""The binder: from a parsed query to the logical plan, every name resolved and every type known.
+
+What is not offered is refused here, pointing at the text; nothing is left to fail at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.plan.catalog import Catalog, Source
+from rejoinder.plan.logical import Distinct, Filter, Join, Node, Predicate, Project, Query, Scan, UnionAll
+from rejoinder.sql.expressions import compile_expression, output_name
+from rejoinder.sql.scope import Column, Scope
+from rejoinder.sql.statements import parse_query
+from rejoinder.sql.terms import duckdb_type
+from rejoinder.sql.types import common_type, is_integer, key_type, spark_name
+
+_REFUSED_CLAUSES = {
+    "group": "GROUP BY",
+    "having": "HAVING",
+    "windows": "WINDOW",
+    "qualify": "QUALIFY",
+    "laterals": "LATERAL VIEW",
+    "pivots": "PIVOT",
+    "order": "ORDER BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "sample": "TABLESAMPLE",
+    "connect": "CONNECT BY",
+    "match": "MATCH_RECOGNIZE",
+    "into": "INTO",
+}
+
+
+def bind(text: str, catalog: Catalog) -> Query:
+    """Bind a query. Raises a `PlanningError` that names the thing and shows the place."""
+    return Binder(catalog).query(parse_query(text), {})
+
+
+Ctes = Mapping[str, exp.Query]
+
+
+@dataclass
+class Binder:
+    """Binds one query; numbers scans and projections so that identifiers are unique."""
+
+    catalog: Catalog
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def query(self, node: exp.Expression, ctes: Ctes) -> Query:
+        """Bind a query expression."""
+        with_ = node.args.get("with_") or node.args.get("with")
+        if with_ is not None:
+            if with_.args.get("recursive"):
+                raise Unsupported("WITH RECURSIVE is not offered")
+            for cte in with_.expressions:
+                if cte.args["alias"].columns:
+                    raise Unsupported(f"column names after `{cte.alias}` are not offered", hint="use AS in its SELECT")
+                ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, ctes)}
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this, ctes)
+        if isinstance(node, exp.Union):
+            return self.union(node, ctes)
+        if isinstance(node, exp.Select):
+            return self.select(node, ctes)
+        raise Unsupported(f"`{node.key.upper()}` is not offered", detail=_text(node))
+
+    def select(self, node: exp.Select, ctes: Ctes) -> Query:
+        """Bind SELECT … FROM … WHERE …."""
+        for clause, words in _REFUSED_CLAUSES.items():
+            if node.args.get(clause):
+                raise Unsupported(f"{words} is not offered in a view", detail=_text(node.args[clause]))
+        source = node.args.get("from_") or node.args.get("from")
+        if source is None:
+            raise Unsupported("a query without FROM is not offered", detail=_text(node))
+        root, scope = self.relation(source.this, ctes)
+        for join in node.args.get("joins") or []:
+            root, scope = self.join(root, scope, join, ctes)
+        where = node.args.get("where")
+        if where is not None:
+            root = Filter(root, self.predicates(where.this, scope))
+        outputs = self.outputs(node, scope)
+        distinct = node.args.get("distinct")
+        if distinct is None:
+            return Query(root, outputs)
+        if distinct.args.get("on"):
+            raise Unsupported("DISTINCT ON is not offered", detail=_text(node))
+        return self.distinct(Query(root, outputs))
+
+    def distinct(self, query: Query) -> Query:
+        """Each row once."""
+        number = next(self.numbers)
+        named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
+        columns = tuple((i, e.type) for i, e in named)
+        for i, kind in columns:
+            if _holds_map(kind):
+                raise TypeMismatch(
+                    f"DISTINCT on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
+                    hint="maps cannot be compared",
+                )
+        root = Distinct(Project(query.root, named), columns)
+        return Query(root, tuple((name, column(f"{number}.{name}", e.type)) for name, e in query.outputs))
+
+    def union(self, node: exp.Union, ctes: Ctes) -> Query:
+        """Bind UNION [ALL]; columns go by position, names come from the first part."""
+        for clause in ("order", "limit", "offset"):
+            if node.args.get(clause):
+                raise Unsupported(f"{_REFUSED_CLAUSES[clause]} is not offered in a view", detail=_text(node))
+        left, right = self.query(node.left, ctes), self.query(node.right, ctes)
+        if len(left.outputs) != len(right.outputs):
+            raise TypeMismatch(
+                f"UNION of {len(left.outputs)} and {len(right.outputs)} columns",
+                detail=_text(node),
+                hint="both parts need the same number of columns",
+            )
+        number = next(self.numbers)
+        kinds = [common_type(a.type, b.type) for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)]
+        columns = tuple((f"{number}.{name}", kind) for (name, _), kind in zip(left.outputs, kinds, strict=True))
+        parts, selected = [], []
+        for part in (left, right):
+            own = next(self.numbers)
+            named = tuple(
+                (f"{own}.c{at}", Expression(e.sql, kind, e.columns, text=e.text))
+                for at, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
+            )
+            parts.append(Project(part.root, named))
+            selected.append(tuple(i for i, _ in named))
+        root = UnionAll(tuple(parts), tuple(selected), columns)
+        result = Query(root, tuple((i.split(".", 1)[1], column(i, kind)) for i, kind in columns))
+        return self.distinct(result) if node.args.get("distinct") else result
+
+    # -- FROM -------------------------------------------------------------------------------------------------------
+
+    def relation(self, node: exp.Expression, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind one item of FROM."""
+        if isinstance(node, exp.Table):
+            return self.table(node, ctes)
+        if isinstance(node, exp.Subquery):
+            if not node.alias and isinstance(node.this, exp.Table):
+                root, scope = self.relation(node.this, ctes)
+                for join in node.args.get("joins") or []:
+                    root, scope = self.join(root, scope, join, ctes)
+                return root, scope
+            return self.inlined(self.query(node.this, ctes), node.alias or "", node)
+        raise Unsupported(f"`{node.key.upper()}` in FROM is not offered", detail=_text(node))
+
+    def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind a name in FROM: a CTE, a view (put in place) or a source."""
+        for clause in ("pivots", "sample", "when", "version", "hints"):
+            if node.args.get(clause):
+                raise Unsupported(f"`{_text(node)}`: {clause} is not offered")
+        if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            raise Unsupported(f"`{_text(node)}` is not a plain name", hint="relations of a flow have plain names")
+        name, alias = node.name, node.alias or node.name
+        cte = ctes.get(name.lower())
+        if cte is not None:
+            return self.inlined(self.query(cte.query, cte.ctes), alias, node)
+        relation = self.catalog.get(name)
+        kept = any(index.relation.lower() == relation.name.lower() for index in self.catalog.indexes)
+        if isinstance(relation, Source) or kept:
+            number = next(self.numbers)
+            ids = tuple((f"{number}.{field.name}", field.name) for field in relation.schema)
+            columns = [Column(alias, n, i, relation.schema.field(n).type) for i, n in ids]
+            renamed = self.aliased(columns, node)
+            return Scan(relation.name, ids, relation.schema), Scope.of(renamed)
+        return self.inlined(self.query(parse_query(relation.query), {}), alias, node)
+
+    def inlined(self, query: Query, alias: str, node: exp.Expression) -> tuple[Node, Scope]:
+        """A query in the place of a relation."""
+        number = next(self.numbers)
+        _refuse_doubles([name for name, _ in query.outputs], node)
+        named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
+        columns = [Column(alias, name, f"{number}.{name}", e.type) for name, e in query.outputs]
+        return Project(query.root, named), Scope.of(self.aliased(columns, node))
+
+    @staticmethod
+    def aliased(columns: list[Column], node: exp.Expression) -> list[Column]:
+        """Apply the column names of `alias(a, b)`."""
+        alias = node.args.get("alias")
+        names = [i.name for i in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        if not names:
+            return columns
+        if len(names) != len(columns):
+            raise InvalidSql(f"{len(names)} column names for {len(columns)} columns", detail=_text(node))
+        return [Column(c.qualifier, n, c.id, c.type) for c, n in zip(columns, names, strict=True)]
+
+    def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind one JOIN (or comma) with what stands left of it."""
+        side, kind, method = node.side.upper(), node.kind.upper(), node.method.upper()
+        if side or kind not in ("", "INNER", "CROSS") or method:
+            words = " ".join(word for word in (method, side, kind, "JOIN") if word)
+            raise Unsupported(f"{words} is not offered yet", detail=_text(node), hint="INNER JOIN is")
+        right, other = self.relation(node.this, ctes)
+        scope.refuse_double_qualifiers(other, _text(node))
+        if node.args.get("using"):
+            names = [identifier.name for identifier in node.args["using"]]
+            predicates, both = self.using(scope, other, names, node)
+            return Join(left, right, predicates), both
+        both = scope.beside(other)
+        on = node.args.get("on")
+        return Join(left, right, self.predicates(on, both) if on is not None else ()), both
+
+    def using(self, left: Scope, right: Scope, names: list[str], node: exp.Join) -> tuple[tuple[Predicate, ...], Scope]:
+        """Equality of the named columns, each of which the result has once."""
+        predicates = []
+        for name in names:
+            ours = left.find(None, name, _text(node))
+            theirs = right.find(None, name, _text(node))
+            kind = key_type(ours.type, theirs.type, names=(f"left {name}", f"right {name}"))
+            sides = (_keyed(column(ours.id, ours.type), kind), _keyed(column(theirs.id, theirs.type), kind))
+            whole = Expression(
+                f"{sides[0].sql} = {sides[1].sql}", pa.bool_(), (ours.id, theirs.id), text=f"USING ({name})"
+            )
+            predicates.append(Predicate(whole, sides))
+        return tuple(predicates), left.beside(right, merged=names)
+
+    # -- expressions ------------------------------------------------------------------------------------------------
+
+    def predicates(self, node: exp.Expression, scope: Scope) -> tuple[Predicate, ...]:
+        """Split a condition at its ANDs and bind each part."""
+        parts = node.flatten() if isinstance(node, exp.And) else [node]
+        result: list[Predicate] = []
+        for part in parts:
+            bare = part.unnest() if isinstance(part, exp.Paren) else part
+            if isinstance(bare, exp.And):
+                result += self.predicates(bare, scope)
+                continue
+            _refuse_subqueries(bare)
+            whole = compile_expression(bare, scope)
+            if not (pa.types.is_boolean(whole.type) or pa.types.is_null(whole.type)):
+                raise TypeMismatch(f"a condition must be boolean, not {spark_name(whole.type)}", detail=_text(bare))
+            result.append(Predicate(whole, self.equality(bare, scope)))
+        return tuple(result)
+
+    @staticmethod
+    def equality(node: exp.Expression, scope: Scope) -> tuple[Expression, Expression] | None:
+        """The two sides of `a = b` where they read different inputs."""
+        if not isinstance(node, exp.EQ):
+            return None
+        sides = compile_expression(node.left, scope), compile_expression(node.right, scope)
+        numbers = [{name.split(".", 1)[0] for name in side.columns} for side in sides]
+        if not all(numbers) or numbers[0] & numbers[1]:
+            return None
+        kind = key_type(sides[0].type, sides[1].type, names=(_text(node.left), _text(node.right)))
+        return _keyed(sides[0], kind), _keyed(sides[1], kind)
+
+    def outputs(self, node: exp.Select, scope: Scope) -> tuple[tuple[str, Expression], ...]:
+        """The SELECT list, stars expanded."""
+        result: list[tuple[str, Expression]] = []
+        for item in node.expressions:
+            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+                star = item if isinstance(item, exp.Star) else item.this
+                if star.args.get("except_") or star.args.get("except") or star.args.get("replace"):
+                    raise Unsupported("* EXCEPT and REPLACE are not offered", detail=_text(item))
+                qualifier = item.table if isinstance(item, exp.Column) else None
+                result += [(c.name, column(c.id, c.type)) for c in scope.all(qualifier, _text(item))]
+                continue
+            _refuse_subqueries(item)
+            inner = item.this if isinstance(item, exp.Alias) else item
+            expression = compile_expression(inner, scope)
+            if pa.types.is_null(expression.type):
+                raise TypeMismatch("a column of nothing but NULL has no type", detail=_text(item), hint="CAST it")
+            result.append((item.alias if isinstance(item, exp.Alias) else output_name(item), expression))
+        return tuple(result)
+
+
+@dataclass(frozen=True)
+class _Cte:
+    query: exp.Query
+    ctes: Ctes
+
+
+def check_view_columns(name: str, schema: pa.Schema) -> None:
+    """Refuse a view with two columns of one name."""
+    _refuse_doubles(schema.names, None, view=name)
+
+
+def _refuse_doubles(names: list[str], node: exp.Expression | None, view: str = "") -> None:
+    lowered = [name.lower() for name in names]
+    double = next((name for name in names if lowered.count(name.lower()) > 1), None)
+    if double is not None:
+        raise InvalidSql(
+            f"column `{double}` appears twice" + (f" in view `{view}`" if view else " in a subquery"),
+            detail=_text(node) if node is not None else None,
+            hint="give one of them another name with AS",
+        )
+
+
+def _keyed(side: Expression, kind: pa.DataType) -> Expression:
+    """A side of an equality, cast to the type that both sides are compared in; integers of all widths hash alike."""
+    if side.type == kind or (is_integer(side.type) and is_integer(kind)):
+        return side
+    return Expression(f"CAST({side.sql} AS {duckdb_type(kind)})", kind, side.columns, text=side.text)
+
+
+def _refuse_subqueries(node: exp.Expression) -> None:
+    inner = node.find(exp.Query, exp.Exists)
+    if inner is not None:
+        raise Unsupported("a subquery in an expression is not offered yet", detail=_text(inner), hint="join it in FROM")
+
+
+def _holds_map(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return pa.types.is_nested(kind) and any(_holds_map(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _text(node: exp.Expression | list[exp.Expression]) -> str:
+    parts = node if isinstance(node, list) else [node]
+    return ", ".join(part.sql(dialect="spark") for part in parts)

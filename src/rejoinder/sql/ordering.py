@@ -1,0 +1,53 @@
+"""ORDER BY and LIMIT of an ad-hoc query: taken off its text, applied to its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from rejoinder.errors import Unsupported
+from rejoinder.sql.statements import parse_query
+
+Direction = Literal["ascending", "descending"]
+Placement = Literal["at_start", "at_end"]
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Keys (a result column by name or position, direction, where NULL goes), most significant first; and a limit."""
+
+    keys: tuple[tuple[str | int, Direction, Placement], ...] = ()
+    limit: int | None = None
+
+
+def split_ordering(text: str) -> tuple[str, Ordering]:
+    """The query without its ORDER BY and LIMIT, and those."""
+    query = parse_query(text)
+    order, limit = query.args.get("order"), query.args.get("limit")
+    if order is None and limit is None:
+        return text, Ordering()
+    keys = tuple(_key(item) for item in order.expressions) if order is not None else ()
+    count = None
+    if limit is not None:
+        number = limit.expression
+        if not isinstance(number, exp.Literal) or number.is_string:
+            raise Unsupported("LIMIT takes a number", detail=limit.sql(dialect="spark"))
+        count = int(number.this)
+    query.set("order", None)
+    query.set("limit", None)
+    return query.sql(dialect="spark"), Ordering(keys, count)
+
+
+def _key(item: exp.Expression) -> tuple[str | int, Direction, Placement]:
+    descending = bool(item.args.get("desc"))
+    first = item.args.get("nulls_first")
+    node = item.this
+    direction: Direction = "descending" if descending else "ascending"
+    placement: Placement = "at_start" if (not descending if first is None else first) else "at_end"
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return int(node.this) - 1, direction, placement
+    if isinstance(node, exp.Column) and not node.table:
+        return node.name, direction, placement
+    raise Unsupported("ORDER BY takes columns of the result", detail=node.sql(dialect="spark"))

@@ -1,0 +1,126 @@
+"""Delete what only dropped versions name: files first, then their manifests, oldest first.
+
+Invariants:
+- a file is deleted only if a manifest of this flow, older than all retained ones, named it, and no retained one does;
+- a manifest is deleted after all that only it and older ones named, and after every older manifest. So a call that
+  was killed leaves manifests that still name what it had not deleted, the next call goes on from there, and the
+  stored versions have no gaps (see `manifest`);
+- the newest version and its parent always stay: `commit` checks its parent after it has published.
+
+Two calls at the same time delete the same things twice, which is harmless. Cost: a call reads each manifest that it
+drops and, unless `seen` knows it, each that it retains; the number of objects in the store does not matter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rejoinder.store.manifest import FOLDER, Manifest, find, latest, name_of, versions
+from rejoinder.store.objects import ObjectStore
+
+Named: TypeAlias = "Callable[[Manifest], set[str]]"
+Seen: TypeAlias = "dict[str, tuple[str, frozenset[str]]]"
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a call deleted."""
+
+    versions: int
+    files: int
+
+
+def collect(
+    store: ObjectStore,
+    keep_versions: int,
+    named: Named,
+    *,
+    known: Manifest | None = None,
+    seen: Seen | None = None,
+) -> Collected:
+    """Retain the newest `keep_versions` (at least two) versions, and delete what only older ones named.
+
+    `named` gives the files that a manifest names. `known` is a manifest that was the newest a while ago. A driver that
+    calls this after every commit passes the same dict as `seen` each time: it remembers what the retained manifests
+    name, by their checksum, so that a call reads only the new ones and those that it drops.
+    """
+    newest = latest(store, known)
+    if newest is None:
+        return Collected(0, 0)
+    floor = newest.version - max(keep_versions, 2) + 1
+    if floor <= 0 or not store.exists(name_of(floor - 1)):
+        return Collected(0, 0)
+    seen = {} if seen is None else seen
+    retained, parent = _retained(store, newest, floor, named, seen)
+    dropped = _chain_below(store, floor, parent)
+    deleted: set[str] = set()
+    for start in range(0, len(dropped), _BATCH):
+        batch = dropped[start : start + _BATCH]
+        garbage = {file for version in batch if (manifest := find(store, version)) for file in named(manifest)}
+        garbage = {file for file in garbage - deleted if not any(file in files for files in retained)}
+        store.delete(sorted(garbage))
+        for version in batch:
+            store.delete([name_of(version)])  # one call each: a bulk delete keeps no order
+        deleted |= garbage
+    return Collected(len(dropped), len(deleted))
+
+
+def orphans(store: ObjectStore, named: Named, older_than_seconds: float) -> list[str]:
+    """List what no stored manifest names and nobody has written to for so long: the work of killed attempts.
+
+    Never delete it without being asked to: a task that has run for longer than `older_than_seconds` may yet be
+    committed. Lists the whole store. Manifests that a fenced driver left below the retained ones are listed as well;
+    what only they name is listed once they are deleted.
+    """
+    entries = store.entries()  # before the manifests are read: what was named since is found named
+    newest = latest(store)
+    stored = versions(store)
+    wanted = {file for version in stored if (manifest := find(store, version)) for file in named(manifest)}
+    left = set(stored) - set(_chain_below(store, newest.version, newest.parent)) if newest else set()
+    left_behind = {name_of(version) for version in left if newest and version < newest.version}
+    before = time.time() - older_than_seconds
+    return [
+        entry.name
+        for entry in entries
+        if entry.modified < before
+        and (entry.name in left_behind if entry.name.startswith(f"{FOLDER}/") else entry.name not in wanted)
+    ]
+
+
+def _retained(
+    store: ObjectStore, newest: Manifest, floor: int, named: Named, seen: Seen
+) -> tuple[list[frozenset[str]], str | None]:
+    """Return what each retained manifest names, and the checksum of the manifest below the oldest of them.
+
+    None, if they do not reach down to `floor`: somebody who retains less is at work, and drops the rest himself.
+    """
+    retained: dict[str, tuple[str, frozenset[str]]] = {}
+    checksum: str | None = newest.checksum
+    for version in range(newest.version, floor - 1, -1):
+        if checksum not in seen:
+            manifest = newest if version == newest.version else find(store, version)
+            if manifest is None or manifest.checksum != checksum:
+                checksum = None
+                break
+            seen[checksum] = (manifest.parent, frozenset(named(manifest)))
+        retained[checksum] = seen[checksum]
+        checksum = seen[checksum][0]
+    for stale in seen.keys() - retained.keys():
+        del seen[stale]
+    return [files for _, files in retained.values()], checksum
+
+
+def _chain_below(store: ObjectStore, floor: int, checksum: str | None) -> list[int]:
+    """Return the stored versions below `floor`, ascending, as far down as the chain from `checksum` goes."""
+    chain: list[int] = []
+    for version in range(floor - 1, -1, -1):
+        manifest = find(store, version) if checksum else None
+        if manifest is None or manifest.checksum != checksum:  # dropped before, or left there by a fenced driver
+            break
+        chain.append(version)
+        checksum = manifest.parent
+    return chain[::-1]

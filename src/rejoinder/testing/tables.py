@@ -1,0 +1,62 @@
+"""Test data as text: tables with a header, and `__time__` and `__diff__` columns for changes.
+
+>>> from_table('''
+...   id | item | __time__ | __diff__
+...   1  | tea  | 0        | 1
+...   1  | tea  | 2        | -1
+... ''')[1]
+Change(row={'id': 1, 'item': 'tea'}, time=2, diff=-1)
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from rejoinder.errors import InputError
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row that comes (or goes, if `diff` is negative) at a time."""
+
+    row: dict[str, Any]
+    time: int = 0
+    diff: int = 1
+
+
+def from_table(text: str) -> list[Change]:
+    """Read a text table, ordered by time. Cells: NULL, numbers, true/false, quoted or bare text, ISO dates and times."""
+    lines = [line.strip().strip("|") for line in text.strip().splitlines()]
+    lines = [line for line in lines if line and not set(line) <= set("-+| ")]
+    if not lines:
+        return []
+    names = [cell.strip() for cell in lines[0].split("|")]
+    changes = []
+    for line in lines[1:]:
+        cells = [parse_cell(cell.strip()) for cell in line.split("|")]
+        if len(cells) != len(names):
+            raise InputError(f"a line has {len(cells)} cells instead of {len(names)}", detail=line)
+        row = dict(zip(names, cells, strict=True))
+        changes.append(Change(time=row.pop("__time__", 0), diff=row.pop("__diff__", 1), row=row))
+    return sorted(changes, key=lambda change: change.time)
+
+
+def parse_cell(text: str) -> Any:
+    """The value of a cell."""
+    if text in ("", "NULL", "null", "None"):
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        pass
+    for parse in (date.fromisoformat, datetime.fromisoformat):
+        try:
+            return parse(text)
+        except ValueError:
+            continue
+    return text

@@ -18,7 +18,7 @@ _WHOLE_DIGITS = 18
 """Digits before the point that a product of decimals must have room for."""
 
 
-def compile_negation(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_negation(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile unary minus. The smallest BIGINT is one literal, not the negation of a larger one."""
     only(node, "this")
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
@@ -31,23 +31,23 @@ def compile_negation(compiler: Compiler, node: exp.Expression) -> Term:
     raise mismatch(node, f"`-` needs a number, not {types.spark_name(term.type)}")
 
 
-def compile_addition(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_addition(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `+`."""
     return _compile(compiler, node, "+", _sum)
 
 
-def compile_subtraction(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_subtraction(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `-`."""
     return _compile(compiler, node, "-", _sum)
 
 
-def compile_multiplication(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_multiplication(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `*`."""
     return _compile(compiler, node, "*", _product)
 
 
 def _compile(
-    compiler: Compiler, node: exp.Expression, sign: str, on_decimals: Callable[[str, Term, Term, exp.Expression], Term]
+    compiler: Compiler, node: exp.Expr, sign: str, on_decimals: Callable[[str, Term, Term, exp.Expr], Term]
 ) -> Term:
     only(node, "this", "expression")
     left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
@@ -56,17 +56,19 @@ def _compile(
     return build(f"({{0}} {sign} {{1}})", left.type, left, right, throws=types.is_integer(left.type))
 
 
-def compile_division(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `/`: DOUBLE, or DECIMAL if a side is DECIMAL and none is inexact."""
     only(node, "this", "expression", "safe", "typed")
-    left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
-    if types.is_decimal(left.type):
+    left, right = compiler.compile(node.this), compiler.compile(node.expression)
+    untyped = left.is_null
+    left, right = _numbers(left, right, node)
+    if types.is_decimal(left.type) and not untyped:
         return _quotient(left, right, node)
     left, right = coerce(left, types.DOUBLE, node), coerce(right, types.DOUBLE, node)
     return build(_unless_zero("{0} / {1}"), types.DOUBLE, left, right, throws=True, right_first=True)
 
 
-def compile_modulo(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_modulo(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `%`, whose result has the sign of the left side."""
     only(node, "this", "expression")
     left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
@@ -85,7 +87,7 @@ def compile_modulo(compiler: Compiler, node: exp.Expression) -> Term:
     return build(_unless_zero(rest), kind, left, right, throws=True, right_first=True)
 
 
-def compile_integer_division(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `div`, which is a BIGINT for all integers."""
     only(node, "this", "expression")
     left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
@@ -95,7 +97,7 @@ def compile_integer_division(compiler: Compiler, node: exp.Expression) -> Term:
     return build(_unless_zero("{0} // {1}"), types.BIGINT, left, right, throws=True, right_first=True)
 
 
-def _numbers(left: Term, right: Term, node: exp.Expression) -> tuple[Term, Term]:
+def _numbers(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term]:
     """Bring two operands to the same number type; two exact ones become decimals of their own precision."""
     for one, other in ((left, right), (right, left)):
         if not types.is_numeric(one.type) and not (
@@ -113,7 +115,7 @@ def _numbers(left: Term, right: Term, node: exp.Expression) -> tuple[Term, Term]
     return coerce(left, kind, node), coerce(right, kind, node)
 
 
-def _own_decimal(term: Term, node: exp.Expression) -> pa.DataType:
+def _own_decimal(term: Term, node: exp.Expr) -> pa.DataType:
     """Spark gives an integer literal beside a decimal just the digits that it has."""
     if term.suffixed and types.is_integer(term.type):
         raise refuse(
@@ -126,7 +128,7 @@ def _own_decimal(term: Term, node: exp.Expression) -> pa.DataType:
     return types.decimal_for(term.type)
 
 
-def _sum(sign: str, left: Term, right: Term, node: exp.Expression) -> Term:
+def _sum(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     one, two = left.type, right.type
     scale = max(one.scale, two.scale)
     precision = max(one.precision - one.scale, two.precision - two.scale) + scale + 1
@@ -138,7 +140,7 @@ def _sum(sign: str, left: Term, right: Term, node: exp.Expression) -> Term:
     return build(f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, left, right, throws=throws)
 
 
-def _product(sign: str, left: Term, right: Term, node: exp.Expression) -> Term:
+def _product(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     one, two = left.type, right.type
     precision, scale = one.precision + two.precision + 1, one.scale + two.scale
     kind = types.adjusted_decimal(precision, scale)
@@ -152,7 +154,7 @@ def _product(sign: str, left: Term, right: Term, node: exp.Expression) -> Term:
     )
 
 
-def _quotient(left: Term, right: Term, node: exp.Expression) -> Term:
+def _quotient(left: Term, right: Term, node: exp.Expr) -> Term:
     """Divide decimals as whole numbers: DuckDB would go through DOUBLE."""
     one, two = left.type, right.type
     scale = max(6, one.scale + two.precision + 1)
@@ -186,7 +188,7 @@ def _power(exponent: int) -> str:
     return f"CAST({10**exponent} AS DECIMAL({exponent + 1},0))"
 
 
-def _too_wide(precision: int, node: exp.Expression) -> errors.Unsupported:
+def _too_wide(precision: int, node: exp.Expr) -> errors.Unsupported:
     return refuse(
         node,
         f"this needs {precision} decimal digits, and there are {types.MAX_PRECISION}",

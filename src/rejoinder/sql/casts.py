@@ -26,14 +26,14 @@ _FALSE = rf"^{BLANK}(?i:f|false|n|no|0){BLANK}$"
 _LARGEST = "9223372036854775807"
 
 
-def coerce(term: Term, kind: pa.DataType, node: exp.Expression) -> Term:
+def coerce(term: Term, kind: pa.DataType, node: exp.Expr) -> Term:
     """Cast implicitly, to a type that Spark's rules chose. A literal string is read right here."""
     if term.literal and term.type == types.STRING and types.is_datetime(kind):
         return read_literal(term.value, kind, node)
     return cast(term, kind, node)
 
 
-def read_literal(text: str, kind: pa.DataType, node: exp.Expression) -> Term:
+def read_literal(text: str, kind: pa.DataType, node: exp.Expr) -> Term:
     """Read the text of a date or timestamp literal. Raises `InvalidSql` where Spark fails."""
     value = (
         datetime_text.parse_date(text)
@@ -49,7 +49,7 @@ def read_literal(text: str, kind: pa.DataType, node: exp.Expression) -> Term:
     return constant(value, kind)
 
 
-def compile_cast(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_cast(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile CAST, `::`, TRY_CAST, typed literals such as DATE '…', and the functions named after types."""
     only(node, "this", "to", "safe")
     kind, safe = types.arrow_type(node.args["to"]), bool(node.args.get("safe"))
@@ -63,7 +63,7 @@ def compile_cast(compiler: Compiler, node: exp.Expression) -> Term:
     return cast(term, kind, node, safe=safe)
 
 
-def cast(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bool = False) -> Term:
+def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool = False) -> Term:
     """Cast explicitly; `safe` gives NULL where the cast fails. Raises `PlanningError` for pairs that are not offered."""
     source = term.type
     if source == kind:
@@ -131,7 +131,7 @@ def _between_numbers(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
     return build(f"CAST({{0}} AS {target})", kind, term)
 
 
-def _from_text(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bool) -> Term:
+def _from_text(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
     text = term.sql
     if types.is_integer(kind):
         attempt = f"TRY_CAST({_found(text, _INTEGER)} AS {duckdb_type(kind)})"
@@ -167,7 +167,7 @@ def _matches(text: str, pattern: str) -> str:
     return f"regexp_matches({text}, {quote_text(pattern)})"
 
 
-def _to_text(term: Term, node: exp.Expression) -> Term:
+def _to_text(term: Term, node: exp.Expr) -> Term:
     if types.is_integer(term.type) or types.is_decimal(term.type) or term.type == types.BOOLEAN:
         return build("CAST({0} AS VARCHAR)", types.STRING, term)
     if term.type == types.DATE:
@@ -189,7 +189,7 @@ def _between_datetimes(term: Term, kind: pa.DataType) -> Term:
     return relabel(term, kind)
 
 
-def _to_seconds(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bool) -> Term:
+def _to_seconds(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
     micros = f"epoch_us({term.sql})"
     if kind == types.DOUBLE:
         return build("(CAST(epoch_us({0}) AS DOUBLE) / 1000000)", kind, term)
@@ -199,7 +199,7 @@ def _to_seconds(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bo
     return _checked(f"TRY_CAST({seconds} AS {duckdb_type(kind)})", term, kind, safe=safe, total=kind == types.BIGINT)
 
 
-def _from_seconds(term: Term, kind: pa.DataType, node: exp.Expression, *, safe: bool) -> Term:
+def _from_seconds(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
     """Read seconds since 1970. Spark stops at the ends of its range, which DuckDB cannot hold: such a row fails."""
     wide = term.type == types.BIGINT
     if wide and safe:
@@ -218,7 +218,7 @@ def _checked(attempt: str, term: Term, kind: pa.DataType, *, safe: bool, total: 
     return Term(strict, kind, term.columns, throws=True)
 
 
-def _no_such_cast(term: Term, kind: pa.DataType, node: exp.Expression) -> errors.PlanningError:
+def _no_such_cast(term: Term, kind: pa.DataType, node: exp.Expr) -> errors.PlanningError:
     source, target = types.spark_name(term.type), types.spark_name(kind)
     spark_has_it = (
         kind == types.STRING

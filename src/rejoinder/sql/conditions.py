@@ -15,7 +15,7 @@ from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.terms import Compiler, Term, build, merge_columns, mismatch, only, refuse
 
-_SIGNS: dict[type[exp.Expression], tuple[str, str, str]] = {
+_SIGNS: dict[type[exp.Expr], tuple[str, str, str]] = {
     exp.EQ: ("=", "equal", "equal"),
     exp.NEQ: ("<>", "not_equal", "not_equal"),
     exp.LT: ("<", "less", "greater"),
@@ -27,7 +27,7 @@ _SIGNS: dict[type[exp.Expression], tuple[str, str, str]] = {
 _ARROW_COMPARES = (types.TINYINT, types.SMALLINT, types.INT, types.BIGINT, types.STRING)
 
 
-def together(terms: Sequence[Term], node: exp.Expression) -> tuple[list[Term], pa.DataType]:
+def together(terms: Sequence[Term], node: exp.Expr) -> tuple[list[Term], pa.DataType]:
     """Bring terms to their common type. Raises `TypeMismatch` where Spark does."""
     kind = terms[0].type
     for term in terms[1:]:
@@ -38,7 +38,7 @@ def together(terms: Sequence[Term], node: exp.Expression) -> tuple[list[Term], p
     return [coerce(term, kind, node) for term in terms], kind
 
 
-def compile_comparison(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_comparison(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `= <> < <= > >=`."""
     only(node, "this", "expression")
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
@@ -51,7 +51,7 @@ def compile_comparison(compiler: Compiler, node: exp.Expression) -> Term:
     return term
 
 
-def _compare(sign: str, left: Term, right: Term, node: exp.Expression) -> Term:
+def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
     if types.is_nested(kind):
         raise refuse(node, f"`{sign}` on {types.spark_name(kind)} is not offered", "compare the fields")
@@ -68,13 +68,13 @@ def _on_column(operator: str, column: Term, literal: Term) -> tuple[Comparison, 
     return ()
 
 
-def compile_null_safe_equality(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_null_safe_equality(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `<=>`, which is never NULL."""
     only(node, "this", "expression")
     return _compare("IS NOT DISTINCT FROM", compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
-def compile_is(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_is(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile IS [NOT] NULL, TRUE and FALSE."""
     only(node, "this", "expression")
     term = compiler.compile(node.this)
@@ -87,14 +87,14 @@ def compile_is(compiler: Compiler, node: exp.Expression) -> Term:
     raise refuse(node, "this form of IS is not offered")
 
 
-def truth(term: Term, node: exp.Expression) -> Term:
+def truth(term: Term, node: exp.Expr) -> Term:
     """Require a condition."""
     if term.is_null or term.type == types.BOOLEAN:
         return coerce(term, types.BOOLEAN, node)
     raise mismatch(node, f"a condition must be boolean, not {types.spark_name(term.type)}")
 
 
-def compile_not(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_not(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile NOT."""
     only(node, "this")
     term = truth(compiler.compile(node.this), node)
@@ -104,7 +104,7 @@ def compile_not(compiler: Compiler, node: exp.Expression) -> Term:
     return negated
 
 
-def compile_and(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_and(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile AND; a side that may fail is reached only by rows that Spark lets through."""
     terms = [truth(compiler.compile(part), node) for part in node.flatten()]
     joined = _connected(terms, "AND", "(NOT {})", "FALSE")
@@ -113,7 +113,7 @@ def compile_and(compiler: Compiler, node: exp.Expression) -> Term:
     return joined
 
 
-def compile_or(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_or(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile OR, likewise."""
     terms = [truth(compiler.compile(part), node) for part in node.flatten()]
     return _connected(terms, "OR", "{}", "TRUE")
@@ -129,7 +129,7 @@ def _connected(terms: Sequence[Term], word: str, decides: str, decided: str) -> 
     return Term(plain, types.BOOLEAN, merge_columns(terms), throws=throws)
 
 
-def compile_case(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_case(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile CASE, searched or with an operand."""
     only(node, "this", "ifs", "default")
     operand = compiler.compile(node.this) if node.this else None
@@ -143,7 +143,7 @@ def compile_case(compiler: Compiler, node: exp.Expression) -> Term:
     return choose(conditions, results, node)
 
 
-def compile_if(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_if(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile IF(condition, then, else)."""
     only(node, "this", "true", "false")
     results = [compiler.compile(node.args["true"])]
@@ -152,7 +152,7 @@ def compile_if(compiler: Compiler, node: exp.Expression) -> Term:
     return choose([truth(compiler.compile(node.this), node)], results, node)
 
 
-def choose(conditions: Sequence[Term], results: Sequence[Term], node: exp.Expression) -> Term:
+def choose(conditions: Sequence[Term], results: Sequence[Term], node: exp.Expr) -> Term:
     """Take the result of the first condition that is TRUE; a last result without a condition is the default."""
     results, kind = together(results, node)
     if pa.types.is_null(kind):
@@ -163,7 +163,7 @@ def choose(conditions: Sequence[Term], results: Sequence[Term], node: exp.Expres
     return Term(f"CASE {whens}{default} END", kind, merge_columns(parts), throws=any(part.throws for part in parts))
 
 
-def compile_coalesce(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_coalesce(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile COALESCE, NVL and IFNULL."""
     only(node, "this", "expressions")
     terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
@@ -173,7 +173,7 @@ def compile_coalesce(compiler: Compiler, node: exp.Expression) -> Term:
     return Term(f"COALESCE({texts})", kind, merge_columns(terms), throws=any(term.throws for term in terms))
 
 
-def compile_between(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_between(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile BETWEEN as the two comparisons that it is."""
     only(node, "this", "low", "high")
     low = exp.GTE(this=node.this, expression=node.args["low"])
@@ -181,7 +181,7 @@ def compile_between(compiler: Compiler, node: exp.Expression) -> Term:
     return compile_and(compiler, exp.And(this=low, expression=high))
 
 
-def compile_in(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile IN with a list."""
     only(node, "this", "expressions")
     terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)

@@ -19,7 +19,7 @@ from rejoinder.sql.terms import Compiler, Term, refuse, spark_text
 
 __all__ = ["Scope", "compile_expression", "output_name"]
 
-NodeCompiler = Callable[[Compiler, exp.Expression], Term]
+NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
 
 class Scope(Protocol):
@@ -30,7 +30,7 @@ class Scope(Protocol):
         ...
 
 
-def compile_expression(node: exp.Expression, scope: Scope) -> Expression:
+def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
     """Compile an expression over the columns of a scope. Raises a `PlanningError`; no row is touched."""
     term = _Compiler(scope).compile(node)
     return Expression(term.sql, term.type, term.columns, text=spark_text(node), comparisons=term.comparisons)
@@ -40,7 +40,7 @@ class _Compiler:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def compile(self, node: exp.Expression) -> Term:
+    def compile(self, node: exp.Expr) -> Term:
         compiler = _NODES.get(type(node))
         if compiler is None:
             raise refuse(node, f"`{node.key}` is not offered in expressions")
@@ -51,12 +51,12 @@ class _Compiler:
         return Term(quoted(name), kind, (name,))
 
 
-def _compile_column(compiler: Compiler, node: exp.Expression) -> Term:
+def _compile_column(compiler: Compiler, node: exp.Expr) -> Term:
     assert isinstance(node, exp.Column)
     return compiler.resolve(node)
 
 
-_NODES: dict[type[exp.Expression], NodeCompiler] = {
+_NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.Column: _compile_column,
     exp.Paren: literals.compile_paren,
     exp.Literal: literals.compile_literal,

@@ -15,7 +15,7 @@ from rejoinder.sql.terms import Compiler, Term, duckdb_type, only, quote_text, r
 _EPOCH = datetime(1970, 1, 1)
 
 
-def number(text: str, node: exp.Expression, *, negative: bool = False) -> Term:
+def number(text: str, node: exp.Expr, *, negative: bool = False) -> Term:
     """Type a number as Spark does: INT, BIGINT or DECIMAL by size, DECIMAL with a point, DOUBLE with an exponent."""
     signed = f"-{text}" if negative else text
     if "e" in text.lower():
@@ -50,29 +50,29 @@ def constant(value: Any, kind: pa.DataType) -> Term:
     return Term(sql, kind, literal=True, value=value)
 
 
-def compile_literal(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_literal(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile a string or an unsuffixed number."""
     if node.is_string:
         return constant(node.this, types.STRING)
     return number(node.this, node)
 
 
-def compile_raw_string(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_raw_string(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile r'…', in which a backslash is a backslash."""
     return constant(node.this, types.STRING)
 
 
-def compile_boolean(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_boolean(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile TRUE and FALSE."""
     return constant(bool(node.this), types.BOOLEAN)
 
 
-def compile_null(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile NULL, which takes its type from its neighbours."""
     return Term("NULL", types.NULL, literal=True)
 
 
-def compile_paren(compiler: Compiler, node: exp.Expression) -> Term:
+def compile_paren(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile what stands in parentheses."""
     only(node, "this")
     return compiler.compile(node.this)

@@ -8,7 +8,7 @@ from rejoinder import errors
 from rejoinder.sql.terms import spark_text
 
 
-def output_name(node: exp.Expression) -> str:
+def output_name(node: exp.Expr) -> str:
     """Give the alias, or the name that Spark would generate. Raises `Unsupported` where that name is not known."""
     if isinstance(node, exp.Alias | exp.Column | exp.Dot):
         return node.output_name

@@ -56,7 +56,7 @@ class Term:
 class Compiler(Protocol):
     """What a node's compiler may ask for: the terms of the nodes below."""
 
-    def compile(self, node: exp.Expression) -> Term:
+    def compile(self, node: exp.Expr) -> Term:
         """Compile a node. Raises a `PlanningError`."""
         ...
 
@@ -115,22 +115,22 @@ def relabel(term: Term, kind: pa.DataType) -> Term:
     return replace(term, type=kind, comparisons=())
 
 
-def spark_text(node: exp.Expression) -> str:
+def spark_text(node: exp.Expr) -> str:
     """Write a node as Spark SQL, for messages."""
     return node.sql(dialect="spark")
 
 
-def refuse(node: exp.Expression, why: str, hint: str | None = None) -> errors.Unsupported:
+def refuse(node: exp.Expr, why: str, hint: str | None = None) -> errors.Unsupported:
     """Make the error for a piece of SQL that is not offered."""
     return errors.Unsupported(why, detail=f"in `{spark_text(node)}`", hint=hint)
 
 
-def mismatch(node: exp.Expression, why: str, hint: str | None = None) -> errors.TypeMismatch:
+def mismatch(node: exp.Expr, why: str, hint: str | None = None) -> errors.TypeMismatch:
     """Make the error for types that do not fit together."""
     return errors.TypeMismatch(why, detail=f"in `{spark_text(node)}`", hint=hint)
 
 
-def only(node: exp.Expression, *known: str) -> None:
+def only(node: exp.Expr, *known: str) -> None:
     """Refuse a node with an argument that its compiler does not read: ignoring it would change the meaning."""
     for name, value in node.args.items():
         if value not in (None, False, []) and name not in known:

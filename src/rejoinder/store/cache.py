@@ -28,7 +28,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from rejoinder.store.disk import map_file
-from rejoinder.store.failure import RefusedError
+from rejoinder.store.failure import NoObjectError, RefusedError
 
 _LOCKS = 64
 _TEMPORARY = ".temporary"
@@ -59,19 +59,15 @@ class Cache:
         May return a buffer of another size: then the object itself has it, and no copy is kept.
         """
         path = self._folder / name
-        found = self._mapped(path, size)
-        if found is None:
-            with self._explained(), self._locked(f"{zlib.crc32(str(path).encode()) % _LOCKS}"):
-                found = self._mapped(path, size)
-                if found is None:
-                    with self._temporary() as temporary:
-                        with temporary.open("xb") as file:
-                            fetch(file)
-                        found = map_file(temporary)
-                        if found.size == size:
-                            self._keep(temporary, path)
-            self._measure(size)
-        return found
+        with self._explained():
+            found = self._mapped(path, size)
+            if found is None:
+                with self._locked(f"{zlib.crc32(str(path).encode()) % _LOCKS}"):
+                    found = self._mapped(path, size)
+                    if found is None:
+                        found = self._download(path, size, fetch)
+                self._measure(size)
+            return found
 
     def add(self, name: str, data: Sequence[memoryview]) -> None:
         """Keep a copy of what was just written. Failing to is no failure."""
@@ -124,6 +120,15 @@ class Cache:
                 return buffer
         return None
 
+    def _download(self, path: Path, size: int, fetch: Callable[[BinaryIO], None]) -> pa.Buffer:
+        with self._temporary() as temporary:
+            with temporary.open("xb") as file:
+                fetch(file)
+            buffer = map_file(temporary)
+            if buffer.size == size:
+                self._keep(temporary, path)
+            return buffer
+
     def _keep(self, temporary: Path, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.replace(path)
@@ -158,15 +163,12 @@ class Cache:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say which disk is full: not the store's, but that of this cache."""
+        """Say which disk fails: not the store's, but that of this cache."""
         try:
             yield
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS) and not isinstance(
-                error, RefusedError
-            ):
-                reason = f"{error.strerror} in the cache folder {self._root}"
-                raise RefusedError(
-                    error.errno, reason, "give another `cache_dir`, or a smaller `cache_bytes`"
-                ) from error
+        except (NoObjectError, RefusedError):
             raise
+        except OSError as error:
+            reason = f"{error.strerror or error} in the cache folder {self._root}"
+            hint = "free space there, or give another `cache_dir` or a smaller `cache_bytes`"
+            raise RefusedError(error.errno or errno.EIO, reason, hint) from error

@@ -39,6 +39,10 @@ class RefusedError(OSError):
         self.hint = hint
 
 
+class NoObjectError(FileNotFoundError):
+    """A missing object of a remote store, as opposed to a missing file of this host."""
+
+
 def storage_failed(what: str, error: OSError) -> errors.StorageFailed:
     """Describe `error`, met while doing `what`."""
     code = error.errno or 0

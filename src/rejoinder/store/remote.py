@@ -20,7 +20,7 @@ import pyarrow as pa
 from obstore import exceptions as refused
 
 from rejoinder.store.cache import Cache, default_folder
-from rejoinder.store.failure import RefusedError
+from rejoinder.store.failure import NoObjectError, RefusedError
 from rejoinder.store.objects import Entry, Option
 
 _CONFIG = {
@@ -126,19 +126,19 @@ class Remote:
 
     @contextmanager
     def _clean(self) -> Iterator[None]:
-        """Raise what obstore raises as `FileNotFoundError` or `RefusedError`, without credentials."""
+        """Raise what obstore raises as `NoObjectError` or `RefusedError`, without credentials."""
         try:
             yield
-        except FileNotFoundError as error:
-            if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
-                raise RefusedError(
-                    errno.ENOENT, "there is no such bucket", "create the bucket, or correct its name"
-                ) from None
-            raise FileNotFoundError(errno.ENOENT, "no such object") from None
-        except (refused.PermissionDeniedError, refused.UnauthenticatedError) as error:
-            hint = "check the credentials, and that they may read, write, list and delete here"
-            raise RefusedError(errno.EACCES, self._text(error), hint) from None
-        except (refused.BaseError, ValueError) as error:
+        except (refused.BaseError, FileNotFoundError, ValueError) as error:
+            text = str(error)
+            if "NoSuchBucket" in text or "ContainerNotFound" in text:
+                hint = "create the bucket, or correct its name"
+                raise RefusedError(errno.ENXIO, "there is no such bucket", hint) from None
+            if isinstance(error, FileNotFoundError):
+                raise NoObjectError(errno.ENOENT, "no such object") from None
+            if isinstance(error, (refused.PermissionDeniedError, refused.UnauthenticatedError)):
+                hint = "check the credentials, and that they may read, write, list and delete here"
+                raise RefusedError(errno.EACCES, self._text(error), hint) from None
             hint = "check endpoint, region, credentials and network, and run again; the last committed epoch is intact"
             raise RefusedError(errno.EIO, self._text(error), hint) from None
 

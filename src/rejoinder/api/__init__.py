@@ -1,0 +1,1 @@
+"""The Python surface: a flow, its relations, and what can be read from it."""

@@ -7,6 +7,7 @@ collection of old files. The manifest is the commit: before it nothing has happe
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -43,7 +44,11 @@ class Progress:
 
 
 class Engine:
-    """A flow on a store. All methods that change something hold `lock`: an epoch and a definition never overlap."""
+    """A flow on a store. All methods that change something hold `lock`: an epoch and a definition never overlap.
+
+    `attached` gives each source that is read an identity for as long as something needs it: what is kept of a source
+    and how far it was read belong together, and are forgotten together.
+    """
 
     def __init__(
         self,
@@ -71,13 +76,15 @@ class Engine:
             self.state = State(self.buckets)
             self.timeline = Timeline()
             self.created: dict[str, int] = {}
-            self.positions: dict[str, list[str]] = {}
+            self.positions: dict[str, Any] = {}
+            self.attached: dict[str, str] = {}
         else:
             self.catalog = Catalog.from_json(self.manifest.catalog)
             self.state = State.from_json(self.manifest.spines).cut(self.buckets)
             self.timeline = Timeline.from_json(self.manifest.extra["timeline"])
             self.created = dict(self.manifest.extra["created"])
             self.positions = dict(self.manifest.extra["positions"])
+            self.attached = dict(self.manifest.extra["attached"])
         self.plan: Plan = plan(self.catalog, self.state.statistics())
 
     @property
@@ -98,7 +105,7 @@ class Engine:
         splits: object,
         *,
         time_ms: int | None = None,
-        positions: dict[str, list[str]] | None = None,
+        positions: dict[str, Any] | None = None,
     ) -> Progress | None:
         """Run and commit an epoch, once: None if it is committed already.
 
@@ -147,6 +154,11 @@ class Engine:
             self._commit(catalog, new, state, epoch=self.epoch, created=created)
             self._collect()
 
+    def annotate(self, positions: dict[str, Any]) -> None:
+        """Commit how far the sources are read, between epochs."""
+        with self.lock:
+            self._commit(self.catalog, self.plan, self.state, epoch=self.epoch, positions=positions)
+
     def _is_filled(self, arrangement: str) -> bool:
         return any(part.refs for part in self.state.arrangements.get(arrangement, ()))
 
@@ -174,7 +186,7 @@ class Engine:
         epoch: int,
         time_ms: int | None = None,
         created: dict[str, int] | None = None,
-        positions: dict[str, list[str]] | None = None,
+        positions: dict[str, Any] | None = None,
     ) -> None:
         """Publish the manifest; only then take the new state over."""
         now = self.clock() if time_ms is None else time_ms
@@ -183,6 +195,7 @@ class Engine:
             timeline = timeline.after(self.store, epoch, now, epoch - self.history)
         created = self.created if created is None else created
         positions = self.positions if positions is None else positions
+        attached = {name: self.attached.get(name) or secrets.token_hex(4) for name in new.dataflow.scans}
         content: dict[str, Any] = {
             "epoch": epoch,
             "time_ms": now,
@@ -193,6 +206,7 @@ class Engine:
                 "timeline": timeline.to_json(),
                 "created": created,
                 "positions": positions,
+                "attached": attached,
                 "since": epoch - self.history,
             },
         }
@@ -202,7 +216,7 @@ class Engine:
             manifest = self.manifest.successor(keep_versions=KEEP_VERSIONS, **content)
         commit(self.store, manifest)
         self.manifest, self.catalog, self.plan, self.state = manifest, catalog, new, state
-        self.timeline, self.created, self.positions = timeline, created, positions
+        self.timeline, self.created, self.positions, self.attached = timeline, created, positions, attached
 
     def _collect(self) -> None:
         gc.collect(self.store, KEEP_VERSIONS, named_files)

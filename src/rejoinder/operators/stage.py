@@ -81,7 +81,7 @@ class ScanRound:
                     task = self.work.task(0)
                     task.streams[stream] = table
                     run_steps(task, self.work.plan.rounds[0])
-                    report.rows_in[stream] = report.rows_in.get(stream, 0) + table.num_rows
+                    report.rows_in[split.source] = report.rows_in.get(split.source, 0) + table.num_rows
                     report.add(task.report.to_json())
                     yield from exchange_rows(task)
                 reach("scan", self.work.epoch)

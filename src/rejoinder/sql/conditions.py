@@ -13,7 +13,7 @@ from rejoinder import errors
 from rejoinder.kernels.evaluate import Comparison
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
-from rejoinder.sql.terms import Compiler, Term, build, merge_columns, mismatch, only, refuse
+from rejoinder.sql.terms import Compiler, Term, build, combine, merge_columns, mismatch, only, refuse
 
 _SIGNS: dict[type[exp.Expr], tuple[str, str, str]] = {
     exp.EQ: ("=", "equal", "equal"),
@@ -23,6 +23,7 @@ _SIGNS: dict[type[exp.Expr], tuple[str, str, str]] = {
     exp.GT: (">", "greater", "less"),
     exp.GTE: (">=", "greater_equal", "less_equal"),
 }
+_NULL_SAFE = "IS NOT DISTINCT FROM"
 # Floats are left out: Arrow's NaN is not Spark's.
 _ARROW_COMPARES = (types.TINYINT, types.SMALLINT, types.INT, types.BIGINT, types.STRING)
 
@@ -55,15 +56,16 @@ def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
     if types.is_nested(kind):
         raise refuse(node, f"`{sign}` on {types.spark_name(kind)} is not offered", "compare the fields")
-    return build(f"({{0}} {sign} {{1}})", types.BOOLEAN, left, right)
+    make = combine if sign == _NULL_SAFE else build
+    return make(f"({{0}} {sign} {{1}})", types.BOOLEAN, left, right)
 
 
 def _on_column(operator: str, column: Term, literal: Term) -> tuple[Comparison, ...]:
-    is_column = len(column.columns) == 1 and column.sql == '"' + column.columns[0].replace('"', '""') + '"'
-    same = literal.type == column.type or (
-        types.is_integer(literal.type) and literal.type.bit_width <= column.type.bit_width
-    )
-    if is_column and column.type in _ARROW_COMPARES and same and literal.value is not None:
+    """Say it as a comparison that Arrow can do, if Arrow means the same."""
+    if not column.is_column or column.type not in _ARROW_COMPARES or literal.value is None:
+        return ()
+    widened = types.is_integer(column.type) and types.is_integer(literal.type)
+    if literal.type == column.type or (widened and literal.type.bit_width <= column.type.bit_width):
         return (Comparison(column.columns[0], operator, literal.value),)
     return ()
 
@@ -71,7 +73,7 @@ def _on_column(operator: str, column: Term, literal: Term) -> tuple[Comparison, 
 def compile_null_safe_equality(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `<=>`, which is never NULL."""
     only(node, "this", "expression")
-    return _compare("IS NOT DISTINCT FROM", compiler.compile(node.this), compiler.compile(node.expression), node)
+    return _compare(_NULL_SAFE, compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
 def compile_is(compiler: Compiler, node: exp.Expr) -> Term:
@@ -80,8 +82,7 @@ def compile_is(compiler: Compiler, node: exp.Expr) -> Term:
     term = compiler.compile(node.this)
     if isinstance(node.expression, exp.Null):
         tested = build("({0} IS NULL)", types.BOOLEAN, term)
-        is_column = len(term.columns) == 1 and term.sql == '"' + term.columns[0].replace('"', '""') + '"'
-        return replace(tested, comparisons=(Comparison(term.columns[0], "is_null"),)) if is_column else tested
+        return replace(tested, comparisons=(Comparison(term.columns[0], "is_null"),)) if term.is_column else tested
     if isinstance(node.expression, exp.Boolean):
         return build(f"({{0}} IS {'TRUE' if node.expression.this else 'FALSE'})", types.BOOLEAN, truth(term, node))
     raise refuse(node, "this form of IS is not offered")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Comparison
+from rejoinder.kernels.evaluate import Comparison, quoted
 from rejoinder.sql import types
 
 _DUCKDB: dict[pa.DataType, str] = {
@@ -48,6 +48,11 @@ class Term:
     comparisons: tuple[Comparison, ...] = ()
 
     @property
+    def is_column(self) -> bool:
+        """Say whether this is a bare column."""
+        return len(self.columns) == 1 and self.sql == quoted(self.columns[0])
+
+    @property
     def is_null(self) -> bool:
         """Say whether this is the untyped NULL."""
         return bool(pa.types.is_null(self.type))
@@ -82,6 +87,12 @@ def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, 
         if not (term.literal and term.value is not None):
             sql = f"CASE WHEN {term.sql} IS NOT NULL THEN {sql} END"
     return Term(sql, kind, merge_columns(terms), throws=throws or bool(failing_turns))
+
+
+def combine(template: str, kind: pa.DataType, *terms: Term) -> Term:
+    """Make a term whose parts are all evaluated, whether or not one is NULL."""
+    throws = any(term.throws for term in terms)
+    return Term(template.format(*(term.sql for term in terms)), kind, merge_columns(terms), throws=throws)
 
 
 def failing(message: str) -> str:

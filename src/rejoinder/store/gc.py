@@ -7,6 +7,9 @@ Invariants:
   stored versions have no gaps (see `manifest`);
 - the newest version and its parent always stay: `commit` checks its parent after it has published.
 
+What it asks of the driver: a new manifest names new files, and files that a retained manifest names; never one that
+only dropped ones do.
+
 Two calls at the same time delete the same things twice, which is harmless. Cost: a call reads each manifest that it
 drops and, unless `seen` knows it, each that it retains; the number of objects in the store does not matter.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from typing import Any
 
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import MissingInput
@@ -13,20 +14,21 @@ from rejoinder.plan.physical import SourceScan
 Splits = list[tuple[str, str | None, int, bytes | None]]
 
 
-def new_files(engine: Engine) -> tuple[dict[str, list[str]], Splits]:
+def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
     """Splits of all files that no epoch has read yet, oldest first, and the positions after them."""
-    positions = {name: list(files) for name, files in engine.positions.items()}
+    positions: dict[str, Any] = dict(engine.positions)
     splits: Splits = []
     for scan in engine.dataflow.scans.values():
         if not isinstance(scan, SourceScan) or "path" not in scan.source.options:
             continue
         source = scan.source
-        seen = set(positions.get(source.name, ()))
+        identity = engine.attached[source.name]
+        seen = set(positions.get(identity, ()))
         found = [path for path in _files(source) if path not in seen]
         ordered = sorted(found, key=lambda path: (os.stat(path).st_mtime_ns, path))
         limit = source.options.get("maxfilespertrigger")
         ordered = ordered[: int(limit)] if limit else ordered
-        positions[source.name] = [*positions.get(source.name, ()), *ordered]
+        positions[identity] = [*positions.get(identity, ()), *ordered]
         splits += [(source.name, path, os.stat(path).st_mtime_ns // 1_000_000, None) for path in ordered]
     return positions, splits
 

@@ -14,7 +14,7 @@ from rejoinder.operators.formats.json import read_json
 from rejoinder.operators.formats.parquet import read_parquet
 from rejoinder.plan.catalog import Source
 
-READERS = {"arrow": read_arrow, "csv": read_csv, "json": read_json, "parquet": read_parquet}
+READERS = {"arrow": read_arrow, "memory": read_arrow, "csv": read_csv, "json": read_json, "parquet": read_parquet}
 
 
 def read_file(path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:

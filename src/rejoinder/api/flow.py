@@ -1,0 +1,304 @@
+"""A flow: sources, views and their state, kept up to date on Spark.
+
+>>> import rejoinder as rj                                    # doctest: +SKIP
+>>> flow = rj.Flow("state/shop")
+>>> flow.sql("CREATE STREAM orders (id BIGINT, item STRING) USING parquet OPTIONS (path 'in/orders')")
+>>> flow.sql("CREATE VIEW big AS SELECT id FROM orders WHERE id > 100")
+>>> flow.run()
+>>> flow.table("big").show()
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rejoinder.api.inbox import Inbox
+from rejoinder.api.relation import Relation
+from rejoinder.engine.definitions import execute_definition
+from rejoinder.engine.engine import HISTORY, Engine, Progress
+from rejoinder.engine.explain import explain, show
+from rejoinder.engine.query import run_query
+from rejoinder.engine.reading import expanded, read_table
+from rejoinder.engine.rendering import Snapshot, tvr_snapshots
+from rejoinder.engine.serving import Serving
+from rejoinder.engine.spark import SparkExecutor
+from rejoinder.errors import InvalidSql, UnknownName, near_misses
+from rejoinder.exchange import reader, session
+from rejoinder.exchange.runner import Runner
+from rejoinder.plan.catalog import Kind, Source
+from rejoinder.plan.physical import SourceScan
+from rejoinder.sql.statements import (
+    CreateSource,
+    CreateView,
+    Explain,
+    Select,
+    Show,
+    make_source,
+    parse_statements,
+)
+from rejoinder.store.objects import Option, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Flow:
+    """A flow on a state directory (a path, or a URL such as s3://…).
+
+    Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
+    run to run. `history` is the number of epochs for which changes and `as_of` stay readable. Further keyword arguments
+    are options of the store (credentials, endpoint).
+    """
+
+    def __init__(
+        self,
+        state: str | os.PathLike[str],
+        *,
+        spark: SparkSession | None = None,
+        parallelism: int | None = None,
+        history: int = HISTORY,
+        checkpoint: str | None = None,
+        **store_options: Option,
+    ) -> None:
+        store = open_store(os.fspath(state), **store_options)
+        own = spark is None
+        self.spark: SparkSession = spark or session.make_session(parallelism or min(os.cpu_count() or 1, 32))
+        if not own:
+            _warn_of_settings(session.missing_settings(self.spark))
+        buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
+        self.engine = Engine(store, SparkExecutor(self.spark), buckets=buckets, history=history)
+        self._frames: dict[str, DataFrame] = {}
+        self._inbox = Inbox(store)
+        self._format = f"rejoinder-{id(self):x}"
+        self._serving = Serving(store)
+        serving = self._serving
+        reader.register(
+            self.spark, self._format, serving.schema, serving.partitions, serving.read, serving.first, serving.latest
+        )
+        folder = checkpoint or (
+            store.url.removeprefix("file://") if store.is_local else store.url.replace("s3:", "s3a:")
+        )
+        self._runner = Runner(self.spark, f"{folder}/spark" if checkpoint is None else folder, self._on_batch)
+        self._listeners: list[Callable[[Progress], None]] = []
+
+    # -- definitions ------------------------------------------------------------------------------------------------
+
+    def sql(self, text: str) -> Any:
+        """Run statements. Gives a DataFrame for the last query, text for EXPLAIN, rows for SHOW, else None."""
+        result: Any = None
+        for statement in parse_statements(text):
+            match statement:
+                case Explain():
+                    result = explain(self.engine, statement.target)
+                case Show():
+                    result = show(self.engine, statement.what)
+                case Select():
+                    result = self._frame(run_query(self.engine, statement.query))
+                case _:
+                    self._define(statement)
+                    result = None
+        return result
+
+    def _define(self, statement: Any) -> None:
+        running = self._runner.is_running
+        sources = set(self.engine.attached.values())
+        execute_definition(self.engine, statement)
+        if running and set(self.engine.attached.values()) != sources:
+            interval = self._runner.interval
+            self._runner.stop()
+            self._start(once=False, interval=interval)
+
+    def _frame(self, table: pa.Table) -> DataFrame:
+        return self.spark.createDataFrame(table)
+
+    def stream(self, name: str, frame: DataFrame) -> Relation:
+        """Declare a streaming DataFrame as an append-only stream."""
+        return self._declare(name, "stream", frame, (), {})
+
+    def keyed(
+        self, name: str, frame: DataFrame, *, key: str | Sequence[str], order: str | None = None, op: str | None = None
+    ) -> Relation:
+        """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` tells deletes."""
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        options = {"order": order, "op": op}
+        return self._declare(name, "table", frame, keys, {k: v for k, v in options.items() if v})
+
+    def changelog(self, name: str, frame: DataFrame, *, op: str | None = None, diff: str | None = None) -> Relation:
+        """Declare a streaming DataFrame as a changelog: `op` or `diff` names the column that tells what happens."""
+        return self._declare(name, "changelog", frame, (), {k: v for k, v in {"op": op, "diff": diff}.items() if v})
+
+    def _declare(
+        self, name: str, kind: Kind, frame: DataFrame, key: tuple[str, ...], options: Mapping[str, str]
+    ) -> Relation:
+        from rejoinder.exchange.sources import frame_schema
+
+        if not frame.isStreaming:
+            raise InvalidSql(f"the DataFrame of `{name}` is not a stream", hint="make it with spark.readStream")
+        source = make_source(name, kind, list(frame_schema(frame)), key, "dataframe", options)
+        self._frames[source.name] = frame
+        self._define(CreateSource(source, if_not_exists=True))
+        return self.relation(name)
+
+    def relation(self, name: str) -> Relation:
+        """A source or view by name, to build queries from."""
+        return Relation(self.engine.catalog.get(name).name)
+
+    def view(self, name: str, query: str | Relation) -> Relation:
+        """Create a view from SQL text or a relation."""
+        text = query if isinstance(query, str) else query.query
+        self._define(CreateView(name, text))
+        return self.relation(name)
+
+    # -- input ------------------------------------------------------------------------------------------------------
+
+    def insert(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
+        """Put rows into a source that was created without USING; the next epoch takes them."""
+        self._inbox.add(self._memory_source(relation), rows, 1)
+
+    def delete(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
+        """Take rows out of such a source; a table needs the key only."""
+        self._inbox.add(self._memory_source(relation), rows, -1)
+
+    def _memory_source(self, name: str) -> Source:
+        source = self.engine.catalog.get(name)
+        if not isinstance(source, Source) or source.format != "memory":
+            raise InvalidSql(f"`{name}` is not an in-memory source", hint="create it without USING")
+        return source
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> list[Progress]:
+        """Process everything that is there, then return; one Progress per epoch. Raises what stopped an epoch."""
+        before = len(self.engine.progress)
+        if self.engine.dataflow.scans:
+            self._start(once=True, interval="")
+            self._runner.wait()
+        return self.engine.progress[before:]
+
+    def start(self, *, interval: str = "0 seconds") -> None:
+        """Keep going in the background: an epoch whenever there is input, at most one per interval."""
+        self._start(once=False, interval=interval)
+
+    def stop(self) -> None:
+        """Stop after the epoch under way. Raises what stopped the flow before, if anything did."""
+        self._runner.stop()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the flow stops by itself; False if it has not by then. Raises what stopped it."""
+        return self._runner.wait(seconds)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the flow is running in the background."""
+        return self._runner.is_running
+
+    def _start(self, *, once: bool, interval: str) -> None:
+        scans = [scan.source for scan in self.engine.dataflow.scans.values() if isinstance(scan, SourceScan)]
+        for source in scans:
+            if source.format == "memory":
+                self._inbox.prepare(source)
+            elif source.format == "dataframe" and source.name not in self._frames:
+                raise UnknownName(
+                    f"the DataFrame of `{source.name}` is not declared in this process",
+                    hint=f"call flow.{ {'stream': 'stream', 'table': 'keyed', 'changelog': 'changelog'}[source.kind] }"
+                    f'("{source.name}", …) again before running',
+                )
+        self._runner.start(
+            self.engine, scans, frames=self._frames, inbox=self._inbox.folder, once=once, interval=interval
+        )
+
+    def _on_batch(self, batch: DataFrame, epoch: int) -> None:
+        progress = self.engine.run_epoch(epoch, batch)
+        if progress is not None:
+            for listener in self._listeners:
+                listener(progress)
+
+    def on_progress(self, listener: Callable[[Progress], None]) -> None:
+        """Call back after every epoch."""
+        self._listeners.append(listener)
+
+    def warm_up(self) -> None:
+        """Start the workers and run a small flow of the same shape, so that the first epoch is not the slowest."""
+        from rejoinder.api.warmup import warm_up
+
+        warm_up(self.spark, self.engine.buckets)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def table(self, view: str, *, as_of: int | datetime | None = None) -> DataFrame:
+        """The rows of a view as a DataFrame, now or as of an epoch or a time."""
+        options = {"view": self._view(view), "what": "table", "as_of": str(self._epoch(as_of))}
+        return reader.read_batch(self.spark, self._format, options)
+
+    def changes(self, view: str) -> DataFrame:
+        """The changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
+        return reader.read_stream(self.spark, self._format, {"view": self._view(view), "what": "changes"})
+
+    def tvr(self, view: str) -> list[Snapshot]:
+        """The sequence of the view's snapshots with the time in which each held."""
+        name = self._view(view)
+        return tvr_snapshots(self.engine.store, self._serving.manifest(), name, self._schema(name))
+
+    def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
+        """The rows of a view as an Arrow table, read in this process."""
+        name = self._view(view)
+        manifest = self._serving.manifest()
+        table = read_table(self.engine.store, manifest, name, self._schema(name), as_of=self._epoch(as_of))
+        return expanded(table)
+
+    def _view(self, name: str) -> str:
+        views = list(self.engine.dataflow.views)
+        found = next((view for view in views if view.lower() == name.lower()), None)
+        if found is None:
+            raise UnknownName(
+                f"there is no view `{name}` to read",
+                detail=f"views: {', '.join(views) or 'none'}",
+                hint=near_misses(name, views) or "CREATE VIEW it first; a source is read with sql('SELECT …')",
+            )
+        return found
+
+    def _schema(self, view: str) -> pa.Schema:
+        return self.engine.dataflow.views[view]
+
+    def _epoch(self, as_of: int | datetime | None) -> int:
+        if isinstance(as_of, datetime):
+            aware = as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=timezone.utc)
+            return self.engine.timeline.epoch_at(self.engine.store, round(aware.timestamp() * 1000))
+        return self.engine.epoch if as_of is None else as_of
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def explain(self, view: str) -> str:
+        """The plan of a view or query: paths, orders, arrangements and who shares them."""
+        return explain(self.engine, view)
+
+    def arrangements(self) -> list[dict[str, Any]]:
+        """Name, relation, key, rows, bytes, runs and users of each arrangement."""
+        return show(self.engine, "ARRANGEMENTS")
+
+    def watermarks(self) -> list[dict[str, Any]]:
+        """The watermarks of all event-time columns."""
+        return show(self.engine, "WATERMARKS")
+
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """What each epoch of this process did."""
+        return [asdict(p) for p in self.engine.progress]
+
+    @property
+    def epoch(self) -> int:
+        """The last committed epoch; −1 before the first."""
+        return self.engine.epoch
+
+
+def _warn_of_settings(missing: Mapping[str, str]) -> None:
+    if missing:
+        listed = ", ".join(f"{name}={value}" for name, value in sorted(missing.items()))
+        warnings.warn(f"this Spark session would be faster with {listed}", stacklevel=3)

@@ -1,0 +1,121 @@
+"""Views for Spark readers: which partitions, which epochs, which batches. Plain functions that run on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.engine.reading import changelog_refs, check_epoch, expanded, read_changes, read_table, timeline_of
+from rejoinder.errors import NotCommitted
+from rejoinder.kernels.columns import DIFF, EPOCH, diffs, numbers, without
+from rejoinder.kernels.sorting import hash_range
+from rejoinder.plan.catalog import REJECTED_SCHEMA, Catalog
+from rejoinder.store.manifest import Manifest, latest, load
+from rejoinder.store.objects import ObjectStore
+
+ROWS_PER_PARTITION = 500_000
+BATCH_ROWS = 65_536
+CHANGE_COLUMNS = pa.schema(
+    [
+        ("_epoch", pa.int64()),
+        ("_emit_time", pa.timestamp("us", tz="UTC")),
+        ("_undo", pa.bool_()),
+        ("_diff", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The readable side of a store. Options: `view`, and for tables `as_of` (an epoch)."""
+
+    store: ObjectStore
+
+    def manifest(self) -> Manifest:
+        """The last commit."""
+        found = latest(self.store)
+        if found is None:
+            raise NotCommitted("nothing is committed yet", detail=self.store.url, hint="run the flow first")
+        return found
+
+    def view_schema(self, manifest: Manifest, view: str) -> pa.Schema:
+        """The columns of a view, or of a source's rejected relation."""
+        if view.endswith(".rejected"):
+            return REJECTED_SCHEMA
+        schema: pa.Schema = Catalog.from_json(manifest.catalog).get(view).schema
+        return schema
+
+    def schema(self, options: Mapping[str, str]) -> pa.Schema:
+        """What a reader gets: the view's columns, and for changes what happened to the row and when."""
+        schema = self.view_schema(self.manifest(), options["view"])
+        if options["what"] == "table":
+            return schema
+        return pa.schema([*schema, *CHANGE_COLUMNS])
+
+    def first(self, options: Mapping[str, str]) -> dict[str, Any]:
+        """The offset before all changes."""
+        return {"epoch": -2}
+
+    def latest(self, options: Mapping[str, str]) -> dict[str, Any]:
+        """The offset of the last committed epoch."""
+        return {"epoch": self.manifest().epoch}
+
+    def partitions(self, options: Mapping[str, str], between: Mapping[str, Any]) -> list[dict[str, int]]:
+        """Cut the work by row hash; every partition nets its own rows."""
+        manifest = self.manifest()
+        view = options["view"]
+        start, end = -2, int(options.get("as_of", manifest.epoch))
+        if "start" in between:
+            start, end = between["start"]["epoch"], between["end"]["epoch"]
+            since = manifest.extra["since"]
+            if 0 <= start < since:
+                raise NotCommitted(
+                    f"the changes of `{view}` after epoch {start} are no longer kept",
+                    detail=f"history starts at epoch {since}",
+                    hint="start the reader anew, and open the flow with a longer history=…",
+                )
+        elif "as_of" in options:
+            check_epoch(manifest, view, end)
+        rows = sum(ref.rows for ref in changelog_refs(manifest, view) if ref.epochs[0] <= end and ref.epochs[1] > start)
+        count = max(1, min(64, -(-rows // ROWS_PER_PARTITION)))
+        return [
+            {"part": part, "parts": count, "version": manifest.version, "start": start, "end": end}
+            for part in range(count)
+        ]
+
+    def read(self, options: Mapping[str, str], partition: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition."""
+        manifest = load(self.store, partition["version"])
+        view = options["view"]
+        schema = self.view_schema(manifest, view)
+        hashes = hash_range(partition["part"], partition["parts"])
+        if options["what"] == "table":
+            rows = read_table(self.store, manifest, view, schema, as_of=partition["end"], hashes=hashes)
+            yield from expanded(rows).combine_chunks().to_batches(BATCH_ROWS)
+            return
+        changes = read_changes(
+            self.store, manifest, view, schema, after=partition["start"], until=partition["end"], hashes=hashes
+        )
+        yield from self.described(manifest, changes, schema).combine_chunks().to_batches(BATCH_ROWS)
+
+    def described(self, manifest: Manifest, changes: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Changes with the columns that say what happened and when, in order of epoch, retractions first."""
+        times = timeline_of(manifest).times(self.store)
+        epochs, amounts = numbers(changes, EPOCH), diffs(changes)
+        order = np.lexsort((amounts > 0, epochs))
+        emitted = [times.get(int(epoch)) for epoch in epochs]
+        micros = pa.array([None if time is None else time * 1000 for time in emitted], pa.int64())
+        columns = [
+            pa.array(epochs),
+            micros.cast(pa.timestamp("us", tz="UTC")),
+            pa.array(amounts < 0),
+            pa.array(amounts),
+        ]
+        rows = without(changes, [EPOCH, DIFF]).select(schema.names)
+        for field, values in zip(CHANGE_COLUMNS, columns, strict=True):
+            rows = rows.append_column(field, values)
+        return rows.take(pa.array(order))

@@ -1,0 +1,97 @@
+"""Rounds as Spark stages: one job per epoch, rows of bytes between the rounds, nothing but reports at the end.
+
+A round is a function from exchange batches to exchange batches. An error of ours in a task travels as a row to the
+driver, where it is raised as itself; any other failure is Spark's to retry.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rejoinder import errors
+
+EXCHANGE = "bucket int, channel int, payload binary"
+SPLITS = "source string, path string, modified bigint, payload binary"
+FAILURE = -2
+
+Batches = Iterable[pa.RecordBatch]
+Round = Callable[[Batches], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A round as a worker runs it."""
+
+    round: Round
+    first: bool
+    python: tuple[int, int]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the round; pass failures of earlier rounds on, turn our own into rows."""
+        _cheap_collections()
+        received = list(batches)
+        if not self.first:
+            failed = [batch for batch in received if FAILURE in batch.column(1).to_pylist()]
+            if failed:
+                for batch in failed:
+                    yield batch.filter(pa.compute.equal(batch.column(1), FAILURE))
+                return
+        try:
+            if sys.version_info[:2] != self.python:
+                raise errors.RuntimeMismatch(
+                    f"the workers run Python {sys.version_info[0]}.{sys.version_info[1]}",
+                    detail=f"the driver runs {self.python[0]}.{self.python[1]}",
+                    hint="set PYSPARK_PYTHON (spark.pyspark.python) to the same Python on every host",
+                )
+            yield from self.round(received)
+        except errors.RejoinderError as error:
+            told = {"kind": type(error).__name__, "fact": error.fact, "detail": error.detail, "hint": error.hint}
+            arrays = [pa.array([0], pa.int32()), pa.array([FAILURE], pa.int32()), pa.array([json.dumps(told).encode()])]
+            yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "channel", "payload"])
+
+
+def run_rounds(splits: DataFrame, rounds: Sequence[Round], buckets: int) -> list[tuple[int, int, bytes]]:
+    """Run an epoch as one Spark job. The rows that the last round leaves are (bucket, channel, payload)."""
+    python = (sys.version_info[0], sys.version_info[1])
+    rows = splits.mapInArrow(Stage(rounds[0], True, python), EXCHANGE)
+    for round_ in rounds[1:]:
+        rows = rows.repartitionById(buckets, F.col("bucket")).mapInArrow(Stage(round_, False, python), EXCHANGE)
+    collected = [(row[0], row[1], bytes(row[2])) for row in rows.collect()]
+    for _, channel, payload in collected:
+        if channel == FAILURE:
+            raise _error(json.loads(payload))
+    return collected
+
+
+def listed_splits(session: SparkSession, rows: list[tuple[str, int]]) -> DataFrame:
+    """Splits named one by one: (relation, bucket), one task each."""
+    data: list[tuple[Any, ...]] = [(name, None, bucket, None) for name, bucket in rows]
+    frame = session.createDataFrame(data, SPLITS)
+    return frame.repartition(max(1, len(rows))) if len(rows) > 1 else frame
+
+
+def _error(told: dict[str, Any]) -> errors.RejoinderError:
+    kind = getattr(errors, told["kind"], errors.RejoinderError)
+    error: errors.RejoinderError = kind(told["fact"], detail=told["detail"], hint=told["hint"])
+    return error
+
+
+_frozen = False
+
+
+def _cheap_collections() -> None:
+    """Freeze what the imports left, once per worker: PySpark collects garbage after every task, over all of it."""
+    global _frozen
+    if not _frozen:
+        _frozen = True
+        gc.collect()
+        gc.freeze()

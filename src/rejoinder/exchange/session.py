@@ -1,0 +1,99 @@
+"""The Spark session: the settings that an epoch's fixed cost depends on, set on sessions that we make ourselves.
+
+On a session of the user's own nothing is changed: `missing_settings` says what would be faster.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from rejoinder.errors import RuntimeMismatch
+
+OLDEST_SPARK = (4, 1)
+OLDEST_JAVA = 17
+
+# What each is for is in docs/adr/0012-exchange.md, with the figures.
+SETTINGS: Mapping[str, str] = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+LOCAL_JAVA_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+
+
+def make_session(parallelism: int, *, memory: str = "2g", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Make a local session with our settings; tasks are tried four times, as on a cluster."""
+    check_spark()
+    check_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.appName("rejoinder")
+        .master(f"local[{parallelism},4]")
+        .config("spark.driver.memory", memory)
+        .config("spark.driver.extraJavaOptions", LOCAL_JAVA_OPTIONS)
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+    )
+    for name, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def missing_settings(session: SparkSession) -> dict[str, str]:
+    """Our settings that a session of the user's does not have."""
+    return {name: value for name, value in SETTINGS.items() if session.conf.get(name, None) != value}
+
+
+def check_spark() -> None:
+    """Refuse a PySpark that is too old."""
+    version = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    if version < OLDEST_SPARK:
+        raise RuntimeMismatch(
+            f"PySpark {pyspark.__version__} is too old",
+            detail=f"{'.'.join(map(str, OLDEST_SPARK))} or newer is needed",
+            hint="pip install 'pyspark>=4.1'",
+        )
+
+
+def check_java() -> None:
+    """Refuse to start without a usable Java, before Spark fails with something less clear."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else "java"
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError as missing:
+        raise RuntimeMismatch(
+            "Java is not installed",
+            detail=f"`{java}` cannot be started: {missing}",
+            hint="install Java 17, or set JAVA_HOME to it",
+        ) from missing
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
+    major = (
+        int(found.group(2) if found and found.group(1) == "1" and found.group(2) else found.group(1)) if found else 0
+    )
+    if major < OLDEST_JAVA:
+        raise RuntimeMismatch(
+            f"Java {major or '?'} is too old",
+            detail=f"`{java} -version` says: {(answer.stderr or answer.stdout).splitlines()[:1]}",
+            hint="install Java 17, or set JAVA_HOME to it",
+        )

@@ -1,0 +1,104 @@
+"""Sources as streaming DataFrames of splits: file paths from Spark's file source, or rows packed as Arrow bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from rejoinder.errors import MissingInput
+from rejoinder.exchange.rounds import SPLITS
+from rejoinder.kernels.exchange import encode
+
+BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
+PACKED_ROWS = 1 << 17
+PASSED_ON = {
+    "maxfilespertrigger": "maxFilesPerTrigger",
+    "maxbytespertrigger": "maxBytesPerTrigger",
+    "pathglobfilter": "pathGlobFilter",
+    "recursivefilelookup": "recursiveFileLookup",
+    "maxfileage": "maxFileAge",
+    "cleansource": "cleanSource",
+    "sourcearchivedir": "sourceArchiveDir",
+    "latestfirst": "latestFirst",
+}
+
+
+def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
+    """New files of a folder as they appear. Spark remembers which were read; their content it does not touch."""
+    path = options["path"]
+    check_path(name, path)
+    reader = session.readStream.format("binaryFile").schema(BINARY_FILE)
+    for key, value in options.items():
+        if key in PASSED_ON:
+            reader = reader.option(PASSED_ON[key], value)
+    return reader.load(path).select(
+        F.lit(name).alias("source"),
+        "path",
+        F.unix_millis("modificationTime").alias("modified"),
+        F.lit(None).cast("binary").alias("payload"),
+    )
+
+
+def check_path(name: str, path: str) -> None:
+    """Refuse a local path that is not there; what lies elsewhere only Spark can tell."""
+    local = path.removeprefix("file://")
+    if "://" not in local and not any(c in local for c in "*?[{") and not os.path.exists(local):
+        raise MissingInput(
+            f"path `{path}` of `{name}` does not exist", hint="create the folder, or correct OPTIONS (path '…')"
+        )
+
+
+def frame_splits(frame: DataFrame, name: str) -> DataFrame:
+    """The rows of any streaming DataFrame, packed into Arrow bytes where they are."""
+    return frame.mapInArrow(Pack(name), SPLITS)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Packs the batches of a partition into splits."""
+
+    name: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a split for every `PACKED_ROWS` rows or so."""
+        held: list[pa.RecordBatch] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(b.num_rows for b in held) >= PACKED_ROWS:
+                yield self._split(held)
+                held = []
+        if any(batch.num_rows for batch in held):
+            yield self._split(held)
+
+    def _split(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        payload = encode(pa.Table.from_batches(batches))
+        return pa.RecordBatch.from_pydict(
+            {
+                "source": [self.name],
+                "path": pa.array([None], pa.string()),
+                "modified": [partition],
+                "payload": [payload],
+            },
+        )
+
+
+def frame_schema(frame: DataFrame) -> pa.Schema:
+    """The columns of a DataFrame as Arrow types."""
+    schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
+    return schema
+
+
+def union_splits(frames: list[DataFrame]) -> DataFrame:
+    """All sources of a flow as one stream of splits."""
+    return reduce(lambda left, right: left.union(right), frames)

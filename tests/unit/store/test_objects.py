@@ -458,11 +458,31 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
         open_store(str(tmp_path / "state")).put("a", b"1")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_permission_denied(tmp_path: Path) -> None:
+def test_permission_denied(disk_store: ObjectStore, spawn_python: SpawnPython, tmp_path: Path) -> None:
+    disk_store.put("a", b"1")
     tmp_path.chmod(0o500)
-    with pytest.raises(errors.StorageFailed, match=r"permission denied[^$]*permissions of the folder"):
-        open_store(str(tmp_path / "state")).put("a", b"1")
+    code = """
+import os
+from rejoinder import errors
+from rejoinder.store import disk
+if os.geteuid() == 0:
+    os.setuid(65534)  # root may write anywhere
+for call in (store.put, store.put_if_absent, store.write):
+    try:
+        call("runs/a", b"1")
+    except errors.StorageFailed as error:
+        print(error.fact, "|", error.detail, "|", error.hint)
+"""
+    (tmp_path / "state").chmod(0o500)
+    try:
+        out, _ = spawn_python(code, disk_store).communicate(timeout=60)
+    finally:
+        (tmp_path / "state").chmod(0o700)
+        tmp_path.chmod(0o700)
+    lines = out.strip().splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        assert line.startswith("permission denied") and "`runs/a`" in line and "permissions of the folder" in line
 
 
 def test_read_only_file_system() -> None:

@@ -134,6 +134,8 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
         if store.put_if_absent(manifest.name, data):
             # Our version may have been free because it was dropped. Then what comes before it was dropped, too.
             _check_place(store, manifest)
+            if manifest.version == 0:
+                _check_fence(store, manifest)
             break
         stored = store.find(manifest.name)
         if stored == data:  # our own earlier try, whose answer was lost
@@ -253,6 +255,17 @@ def _check_place(store: ObjectStore, manifest: Manifest) -> None:
             detail=f"version {manifest.version} cannot be committed to {store.url}: "
             + ("newer ones are there" if manifest.version == 0 else "the one before it is no longer kept"),
             hint="run one driver per state; stop this one, or start it again once the other has ended",
+        )
+
+
+def _check_fence(store: ObjectStore, manifest: Manifest) -> None:
+    """Raise, and withdraw `manifest`, if the storage would let a second driver have its name."""
+    if store.put_if_absent(manifest.name, manifest.to_bytes()):
+        store.delete([manifest.name])
+        raise errors.StorageFailed(
+            "the storage cannot hold state: it overwrites what it was told not to",
+            detail=f"`{manifest.name}` in {store.url} was created twice",
+            hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
         )
 
 

@@ -210,6 +210,19 @@ def test_a_store_that_says_taken_and_shows_nothing(memory_store: ObjectStore, mo
         commit(memory_store, base.successor(keep_versions=10))
 
 
+def test_a_store_that_overwrites_is_refused_at_the_start(
+    memory_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overwrite(name: str, data: bytes) -> bool:
+        memory_store.put(name, data)
+        return True
+
+    monkeypatch.setattr(memory_store, "put_if_absent", overwrite)
+    with pytest.raises(errors.StorageFailed, match=r"cannot hold state[^$]*If-None-Match"):
+        commit(memory_store, Manifest.first(time_ms=0))
+    assert memory_store.list() == []
+
+
 def test_a_driver_that_slept_until_its_version_was_dropped(store: ObjectStore) -> None:
     chain = grow(store, 9)
     asleep, first = chain[2].successor(keep_versions=10, epoch=99), Manifest.first(time_ms=9)

@@ -175,14 +175,14 @@ for _ in sys.stdin:
     collect(store, 2, lambda manifest: {f"runs/{name}" for name in manifest.spines["s"]})
     print("done", flush=True)
 """
-    for round_ in range(4):
+    for round_ in range(3):
         for i in range(12):
             advance(disk_store, [f"r{round_}-{i}", f"r{round_}-{i // 5}-merged"])
         child = spawn_python(code, disk_store)
         assert child.stdin and child.stdout and child.stdout.readline()
         child.stdin.write("\n")
         child.stdin.flush()
-        time.sleep(0.0008 * round_)
+        time.sleep(0.001 * round_)
         child.kill()
         child.wait()
         stored = versions(disk_store)

@@ -367,8 +367,8 @@ for round in range(5):
         assert store.map(f"r{i}", 50_000).to_pybytes() == bytes([i]) * 50_000
 print("fine")
 """
-    children = [spawn_python(code, small) for _ in range(3)]
-    assert [child.communicate(timeout=60)[0].strip() for child in children] == ["fine"] * 3
+    children = [spawn_python(code, small) for _ in range(2)]
+    assert [child.communicate(timeout=60)[0].strip() for child in children] == ["fine"] * 2
 
 
 def test_an_unusable_cache_folder_says_so(s3_store: ObjectStore) -> None:
@@ -394,10 +394,10 @@ for i in itertools.count():
     store.put_if_absent(f"manifests/{i:020d}", b"%d " % i * 20_000)
     store.put("hint", b"%d " % i * 20_000)
 """
-    for attempt in range(5):
+    for attempt in range(3):
         child = spawn_python(code, disk_store)
         assert child.stdout and child.stdout.readline()
-        time.sleep(0.05 + 0.013 * attempt)
+        time.sleep(0.08 + 0.023 * attempt)
         child.kill()
         child.wait()
         names = disk_store.list("manifests")

@@ -1,0 +1,171 @@
+"""A scenario: sources, and what happens to them and to the views, step by step; played on the Driver and in DuckDB."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from rejoinder.testing import Driver
+from tests.oracle.model import Change, Model, Row, SourceSpec, bag, frozen
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """Make a view; `duckdb` is the same query for the oracle, where it must be written differently."""
+
+    name: str
+    query: str
+    duckdb: str | None = None
+
+
+@dataclass(frozen=True)
+class DropView:
+    """Drop a view."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement that changes no result: CREATE INDEX, DROP INDEX."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Changes that arrive together."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Forget all memory and recover, with another number of buckets."""
+
+    parallelism: int
+
+
+Action = CreateView | DropView | Statement | Epoch | Restart
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What a test plays."""
+
+    sources: tuple[SourceSpec, ...]
+    actions: tuple[Action, ...]
+    parallelism: int = 1
+    history: int = 10_000
+
+    def __str__(self) -> str:
+        lines = [f"Scenario(parallelism={self.parallelism}, history={self.history}"]
+        lines += [f"  {source.ddl}" for source in self.sources]
+        lines += [f"  {action}" for action in self.actions]
+        return "\n".join(lines) + ")"
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """Let Hypothesis show it in a form that can be read."""
+        printer.text(str(self))
+
+
+@dataclass
+class Player:
+    """Plays a scenario, and compares after every action."""
+
+    scenario: Scenario
+    driver: Driver = field(init=False)
+    model: Model = field(init=False)
+    oracle: duckdb.DuckDBPyConnection = field(init=False)
+    views: dict[str, Counter[str]] = field(default_factory=dict)
+    past: dict[str, dict[int, Counter[str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.driver = Driver(parallelism=self.scenario.parallelism, history=self.scenario.history)
+        self.model = Model({source.name: source for source in self.scenario.sources})
+        self.oracle = duckdb.connect(":memory:", config={"threads": "1"})
+        for source in self.scenario.sources:
+            self.driver.sql(source.ddl)
+            self.oracle.register(source.name, self.model.arrow(source.name))
+
+    def play(self) -> None:
+        """Play all actions."""
+        for action in self.scenario.actions:
+            self.act(action)
+            for view in self.views:
+                self.compare(view, action)
+        self.compare_past()
+
+    def act(self, action: Action) -> None:
+        """Carry one action out in both worlds."""
+        match action:
+            case CreateView():
+                self.oracle.execute(f"CREATE TEMP VIEW {action.name} AS {action.duckdb or action.query}")
+                self.driver.sql(f"CREATE VIEW {action.name} AS {action.query}")
+                self.views[action.name] = self.expected(action.name)
+                self.past[action.name] = {}
+            case DropView():
+                self.driver.sql(f"DROP VIEW {action.name}")
+                self.oracle.execute(f"DROP VIEW {action.name}")
+                del self.views[action.name], self.past[action.name]
+            case Statement():
+                self.driver.sql(action.sql)
+            case Restart():
+                self.driver.restart(parallelism=action.parallelism)
+            case Epoch():
+                self.epoch(action.changes)
+
+    def epoch(self, changes: Iterable[Change]) -> None:
+        """Commit an epoch; its changes must lead from each view's last content to the present one."""
+        touched = set()
+        for change in changes:
+            act = self.driver.insert if change.sign > 0 else self.driver.delete
+            act(change.source, change.row)
+            touched.add(change.source)
+        self.model.apply(changes)
+        for source in touched:
+            self.oracle.register(source, self.model.arrow(source))
+        for view, changed in self.driver.step().items():
+            keys = [frozen(row) for row, _ in changed]
+            assert len(keys) == len(set(keys)), f"the changes of {view} are not netted: {changed}"
+            assert all(diff != 0 for _, diff in changed), f"{view} reports a change of nothing: {changed}"
+            for key, (_, diff) in zip(keys, changed, strict=True):
+                self.views[view][key] += diff
+
+    def expected(self, view: str) -> Counter[str]:
+        """What DuckDB says that a view holds."""
+        result = self.oracle.execute(f"SELECT * FROM {view}")
+        names = [column[0] for column in result.description or ()]
+        return bag(dict(zip(names, row, strict=True)) for row in result.fetchall())
+
+    def compare(self, view: str, action: Action) -> None:
+        """View = query on the inputs = sum of all changes."""
+        found, wanted = bag(self.driver.table(view)), self.expected(view)
+        missing, surplus = wanted - found, found - wanted
+        assert not missing and not surplus, f"{view} after {action}: missing {missing}, surplus {surplus}"
+        summed = Counter({key: count for key, count in self.views[view].items() if count})
+        assert summed == wanted, f"changes of {view} after {action} come to {summed} instead of {wanted}"
+        self.past[view][self.driver.epoch] = wanted
+
+    def compare_past(self) -> None:
+        """Every epoch that is kept can still be read as it was."""
+        for view, epochs in self.past.items():
+            for epoch, wanted in epochs.items():
+                if epoch >= max(0, self.driver.epoch - self.scenario.history):
+                    assert bag(self.driver.table(view, as_of=epoch)) == wanted, f"{view} as of epoch {epoch}"
+
+
+def play(scenario: Scenario) -> Player:
+    """Play a scenario from start to end."""
+    player = Player(scenario)
+    player.play()
+    return player
+
+
+def rows(source: str, *listed: Row) -> Epoch:
+    """An epoch that inserts rows into one source: for tests written by hand."""
+    return Epoch(tuple(Change(source, row) for row in listed))

@@ -12,7 +12,9 @@ from rejoinder.kernels.sorting import bucket_of, is_sorted, order_by_hash
 
 
 def scatter(table: pa.Table, keys: UInt64, buckets: int) -> Iterator[tuple[int, pa.Table]]:
-    """Split the table by the bucket of its key hash; each part carries the hash, rows in their old order."""
+    """Split the table by the bucket of its key hash; each part carries the hash, rows in their old order. No empty parts."""
+    if not table.num_rows:
+        return
     table = replaced(table, HASH, keys)
     if buckets == 1:
         yield 0, table

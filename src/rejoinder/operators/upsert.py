@@ -27,6 +27,7 @@ from rejoinder.kernels.columns import (
 )
 from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.groups import group_rows
+from rejoinder.kernels.hashing import not_distinct
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, key_columns
 from rejoinder.plan.physical import Upsert
@@ -98,9 +99,14 @@ def _ranked(stream: pa.Table, old: pa.Table, step: Upsert) -> pa.Table:
 
 
 def _ranks(table: pa.Table, order: str | None) -> Int64:
-    """Order of the rows by the order column, NULL first; equal values rank equal."""
+    """Order of the rows by the order column, NULL first and NaN last, as Spark sorts; equal values rank equal."""
     if order is None:
         return np.zeros(table.num_rows, np.int64)
     column = single_chunk(table.column(order))
-    ranks = pc.rank(column, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
-    return np.asarray(ranks).astype(np.int64)
+    rows = pc.array_sort_indices(column, null_placement="at_start")
+    ordered = column.take(rows)
+    ranks = np.zeros(table.num_rows, np.int64)
+    ranks[np.asarray(rows)[1:]] = np.cumsum(~not_distinct(ordered[:-1], ordered[1:]))
+    if pa.types.is_floating(column.type):
+        ranks[np.asarray(pc.fill_null(pc.is_nan(column), False))] = table.num_rows
+    return ranks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
@@ -103,7 +103,7 @@ def joinable(left: Item, right: Item) -> list[tuple[str, str, str]]:
         (f"{left.alias}.{a}", f"{right.alias}.{b}", kind.family)
         for a, kind in left.columns.items()
         for b, other in right.columns.items()
-        if kind.family == other.family and kind.family != "bytes"
+        if kind.family == other.family and kind.family not in ("bytes", "constant")
     ]
     return sorted(pairs, key=lambda pair: pair[0].split(".")[1] != pair[1].split(".")[1])
 
@@ -128,7 +128,7 @@ def condition(draw: Draw, items: Sequence[Item]) -> str:
     name, kind = draw(st.sampled_from(list(item.columns.items())))
     column = f"{item.alias}.{name}"
     other = draw(st.sampled_from(items))
-    same = [text for text in other.of_family(kind.family) if text != column]
+    same = [text for text in other.of_family(kind.family) if text != column and kind.family != "constant"]
     shape = draw(st.integers(0, 4))
     if shape == 0 or kind.family == "bytes":
         return f"{column} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
@@ -155,7 +155,9 @@ def outputs(draw: Draw, items: Sequence[Item]) -> dict[str, tuple[str, Kind]]:
             text = f"COALESCE({text}, {literal(kind.values[1], kind)})"
             result[f"c{at}"] = (f"CAST({text} AS {kind.sql})", kind)
         elif shape == 1 and kind.family != "bytes":
-            result[f"c{at}"] = (f"CAST({literal(kind.values[0], kind)} AS {kind.sql})", kind)
+            # A constant is no key: an equality with it links nothing.
+            constant = replace(kind, family="constant")
+            result[f"c{at}"] = (f"CAST({literal(kind.values[0], kind)} AS {kind.sql})", constant)
         else:
             result[f"c{at}"] = (text, kind)
     return result
@@ -166,6 +168,6 @@ def matching_outputs(draw: Draw, items: Sequence[Item], wanted: Mapping[str, Kin
     """A SELECT list whose columns can be united with the wanted ones."""
     result = {}
     for name, kind in wanted.items():
-        same = [text for item in items for text in item.of_family(kind.family)]
+        same = [text for item in items for text in item.of_family(kind.family) if kind.family != "constant"]
         result[name] = (draw(st.sampled_from([f"CAST(NULL AS {kind.sql})", *same])), kind)
     return result

@@ -104,7 +104,8 @@ class Player:
         """Carry one action out in both worlds."""
         match action:
             case CreateView():
-                self.oracle.execute(f"CREATE TEMP VIEW {action.name} AS {action.duckdb or action.query}")
+                query = (action.duckdb or action.query).replace("TIMESTAMP_NTZ", "TIMESTAMP")
+                self.oracle.execute(f"CREATE TEMP VIEW {action.name} AS {query}")
                 self.driver.sql(f"CREATE VIEW {action.name} AS {action.query}")
                 self.views[action.name] = self.expected(action.name)
                 self.past[action.name] = {}

@@ -71,20 +71,43 @@ def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_modulo(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `%`, whose result has the sign of the left side."""
     only(node, "this", "expression")
-    left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
-    kind = left.type
-    if types.is_decimal(kind):
-        wide = types.common_type(left.type, right.type)
-        whole = min(left.type.precision - left.type.scale, right.type.precision - right.type.scale)
-        kind = types.adjusted_decimal(whole + wide.scale, wide.scale)
-        left, right = coerce(left, wide, node), coerce(right, wide, node)
-        rest = f"CAST({{0}} % {{1}} AS {duckdb_type(kind)})"
-    elif types.is_integer(kind):
-        # The smallest integer modulo -1 is 0, and DuckDB calls it an overflow.
-        rest = "CASE WHEN {1} = -1 THEN {0} - {0} ELSE {0} % {1} END"
+    left, right, kind = _modulo_operands(compiler, node.this, node.expression, node)
+    return build(_unless_zero(_rest(kind)), kind, left, right, throws=True, right_first=True)
+
+
+def positive_modulo(compiler: Compiler, dividend: exp.Expr, divisor: exp.Expr, node: exp.Expr) -> Term:
+    """Compile PMOD: a negative rest is brought up by the divisor, once."""
+    left, right, kind = _modulo_operands(compiler, dividend, divisor, node)
+    rest = _rest(kind)
+    target = duckdb_type(kind)
+    if types.is_integer(kind):
+        # The sum of rest and divisor can leave the type, its rest cannot.
+        wide = f"CAST((CAST({rest} AS HUGEINT) + {{1}}) % {{1}} AS {target})"
     else:
-        rest = "{0} % {1}"
-    return build(_unless_zero(rest), kind, left, right, throws=True, right_first=True)
+        wide = f"CAST(({rest} + {{1}}) % {{1}} AS {target})"
+    raised = f"CASE WHEN {rest} < 0 THEN {wide} ELSE {rest} END"
+    return build(_unless_zero(raised), kind, left, right, throws=True, right_first=True)
+
+
+def _modulo_operands(
+    compiler: Compiler, dividend: exp.Expr, divisor: exp.Expr, node: exp.Expr
+) -> tuple[Term, Term, pa.DataType]:
+    left, right = _numbers(compiler.compile(dividend), compiler.compile(divisor), node)
+    if not types.is_decimal(left.type):
+        return left, right, left.type
+    wide = types.common_type(left.type, right.type)
+    whole = min(left.type.precision - left.type.scale, right.type.precision - right.type.scale)
+    kind = types.adjusted_decimal(whole + wide.scale, wide.scale)
+    return coerce(left, wide, node), coerce(right, wide, node), kind
+
+
+def _rest(kind: pa.DataType) -> str:
+    if types.is_decimal(kind):
+        return f"CAST({{0}} % {{1}} AS {duckdb_type(kind)})"
+    if types.is_integer(kind):
+        # The smallest integer modulo -1 is 0, and DuckDB calls it an overflow.
+        return "CASE WHEN {1} = -1 THEN {0} - {0} ELSE {0} % {1} END"
+    return "{0} % {1}"
 
 
 def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:

@@ -111,12 +111,7 @@ def _between_numbers(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
         return _checked(attempt, term, kind, safe=safe, total=False)
     if types.is_decimal(kind):
         if source in (types.FLOAT, types.DOUBLE):
-            # Spark goes through the shortest text of the number. What is not finite becomes NULL without an error.
-            finite = f"CASE WHEN isfinite({term.sql}) THEN {term.sql} END"
-            attempt = _decimal_text(f"CAST(CAST({finite} AS DOUBLE) AS VARCHAR)", kind)
-            return _checked(
-                attempt, Term(finite, source, term.columns, throws=term.throws), kind, safe=safe, total=False
-            )
+            return _from_double(term, kind, safe=safe)
         exact = types.decimal_for(source)
         fits = exact.precision - exact.scale < kind.precision - kind.scale or (
             exact.precision - exact.scale == kind.precision - kind.scale and exact.scale <= kind.scale
@@ -129,6 +124,24 @@ def _between_numbers(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
         # Beyond the range of FLOAT, DuckDB fails and Spark goes to infinity.
         return build("CAST(CAST({0} AS VARCHAR) AS FLOAT)", kind, term)
     return build(f"CAST({{0}} AS {target})", kind, term)
+
+
+def _from_double(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
+    """Cast a floating-point number to a decimal through its text. What is not finite becomes NULL without an error.
+
+    From 10^16 on, Java before 19 writes some numbers with a digit too many; such a row fails.
+    """
+    number = f"CAST({term.sql} AS DOUBLE)"
+    mantissa = (
+        f"length(regexp_replace(regexp_extract(CAST({number} AS VARCHAR), '^-?([0-9.]*)', 1), '[.]|0+$', '', 'g'))"
+    )
+    message = failing("a floating-point number of 16 digits or more has no certain decimal")
+    certain = f"WHEN abs({number}) >= 1e16 AND abs({number}) < 1e38 AND {mantissa} > 15 THEN {message} "
+    checked = certain if kind.precision - kind.scale > 16 else ""
+    finite = f"CASE {checked}WHEN isfinite({number}) THEN {number} END"
+    return _checked(
+        decimal_digits(finite, kind), Term(finite, term.type, term.columns, throws=True), kind, safe=safe, total=False
+    )
 
 
 def _from_text(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
@@ -153,10 +166,23 @@ def _from_text(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> 
     return _checked(attempt, term, kind, safe=safe, total=False)
 
 
+def decimal_digits(number: str, kind: pa.DataType) -> str:
+    """Write the decimal of a finite DOUBLE, through its shortest text as Spark does; NULL if it does not fit."""
+    return _decimal_text(f"CAST({number} AS VARCHAR)", kind)
+
+
 def _decimal_text(text: str, kind: pa.DataType) -> str:
-    """Read a decimal. DuckDB needs a digit before the point to read an exponent."""
+    """Read a decimal. DuckDB needs a digit before the point, and DuckDB 1 rounds wrongly after a negative exponent."""
     wider = pa.decimal128(min(kind.precision + 1, types.MAX_PRECISION), kind.scale)
-    return f"TRY_CAST(TRY_CAST({text} AS {duckdb_type(wider)}) AS {duckdb_type(kind)})"
+    parts = f"regexp_extract({text}, '^[+-]?0*([0-9]*)[.]?([0-9]*)[eE]-([0-9]+)$', ['a', 'b', 'e'])"
+    digits, shift = f"({parts}.a || {parts}.b)", f"least(TRY_CAST({parts}.e AS HUGEINT), 400)"
+    point = f"CAST(length({parts}.a) - {shift} AS BIGINT)"
+    size = (
+        f"CASE WHEN {point} <= 0 THEN '0.' || repeat('0', -{point}) || {digits} "
+        f"ELSE left({digits}, {point}) || '.' || substring({digits}, {point} + 1) END"
+    )
+    plain = f"CASE WHEN {parts}.e = '' THEN {text} ELSE CASE WHEN starts_with({text}, '-') THEN '-' ELSE '' END || {size} END"
+    return f"TRY_CAST(TRY_CAST({plain} AS {duckdb_type(wider)}) AS {duckdb_type(kind)})"
 
 
 def _found(text: str, pattern: str) -> str:

@@ -60,6 +60,11 @@ def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     return make(f"({{0}} {sign} {{1}})", types.BOOLEAN, left, right)
 
 
+def equal(left: Term, right: Term, node: exp.Expr) -> Term:
+    """Compare two terms for equality."""
+    return _compare("=", left, right, node)
+
+
 def _on_column(operator: str, column: Term, literal: Term) -> tuple[Comparison, ...]:
     """Say it as a comparison that Arrow can do, if Arrow means the same."""
     if not column.is_column or column.type not in _ARROW_COMPARES or literal.value is None:
@@ -183,15 +188,16 @@ def compile_between(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile IN with a list."""
+    """Compile IN with a list; an element that may fail is reached only by rows that Spark lets through."""
     only(node, "this", "expressions")
     terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
     if types.is_nested(kind):
         raise refuse(node, f"IN on {types.spark_name(kind)} is not offered", "compare the fields")
-    listed = ", ".join(term.sql for term in terms[1:])
-    return Term(
-        f"({terms[0].sql} IN ({listed}))",
-        types.BOOLEAN,
-        merge_columns(terms),
-        throws=any(term.throws for term in terms),
-    )
+    throws = any(term.throws for term in terms)
+    if any(term.throws for term in terms[1:]):
+        tests = [build("({0} = {1})", types.BOOLEAN, terms[0], term) for term in terms[1:]]
+        found = _connected(tests, "OR", "{}", "TRUE").sql
+        text = f"CASE WHEN {terms[0].sql} IS NOT NULL THEN {found} END"
+    else:
+        text = f"({terms[0].sql} IN ({', '.join(term.sql for term in terms[1:])}))"
+    return Term(text, types.BOOLEAN, merge_columns(terms), throws=throws)

@@ -12,8 +12,9 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder.errors import near_misses
 from rejoinder.kernels.evaluate import Expression, quoted
-from rejoinder.sql import arithmetic, casts, conditions, literals
+from rejoinder.sql import arithmetic, casts, conditions, literals, math_functions, text_functions
 from rejoinder.sql.naming import output_name
 from rejoinder.sql.terms import Compiler, Term, refuse, spark_text
 
@@ -56,6 +57,16 @@ def _compile_column(compiler: Compiler, node: exp.Expr) -> Term:
     return compiler.resolve(node)
 
 
+def _compile_named(compiler: Compiler, node: exp.Expr) -> Term:
+    name = node.name.lower()
+    compile_function = _NAMED.get(name)
+    if compile_function is None:
+        raise refuse(node, f"the function `{name}` is not offered", near_misses(name, _NAMED) or None)
+    return compile_function(compiler, node)
+
+
+_NAMED: dict[str, NodeCompiler] = {**math_functions.NAMED}
+
 _NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.Column: _compile_column,
     exp.Paren: literals.compile_paren,
@@ -88,4 +99,7 @@ _NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.Coalesce: conditions.compile_coalesce,
     exp.Between: conditions.compile_between,
     exp.In: conditions.compile_in,
+    **text_functions.NODES,
+    **math_functions.NODES,
+    exp.Anonymous: _compile_named,
 }

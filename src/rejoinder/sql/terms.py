@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -12,6 +13,8 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.kernels.evaluate import Comparison, quoted
 from rejoinder.sql import types
+
+_PLACE = re.compile(r"\{([0-9])\}")
 
 _DUCKDB: dict[pa.DataType, str] = {
     types.BOOLEAN: "BOOLEAN",
@@ -78,9 +81,11 @@ def merge_columns(terms: Iterable[Term]) -> tuple[str, ...]:
 def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, right_first: bool = False) -> Term:
     """Make a term that is NULL if a part is, from a template with `{0}`, `{1}`, … for the texts of its parts.
 
+    (A repetition in a regular expression must not look like them: `{2,2}`, not `{2}`.)
+
     Spark evaluates the parts in turn, the right one first for divisions, and stops at a NULL: a part that may fail is not reached.
     """
-    sql = template.format(*(term.sql for term in terms))
+    sql = _filled(template, terms)
     turns = tuple(reversed(terms)) if right_first else terms
     failing_turns = [turn for turn, term in enumerate(turns) if term.throws]
     for term in reversed(turns[: max(failing_turns, default=0)]):
@@ -92,7 +97,11 @@ def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, 
 def combine(template: str, kind: pa.DataType, *terms: Term) -> Term:
     """Make a term whose parts are all evaluated, whether or not one is NULL."""
     throws = any(term.throws for term in terms)
-    return Term(template.format(*(term.sql for term in terms)), kind, merge_columns(terms), throws=throws)
+    return Term(_filled(template, terms), kind, merge_columns(terms), throws=throws)
+
+
+def _filled(template: str, terms: Sequence[Term]) -> str:
+    return _PLACE.sub(lambda place: terms[int(place.group(1))].sql, template)
 
 
 def failing(message: str) -> str:

@@ -1,0 +1,28 @@
+"""Spark's SQL as sqlglot reads it, mended where sqlglot's own Spark dialect reads something else than Spark 4 does.
+
+- A quote written twice is one quote: `'it''s'`.
+- `||` stands beside `+` and `-`, and goes from left to right with them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
+
+
+class SparkSql(Spark):
+    """The dialect that every statement is read with."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Strings as Spark 4 reads them."""
+
+        STRING_ESCAPES: ClassVar[list[str]] = ["'", '"', "\\"]
+
+    class Parser(SparkParser):
+        """Operators in Spark's order."""
+
+        TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}

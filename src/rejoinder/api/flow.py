@@ -28,7 +28,7 @@ from rejoinder.engine.query import run_query
 from rejoinder.engine.reading import expanded, read_table
 from rejoinder.engine.rendering import Snapshot, tvr_snapshots
 from rejoinder.engine.serving import Serving
-from rejoinder.engine.spark import SparkExecutor
+from rejoinder.engine.spark import SparkExecutor, staged
 from rejoinder.errors import InvalidSql, UnknownName, near_misses
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
@@ -68,9 +68,8 @@ class Flow:
         **store_options: Option,
     ) -> None:
         store = open_store(os.fspath(state), **store_options)
-        own = spark is None
         self.spark: SparkSession = spark or session.make_session(parallelism or min(os.cpu_count() or 1, 32))
-        if not own:
+        if spark is not None:
             _warn_of_settings(session.missing_settings(self.spark))
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
         self.engine = Engine(store, SparkExecutor(self.spark), buckets=buckets, history=history)
@@ -107,13 +106,15 @@ class Flow:
         return result
 
     def _define(self, statement: Any) -> None:
-        running = self._runner.is_running
-        sources = set(self.engine.attached.values())
-        execute_definition(self.engine, statement)
-        if running and set(self.engine.attached.values()) != sources:
-            interval = self._runner.interval
+        """Between two epochs: a running flow is stopped for it and goes on with the new plan."""
+        running, interval = self._runner.is_running, self._runner.interval
+        if running:
             self._runner.stop()
-            self._start(once=False, interval=interval)
+        try:
+            execute_definition(self.engine, statement)
+        finally:
+            if running:
+                self._start(once=False, interval=interval)
 
     def _frame(self, table: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(table)
@@ -210,8 +211,15 @@ class Flow:
                     hint=f"call flow.{ {'stream': 'stream', 'table': 'keyed', 'changelog': 'changelog'}[source.kind] }"
                     f'("{source.name}", …) again before running',
                 )
+        setting = self.engine.setting()
         self._runner.start(
-            self.engine, scans, frames=self._frames, inbox=self._inbox.folder, once=once, interval=interval
+            self.engine,
+            scans,
+            frames=self._frames,
+            inbox=self._inbox.folder,
+            staged=lambda splits: staged(splits, setting),
+            once=once,
+            interval=interval,
         )
 
     def _on_batch(self, batch: DataFrame, epoch: int) -> None:

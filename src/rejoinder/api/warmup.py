@@ -10,24 +10,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+TURNS = 12
+ROWS = 200
+
+
 def warm_up(session: SparkSession, parallelism: int) -> None:
-    """Run three epochs of a three-way join, so that JVM, workers and planner have seen the work."""
+    """Run some epochs of a three-way join, so that JVM, workers and planner have seen the work."""
     from rejoinder.api.flow import Flow
 
     folder = tempfile.mkdtemp(prefix="rejoinder-warm-up-")
     try:
         flow = Flow(folder, spark=session, parallelism=parallelism)
         for name, key in (("a", "x"), ("b", "x"), ("c", "y")):
-            flow.sql(f"CREATE CHANGELOG {name} ({key} BIGINT, {name}v BIGINT, y{name} BIGINT)")
+            columns = f"{key} BIGINT, {name}v BIGINT, y{name} BIGINT"
+            flow.sql(f"CREATE CHANGELOG {name} ({columns}) OPTIONS (maxFilesPerTrigger '1')")
         flow.sql(
             "CREATE VIEW warm AS SELECT a.x, av + bv AS v, cv FROM a JOIN b ON a.x = b.x JOIN c ON b.yb = c.y "
             "WHERE av >= 0"
         )
-        for turn in range(3):
-            rows = range(turn * 100, turn * 100 + 100)
+        for turn in range(TURNS):
+            rows = range(turn * ROWS, (turn + 1) * ROWS)
             flow.insert("a", [{"x": i, "av": i, "ya": i} for i in rows])
             flow.insert("b", [{"x": i, "bv": i, "yb": i} for i in rows])
             flow.insert("c", [{"y": i, "cv": i, "yc": i} for i in rows])
-            flow.run()
+        flow.run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

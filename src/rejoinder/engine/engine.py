@@ -19,10 +19,10 @@ from rejoinder.engine.planner import Plan, plan, plan_hydration
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
 from rejoinder.kernels.faults import reach
-from rejoinder.operators.stage import EpochWork
+from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import Report
 from rejoinder.plan.catalog import Catalog
-from rejoinder.plan.physical import ArrangementScan, Dataflow
+from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.store import gc
 from rejoinder.store.manifest import Manifest, commit, latest
 from rejoinder.store.objects import ObjectStore
@@ -66,6 +66,7 @@ class Engine:
         self.clock = clock
         self.lock = threading.RLock()
         self.progress: list[Progress] = []
+        self._named: dict[int, set[str]] = {}
         self.recover()
 
     def recover(self) -> None:
@@ -127,7 +128,11 @@ class Engine:
             return self._note(epoch, time.perf_counter() - start, reports, written)
 
     def _work(self, dataflow: Dataflow, epoch: int, state: State) -> EpochWork:
-        return EpochWork(dataflow, self.store, epoch, self.buckets, self.history, state.parts)
+        return EpochWork(self.setting(dataflow), epoch, state.parts)
+
+    def setting(self, dataflow: Dataflow | None = None) -> Setting:
+        """What tasks of every epoch know, as long as nothing is defined anew."""
+        return Setting(dataflow or self.dataflow, self.store, self.buckets, self.history)
 
     def _note(self, epoch: int, seconds: float, reports: dict[int, Report], written: int) -> Progress:
         totals = Report()
@@ -145,11 +150,12 @@ class Engine:
         with self.lock:
             new = plan(catalog, self.state.statistics())
             arrangements = [a.id for a in new.dataflow.arrangements]
-            state = self.state.keeping(arrangements, new.dataflow.views)
-            known = {name for name in arrangements if self._is_filled(name)}
-            fresh = set(new.dataflow.views) - set(self.state.changelogs)
-            if known and (fresh or known != set(arrangements)):
-                state = self._hydrate(new, state, known, set(new.dataflow.views) - fresh)
+            state = self.state
+            filled = self.filled()
+            fresh = set(new.dataflow.views) - set(state.changelogs)
+            if filled and (fresh or not {a.id for a in filled} >= set(arrangements)):
+                state = self._hydrate(new, filled, set(new.dataflow.views) - fresh)
+            state = state.keeping(arrangements, new.dataflow.views)
             created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
             self._commit(catalog, new, state, epoch=self.epoch, created=created)
             self._collect()
@@ -159,21 +165,17 @@ class Engine:
         with self.lock:
             self._commit(self.catalog, self.plan, self.state, epoch=self.epoch, positions=positions)
 
-    def _is_filled(self, arrangement: str) -> bool:
-        return any(part.refs for part in self.state.arrangements.get(arrangement, ()))
+    def filled(self) -> list[Arrangement]:
+        """The arrangements that hold rows."""
+        parts = self.state.arrangements
+        return [a for a in self.dataflow.arrangements if any(part.refs for part in parts.get(a.id, ()))]
 
-    def _hydrate(self, new: Plan, state: State, arrangements: set[str], views: set[str]) -> State:
-        dataflow = plan_hydration(new.program, arrangements, views)
-        splits = [
-            (name, bucket)
-            for name, scan in dataflow.scans.items()
-            if isinstance(scan, ArrangementScan)
-            for bucket in range(self.buckets)
-            if state.arrangements[scan.arrangement.id][bucket].refs
-        ]
-        reports = self.executor.run_listed(self._work(dataflow, self.epoch, state), splits)
+    def _hydrate(self, new: Plan, filled: list[Arrangement], views: set[str]) -> State:
+        dataflow = plan_hydration(new.program, filled, views)
+        splits = self.state.splits(dataflow)
+        reports = self.executor.run_listed(self._work(dataflow, self.epoch, self.state), splits)
         reach("in_hydration", self.epoch)
-        return state.with_reports(reports)
+        return self.state.with_reports(reports)
 
     # -- commit -----------------------------------------------------------------------------------------------------
 
@@ -219,7 +221,7 @@ class Engine:
         self.timeline, self.created, self.positions, self.attached = timeline, created, positions, attached
 
     def _collect(self) -> None:
-        gc.collect(self.store, KEEP_VERSIONS, named_files)
+        gc.collect(self.store, KEEP_VERSIONS, named_files, known=self.manifest, seen=self._named)
 
 
 def named_files(manifest: Manifest) -> set[str]:

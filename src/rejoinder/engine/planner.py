@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rejoinder.plan.catalog import Catalog
-from rejoinder.plan.dataflow import Builder, Hydration, Program, program_of
+from rejoinder.plan.dataflow import Builder, Program, program_of
 from rejoinder.plan.delta import Statistics
+from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.normal import Block, Derived, normalise
-from rejoinder.plan.physical import Dataflow
+from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.sql.binder import bind
 
 
@@ -31,6 +32,6 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     return Plan(program, Builder(program).build())
 
 
-def plan_hydration(program: Program, arrangements: set[str], views: set[str]) -> Dataflow:
-    """Plan the filling of what is not among the known arrangements and views."""
-    return Hydration(program, arrangements, views).build()
+def plan_hydration(program: Program, filled: Collection[Arrangement], views: set[str]) -> Dataflow:
+    """Plan the filling of what is not among the filled arrangements and the views that are up to date."""
+    return Hydration(program, filled, views).build()

@@ -11,9 +11,8 @@ from rejoinder.engine.reading import expanded
 from rejoinder.engine.state import State
 from rejoinder.kernels.columns import DIFF, HASH, contiguous, without
 from rejoinder.kernels.consolidate import consolidate
-from rejoinder.operators.stage import EpochWork
+from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.plan.catalog import Catalog, View
-from rejoinder.plan.physical import ArrangementScan
 from rejoinder.sql.binder import bind
 from rejoinder.sql.ordering import Ordering, split_ordering
 from rejoinder.store.run import read_run
@@ -29,20 +28,12 @@ def run_query(engine: Engine, text: str) -> pa.Table:
         bound = bind(query, engine.catalog)
         catalog = Catalog((*engine.catalog.relations, View(NAME, query, bound.schema)), engine.catalog.indexes)
         new = plan(catalog, engine.state.statistics())
-        state = engine.state.keeping([a.id for a in new.dataflow.arrangements], new.dataflow.views)
-        filled = {name for name, parts in engine.state.arrangements.items() if any(part.refs for part in parts)}
-        known = {name for name in filled if name in state.arrangements}
-        dataflow = plan_hydration(new.program, known, set(new.dataflow.views) - {NAME})
+        dataflow = plan_hydration(new.program, engine.filled(), set(new.dataflow.views) - {NAME})
         store = Scratch(engine.store)
-        splits = [
-            (name, bucket)
-            for name, scan in dataflow.scans.items()
-            if isinstance(scan, ArrangementScan)
-            for bucket in range(engine.buckets)
-            if state.arrangements[scan.arrangement.id][bucket].refs
-        ]
-        work = EpochWork(dataflow, store, engine.epoch, engine.buckets, engine.history, state.parts)
-        result = state.with_reports(LocalExecutor().run_listed(work, splits))
+        setting = Setting(dataflow, store, engine.buckets, engine.history)
+        work = EpochWork(setting, engine.epoch, engine.state.parts)
+        reports = LocalExecutor().run_listed(work, engine.state.splits(dataflow))
+        result = engine.state.with_reports(reports)
     return _ordered(_rows(store, result, bound.schema), ordering)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.task import Report
 from rejoinder.plan.delta import Statistics
+from rejoinder.plan.physical import ArrangementScan, Dataflow
 from rejoinder.store.spine import Spine
 
 Parts = dict[str, tuple[Spine, ...]]
@@ -81,6 +82,16 @@ class State:
             {name: self.arrangements.get(name, none) for name in arrangements},
             {name: self.changelogs.get(name, none) for name in changelogs},
         )
+
+    def splits(self, dataflow: Dataflow) -> list[tuple[str, int]]:
+        """What a hydration reads: (relation, bucket) of the arrangements that it scans."""
+        return [
+            (name, bucket)
+            for name, scan in dataflow.scans.items()
+            if isinstance(scan, ArrangementScan)
+            for bucket, part in enumerate(self.arrangements[scan.arrangement.id])
+            if part.refs
+        ]
 
     def files(self) -> set[str]:
         """The names of all runs."""

@@ -1,6 +1,6 @@
 """Rounds as Spark stages: one job per epoch, rows of bytes between the rounds, nothing but reports at the end.
 
-A round is a function from exchange batches to exchange batches. An error of ours in a task travels as a row to the
+A round is a function from a description of the epoch's work and exchange batches to exchange batches. An error of ours in a task travels as a row to the
 driver, where it is raised as itself; any other failure is Spark's to retry.
 """
 
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -22,9 +24,10 @@ from rejoinder import errors
 EXCHANGE = "bucket int, channel int, payload binary"
 SPLITS = "source string, path string, modified bigint, payload binary"
 FAILURE = -2
+WORK = "rejoinder.work"
 
 Batches = Iterable[pa.RecordBatch]
-Round = Callable[[Batches], Iterator[pa.RecordBatch]]
+Round = Callable[[str, Batches], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Stage:
             failed = [batch for batch in received if FAILURE in batch.column(1).to_pylist()]
             if failed:
                 for batch in failed:
-                    yield batch.filter(pa.compute.equal(batch.column(1), FAILURE))
+                    yield batch.filter(pc.equal(batch.column(1), FAILURE))
                 return
         try:
             if sys.version_info[:2] != self.python:
@@ -52,19 +55,27 @@ class Stage:
                     detail=f"the driver runs {self.python[0]}.{self.python[1]}",
                     hint="set PYSPARK_PYTHON (spark.pyspark.python) to the same Python on every host",
                 )
-            yield from self.round(received)
+            context = TaskContext.get()
+            assert context is not None, "a stage runs in a task"
+            yield from self.round(context.getLocalProperty(WORK) or "", received)
         except errors.RejoinderError as error:
             told = {"kind": type(error).__name__, "fact": error.fact, "detail": error.detail, "hint": error.hint}
             arrays = [pa.array([0], pa.int32()), pa.array([FAILURE], pa.int32()), pa.array([json.dumps(told).encode()])]
             yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "channel", "payload"])
 
 
-def run_rounds(splits: DataFrame, rounds: Sequence[Round], buckets: int) -> list[tuple[int, int, bytes]]:
-    """Run an epoch as one Spark job. The rows that the last round leaves are (bucket, channel, payload)."""
+def attach(splits: DataFrame, rounds: Sequence[Round], buckets: int) -> DataFrame:
+    """Put rounds behind splits, an exchange before each but the first."""
     python = (sys.version_info[0], sys.version_info[1])
     rows = splits.mapInArrow(Stage(rounds[0], True, python), EXCHANGE)
     for round_ in rounds[1:]:
         rows = rows.repartitionById(buckets, F.col("bucket")).mapInArrow(Stage(round_, False, python), EXCHANGE)
+    return rows
+
+
+def run_attached(rows: DataFrame, work: str) -> list[tuple[int, int, bytes]]:
+    """Run rounds as one Spark job. The rows that the last one leaves are (bucket, channel, payload)."""
+    rows.sparkSession.sparkContext.setLocalProperty(WORK, work)
     collected = [(row[0], row[1], bytes(row[2])) for row in rows.collect()]
     for _, channel, payload in collected:
         if channel == FAILURE:

@@ -62,15 +62,16 @@ class Runner:
         *,
         frames: Mapping[str, DataFrame],
         inbox: Callable[[str], str],
+        staged: Callable[[DataFrame], DataFrame],
         once: bool,
         interval: str,
     ) -> None:
-        """Start reading the sources from where the last committed epoch left them."""
+        """Start reading the sources from where the last committed epoch left them. `staged` adds the rounds."""
         self.failure = None
         self.interval = interval
         splits = union_splits([self._splits(source, frames, inbox) for source in sources])
         checkpoint = self._generation(ledger, [ledger.attached[source.name] for source in sources])
-        self.query = start_query(splits, checkpoint, self._guarded, once=once, interval=interval)
+        self.query = start_query(staged(splits), checkpoint, self._guarded, once=once, interval=interval)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the end of the query. Raises the error of ours that ended it, else what Spark says."""
@@ -91,7 +92,6 @@ class Runner:
                 raise self.failure
 
     def _guarded(self, batch: DataFrame, epoch: int) -> None:
-        batch.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
         try:
             self.on_batch(batch, epoch)
         except BaseException as error:
@@ -116,7 +116,8 @@ class Runner:
             return frame_splits(frames[source.name], source.name)
         if source.format == "memory":
             numbered = F.regexp_extract("path", r"(\d+)\.arrow$", 1).cast("bigint")
-            return file_splits(self.session, source.name, {"path": inbox(source.name)}).withColumn("modified", numbered)
+            options = {**source.options, "path": inbox(source.name)}
+            return file_splits(self.session, source.name, options).withColumn("modified", numbered)
         return file_splits(self.session, source.name, source.options)
 
     def _generation(self, ledger: Ledger, sources: list[str]) -> str:

@@ -24,8 +24,11 @@ def match(needles: UInt64, haystack: UInt64) -> tuple[Int64, Int64]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     low = np.searchsorted(haystack, needles, "left")
     found = np.flatnonzero(haystack[np.minimum(low, len(haystack) - 1)] == needles)
-    low = low[found]
-    count = np.searchsorted(haystack, needles[found], "right") - low
+    low, wanted = low[found], needles[found]
+    count = np.ones(len(found), np.int64)
+    several = np.flatnonzero(haystack[np.minimum(low + 1, len(haystack) - 1)] == wanted)
+    if len(several):
+        count[several] = np.searchsorted(haystack, wanted[several], "right") - low[several]
     return expand(found, low, count)
 
 

@@ -15,7 +15,7 @@ from rejoinder.plan.physical import Arrange, Arrangement
 from rejoinder.store.run import read_run, write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
 
-FAN = 4
+FAN = 8
 
 
 def arrange(task: Task, step: Arrange) -> None:

@@ -36,7 +36,7 @@ def distinct(task: Task, step: Distinct) -> None:
     if stream is None or not stream.num_rows:
         return
     changed = sorted_by_hash(consolidate(stream))
-    before = counts_before(task, changed, step)
+    before = np.zeros(changed.num_rows, np.int64) if step.whole else counts_before(task, changed, step)
     after = before + diffs(changed)
     change = (after > 0).astype(np.int64) - (before > 0).astype(np.int64)
     rows = np.flatnonzero(change)

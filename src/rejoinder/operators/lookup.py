@@ -43,8 +43,9 @@ def lookup(task: Task, step: Lookup) -> None:
 def join_runs(stream: pa.Table, runs: list[pa.Table], step: Lookup) -> pa.Table | None:
     """Pair a sorted stream with each run; the result has the carried and the fetched columns and `__diff`."""
     keys = key_columns(stream, step.key)
-    stream_hashes, stream_diffs = hashes(stream), diffs(stream)
-    signed = has_diffs(stream)
+    stream_hashes = hashes(stream)
+    signed = has_diffs(stream) or any(has_diffs(run) for run in runs)
+    stream_diffs = diffs(stream) if signed else None
     lefts: list[Int64] = []
     products: list[Int64] = []
     fetched: list[list[pa.Array]] = [[] for _ in step.fetched]
@@ -61,8 +62,9 @@ def join_runs(stream: pa.Table, runs: list[pa.Table], step: Lookup) -> pa.Table 
         positions = pa.array(right)
         for arrays, (name, _) in zip(fetched, step.fetched, strict=True):
             arrays.append(single_chunk(run.column(name)).take(positions))
-        signed = signed or has_diffs(run)
-        products.append(stream_diffs[left] * diffs(run)[right])
+        if stream_diffs is not None:
+            here = stream_diffs[left]
+            products.append(here * diffs(run)[right] if has_diffs(run) else here)
     if not lefts:
         return None
     rows = pa.array(np.concatenate(lefts))

@@ -47,20 +47,49 @@ Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class EpochWork:
-    """What every task of an epoch knows: plan, state before the epoch, and how many buckets there are."""
+class Setting:
+    """What does not change from epoch to epoch."""
 
     plan: Dataflow
     store: ObjectStore
-    epoch: int
     buckets: int
     history: int
+
+
+@dataclass(frozen=True)
+class EpochWork:
+    """What every task of an epoch knows: the setting, and the state before the epoch."""
+
+    setting: Setting
+    epoch: int
     before: dict[str, tuple[Spine, ...]] = field(repr=False)
+
+    @property
+    def plan(self) -> Dataflow:
+        """The rounds and their steps."""
+        return self.setting.plan
+
+    @property
+    def store(self) -> ObjectStore:
+        """Where the runs are."""
+        return self.setting.store
 
     def task(self, bucket: int) -> Task:
         """The working memory of one bucket."""
         parts = {name: spines[bucket] for name, spines in self.before.items()}
-        return Task(self.store, self.epoch, bucket, self.buckets, parts, self.history)
+        return Task(self.store, self.epoch, bucket, self.setting.buckets, parts, self.setting.history)
+
+    def to_text(self) -> str:
+        """Write down what changes from epoch to epoch, for the tasks."""
+        before = {name: [spine.to_json() for spine in parts] for name, parts in self.before.items()}
+        return json.dumps({"epoch": self.epoch, "before": before}, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, setting: Setting, text: str) -> EpochWork:
+        """Read what `to_text` wrote."""
+        data = json.loads(text)
+        before = {name: tuple(Spine.from_json(spine) for spine in parts) for name, parts in data["before"].items()}
+        return cls(setting, data["epoch"], before)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ Scheduling rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -22,7 +22,6 @@ from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.physical import (
     Arrange,
     Arrangement,
-    ArrangementScan,
     Channel,
     Dataflow,
     Derive,
@@ -199,7 +198,7 @@ class Builder:
             check = False
 
     def keeps(self, arrangement: Arrangement) -> bool:
-        """Whether this dataflow adds to the arrangement. (A hydration leaves existing ones alone.)"""
+        """Whether this dataflow adds to the arrangement."""
         return True
 
     # -- blocks -----------------------------------------------------------------------------------------------------
@@ -308,13 +307,23 @@ class Builder:
     def build(self) -> Dataflow:
         """Make the dataflow of an epoch."""
         self.collect()
-        for source in self.program.sources.values():
-            self.source(source)
-        for derived in self.program.derived.values():
-            self.derived(derived)
-        for name in self.program.views:
-            self.view(name)
+        for name in (*self.program.sources, *self.program.views):
+            self.relation(name)
         return self.finish()
+
+    def relation(self, name: str) -> None:
+        """Bring the changes of a relation in, after those of what it is made from; done once."""
+        if name in self.fragments:
+            return
+        for join in self.joins.get(name, []):
+            for each in join.block.inputs:
+                self.relation(each.relation)
+        if name in self.program.sources:
+            self.source(self.program.sources[name])
+        elif name in self.program.derived:
+            self.derived(self.program.derived[name])
+        else:
+            self.view(name)
 
     def view(self, name: str) -> None:
         """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""
@@ -340,62 +349,6 @@ class Builder:
         )
 
 
-class Hydration(Builder):
-    """The one-off dataflow that fills new arrangements and new views from what is there already."""
-
-    def __init__(self, program: Program, existing: set[str], views: set[str]) -> None:
-        super().__init__(program)
-        self.existing = existing
-        self.known_views = views
-
-    def keeps(self, arrangement: Arrangement) -> bool:
-        return arrangement.id not in self.existing
-
-    def build(self) -> Dataflow:
-        """Make the dataflow: scan one arrangement of each relation that something new is made from."""
-        self.collect()
-        for name in self.program.sources:
-            self.present(name)
-        for derived in self.program.derived.values():
-            if any(a in self.existing for a in self._state_of(derived)):
-                self.present(derived.name)
-            else:
-                self.derived(derived)
-        for name in self.program.views:
-            if name in self.known_views:
-                self.fragments[name] = []
-            else:
-                self.view(name)
-        return self.finish()
-
-    def _state_of(self, derived: Derived) -> list[str]:
-        counts = self.needed.get(derived.name + "/input", {})
-        return [*counts, *self.needed.get(derived.name, {})]
-
-    def present(self, relation: str) -> None:
-        """Offer the present content of a relation, to be scanned if something needs it."""
-        arrangement = next((a for a in self.needed.get(relation, {}).values() if a.id in self.existing), None)
-        if arrangement is None:
-            self.fragments[relation] = []
-            return
-        self.fragments[relation] = [Fragment(0, f"scan:{relation}")]
-        self.scans[relation] = ArrangementScan(arrangement, f"scan:{relation}")
-        self.arrange(relation, check=False)
-
-    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
-        if len(join.block.inputs) == 1:
-            return self.single(join)
-        rows: Callable[[int], int] = lambda at: self._rows(join.block.inputs[at].relation)  # noqa: E731
-        start = min(range(len(join.block.inputs)), key=lambda at: (rows(at), at))
-        if not self.fragments[join.block.inputs[start].relation]:
-            return []
-        return [self.path(join, view, start, join.paths[start], all_after=True)]
-
-    def _rows(self, relation: str) -> int:
-        known = [self.program.statistics[a].rows for a in self.needed.get(relation, {}) if a in self.program.statistics]
-        return max(known, default=0)
-
-
 def base_arrangement(source: Source) -> Arrangement:
     """The arrangement that a source has in any case: by primary key, or else by the whole row."""
     if source.primary_key:
@@ -412,7 +365,11 @@ def row_arrangement(relation: str, schema: pa.Schema) -> Arrangement:
 def program_of(
     catalog: Catalog, blocks: Mapping[str, tuple[Block, Mapping[str, Derived]]], statistics: Mapping[str, Statistics]
 ) -> Program:
-    """Collect what the views of a catalog need; sources that no view or index reads stay out."""
+    """Collect what the views of a catalog need.
+
+    Sources that no view or index reads stay out, to be read from their start when one does. A source in memory has no
+    start to go back to: it is always kept.
+    """
     derived: dict[str, Derived] = {}
     for _, inner in blocks.values():
         derived |= inner
@@ -424,6 +381,7 @@ def program_of(
     used = {i.relation for block, _ in blocks.values() for i in block.inputs}
     used |= {i.relation for d in derived.values() for block in d.blocks for i in block.inputs}
     used |= {index.relation for index in indexes}
+    used |= {source.name for source in catalog.sources if source.format == "memory"}
     sources = {source.name: source for source in catalog.sources if source.name in used}
     views = {name: block for name, (block, _) in blocks.items()}
     return Program(sources, derived, views, tuple(indexes), statistics)
@@ -438,7 +396,5 @@ def _partition(classes: tuple[int, ...]) -> str:
 
 
 def _shown(key: Key, block: Block) -> str:
-    text = key.text
-    for i, name in sorted((pair for each in block.inputs for pair in each.columns), reverse=True):
-        text = text.replace(i, name)
-    return text
+    names = {i: name for each in block.inputs for i, name in each.columns}
+    return Key(tuple(_plain(part, names) for part in key.parts)).text

@@ -7,6 +7,7 @@ hashes) on what earlier rounds sent to it through *channels*. Within a round, *s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +18,21 @@ from rejoinder.kernels.hashing import is_exact
 from rejoinder.plan.catalog import Source
 
 Outputs = tuple[tuple[str, Expression], ...]
+
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def _shown(part: Expression) -> str:
+    if part.is_column and _PLAIN.fullmatch(part.columns[0].lower()):
+        return part.columns[0]
+
+    def bare(token: re.Match[str]) -> str:
+        name = token.group(1)
+        return name if name is not None and _PLAIN.fullmatch(name) else token.group()
+
+    return _QUOTED.sub(bare, part.sql)
 
 
 @dataclass(frozen=True)
@@ -33,8 +49,11 @@ class Key:
 
     @property
     def text(self) -> str:
-        """The key as people see it, and the part of an arrangement's identity that tells its key."""
-        return ", ".join(part.sql.replace('"', "") for part in self.parts)
+        """The key as people see it, and the part of an arrangement's identity that tells its key.
+
+        So different keys have different texts: quotes go only where a plain name cannot be taken for something else.
+        """
+        return ", ".join(_shown(part) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -143,11 +162,15 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Distinct:
-    """Keep each row once, however many copies the input has. The arrangement counts the copies."""
+    """Keep each row once, however many copies the input has. The arrangement counts the copies.
+
+    `whole`: the input is everything there is, not a change of what the arrangement counts (in a hydration).
+    """
 
     input: str
     output: str
     arrangement: Arrangement
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,99 @@
+"""Hydration: the one-off dataflow that fills new arrangements and new views from what is there already.
+
+Rules:
+- only what is new is computed, and only from relations that something new needs;
+- a relation that has an arrangement with rows, be it one that is dropped with this very definition, is read from there;
+- else it is computed from what it is made from, as if all rows of one input arrived now and met the others as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rejoinder.plan.dataflow import Builder, Fragment, JoinPlan, Program, row_arrangement
+from rejoinder.plan.normal import Derived
+from rejoinder.plan.physical import Arrangement, ArrangementScan, Dataflow, Distinct
+
+
+class Hydration(Builder):
+    """Builds the dataflow; `filled` are the arrangements that hold rows, `views` those that are up to date."""
+
+    def __init__(self, program: Program, filled: Iterable[Arrangement], views: set[str]) -> None:
+        super().__init__(program)
+        self.known_views = views
+        self.filled = {arrangement.id for arrangement in filled}
+        self.donors: Mapping[str, Arrangement] = {arrangement.relation: arrangement for arrangement in filled}
+
+    def keeps(self, arrangement: Arrangement) -> bool:
+        """Whether the arrangement is to be filled."""
+        return arrangement.id not in self.filled
+
+    def build(self) -> Dataflow:
+        """Make the dataflow."""
+        self.collect()
+        new = [a.relation for by_id in self.needed.values() for a in by_id.values() if self.keeps(a)]
+        for name in (*self.program.views, *(relation.removesuffix("/input") for relation in new)):
+            if name not in self.known_views or name in new:
+                self.relation(name)
+        read = {getattr(step, "input", None) for steps in self.rounds for step in steps}
+        self.scans = {name: scan for name, scan in self.scans.items() if scan.stream in read}
+        return self.finish()
+
+    def relation(self, name: str) -> None:
+        """Offer the content of a relation, from an arrangement of it if there is one."""
+        if name in self.fragments:
+            return
+        if name in self.donors:
+            self.scan(name)
+            self.arrange(name, check=False)
+        elif name in self.program.sources:
+            self.fragments[name] = []
+        elif name + "/input" in self.donors:
+            self.derived(self.program.derived[name])
+        else:
+            super().relation(name)
+
+    def scan(self, relation: str) -> None:
+        """Read a relation from an arrangement."""
+        self.fragments[relation] = [Fragment(0, f"scan:{relation}")]
+        self.scans[relation] = ArrangementScan(self.donors[relation], f"scan:{relation}")
+
+    def derived(self, derived: Derived) -> None:
+        """Compute a derived relation, from the counts of its rows if it has them."""
+        inputs = derived.name + "/input"
+        if not derived.distinct:
+            super().derived(derived)
+            return
+        if inputs in self.donors:
+            self.scan(inputs)
+        else:
+            self.fragments[inputs] = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
+        counts = row_arrangement(inputs, derived.schema)
+        merged = self.deliver(inputs, counts.key)
+        change = self.stream(derived.name)
+        self.add(merged.round, Distinct(merged.stream, change, counts, whole=True))
+        self.arrange(inputs, check=False)
+        self.fragments[derived.name] = [Fragment(merged.round, change)]
+        self.arrange(derived.name, check=False)
+
+    def view(self, name: str) -> None:
+        """Fill a view; one that is up to date only lends its rows."""
+        if name not in self.known_views:
+            super().view(name)
+            return
+        self.fragments[name] = self.block(self.joins[name][0], name)
+        self.arrange(name, check=False)
+
+    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
+        """All rows of the smallest input meet the other inputs as they are."""
+        if len(join.block.inputs) == 1:
+            return self.single(join)
+        sizes = [self._rows(each.relation) for each in join.block.inputs]
+        start = sizes.index(min(sizes))
+        if not self.fragments[join.block.inputs[start].relation]:
+            return []
+        return [self.path(join, view, start, join.paths[start], all_after=True)]
+
+    def _rows(self, relation: str) -> int:
+        known = [self.program.statistics[a].rows for a in self.needed.get(relation, {}) if a in self.program.statistics]
+        return max(known, default=0)

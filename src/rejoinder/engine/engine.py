@@ -22,6 +22,7 @@ from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import Report
 from rejoinder.plan.catalog import Catalog
+from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.store import gc
 from rejoinder.store.manifest import Manifest, commit, latest
@@ -62,7 +63,7 @@ class Engine:
         self.store = store
         self.executor = executor
         self.buckets = buckets
-        self.history = history
+        self.history = max(1, history)  # the last epoch's changes must be readable after it
         self.clock = clock
         self.lock = threading.RLock()
         self.progress: list[Progress] = []
@@ -86,7 +87,9 @@ class Engine:
             self.created = dict(self.manifest.extra["created"])
             self.positions = dict(self.manifest.extra["positions"])
             self.attached = dict(self.manifest.extra["attached"])
-        self.plan: Plan = plan(self.catalog, self.state.statistics())
+        # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
+        known = {} if self.manifest is None else self.manifest.extra["statistics"]
+        self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
 
     @property
     def epoch(self) -> int:
@@ -209,6 +212,7 @@ class Engine:
                 "created": created,
                 "positions": positions,
                 "attached": attached,
+                "statistics": {name: [known.rows, known.keys] for name, known in new.program.statistics.items()},
                 "since": epoch - self.history,
             },
         }

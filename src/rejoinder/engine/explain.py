@@ -19,12 +19,12 @@ def explain(engine: Engine, target: str) -> str:
     found = engine.catalog.find(words.strip("`"))
     if isinstance(found, Source):
         raise Unsupported(f"`{found.name}` is a source and has no plan", hint="EXPLAIN a view or a query")
-    catalog, name = engine.catalog, found.name if found is not None else "query"
-    if found is None:
-        query = bind(words, engine.catalog)
-        catalog = Catalog((*engine.catalog.relations, View("query", words, query.schema)), engine.catalog.indexes)
-    dataflow = plan(catalog, engine.state.statistics()).dataflow
-    return describe(dataflow, name, {a for a in engine.state.arrangements})
+    existing = set(engine.state.arrangements)
+    if found is not None:
+        return describe(engine.dataflow, found.name, existing)
+    query = bind(words, engine.catalog)
+    catalog = Catalog((*engine.catalog.relations, View("query", words, query.schema)), engine.catalog.indexes)
+    return describe(plan(catalog, engine.state.statistics()).dataflow, "query", existing)
 
 
 def describe(dataflow: Dataflow, view: str, existing: set[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -43,13 +44,22 @@ def plain(value: Any) -> Any:
     return value
 
 
-def sort_key(row: Row) -> list[tuple[bool, str, Any]]:
-    """Order rows by their values, NULL first."""
-    numbers = (bool, int, float)
-    return [
-        (v is not None, "" if isinstance(v, numbers) else type(v).__name__, v if isinstance(v, numbers) else str(v))
-        for v in row.values()
-    ]
+def sort_key(row: Row) -> list[tuple[int, str, Any]]:
+    """Order rows by their values, NULL first and NaN last; rows that SQL calls equal have equal keys."""
+    return [_value_key(value) for value in row.values()]
+
+
+def _value_key(value: Any) -> tuple[int, str, Any]:
+    if value is None:
+        return 0, "", 0
+    if isinstance(value, float) and math.isnan(value):
+        return 2, "", 0
+    if isinstance(value, bool | int | float):
+        return 1, "", value + 0  # -0.0 and 0.0 are one value
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        return 1, type(value).__name__, str([(name, _value_key(item)) for name, item in inner])
+    return 1, type(value).__name__, str(value)
 
 
 def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, as_of: int | None) -> list[Row]:
@@ -83,16 +93,16 @@ def stream_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Sc
 def tvr_snapshots(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> list[Snapshot]:
     """TVR: the sequence of different snapshots with the time in which each held; the first is the empty one."""
     result: list[Snapshot] = [Snapshot(-1, None, None, [])]
-    rows: list[tuple[Row, int]] = []
+    rows: dict[tuple[tuple[int, str, Any], ...], tuple[Row, int]] = {}
     for epoch, when, changes in epochs_of(store, manifest, view, schema):
         for row, diff in changes:
-            at = next((i for i, (known, _) in enumerate(rows) if known == row), None)
-            count = diff + (rows.pop(at)[1] if at is not None else 0)
-            if count:
-                rows.append((row, count))
+            key = tuple(sort_key(row))
+            known, count = rows.pop(key, (row, 0))
+            if count + diff:
+                rows[key] = known, count + diff
         last = result[-1]
         result[-1] = Snapshot(last.epoch, last.since, when, last.rows)
-        shown = sorted((row for row, count in rows for _ in range(count)), key=sort_key)
+        shown = sorted((row for row, count in rows.values() for _ in range(count)), key=sort_key)
         result.append(Snapshot(epoch, when, None, shown))
     return result
 

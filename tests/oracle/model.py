@@ -88,7 +88,13 @@ class Model:
             key = frozen({name: change.row[name] for name in spec.primary_key})
             if spec.order is not None and key not in best and key in table:
                 best[key] = Change(spec.name, table[key])
-            if spec.order is None or key not in best or rank(change.row[spec.order]) >= rank(best[key].row[spec.order]):
+            if spec.order is None or key not in best:
+                best[key] = change
+                continue
+            ours, theirs = change.row[spec.order], best[key].row[spec.order]
+            if change.sign < 0 and ours is None:  # a tombstone that has a key only takes out whatever is there
+                best[key] = Change(spec.name, {**change.row, spec.order: theirs}, -1)
+            elif rank(ours) >= rank(theirs):
                 best[key] = change
         for key, change in best.items():
             table.pop(key, None)

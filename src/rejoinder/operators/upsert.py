@@ -1,7 +1,8 @@
 """Upsert: turn a table's source rows (the newest state of a key, or a tombstone) into changes of the table.
 
 Algebra: output = new content − old content of the touched keys. Inside an epoch the last row of a key wins: by the
-order column if the table has one, then by the order of arrival. Cost follows the touched keys.
+order column if the table has one, then by the order of arrival. A tombstone without a value in the order column takes
+out what arrived before it. Cost follows the touched keys.
 """
 
 from __future__ import annotations
@@ -91,17 +92,26 @@ def _ranked(stream: pa.Table, old: pa.Table, step: Upsert) -> pa.Table:
     if step.order is not None and old.num_rows:
         candidates = contiguous([replaced(old, DIFF, np.ones(old.num_rows, np.int64)), candidates])
         sequence = np.concatenate([np.full(old.num_rows, np.iinfo(np.int64).min), sequence])
-    rank = _ranks(candidates, step.order)
     groups = group_rows(candidates, _names(step))
-    order = np.lexsort((np.arange(len(rank)), sequence, rank, groups.group_of))
-    ends = np.append(np.flatnonzero(np.diff(groups.group_of[order])), len(order) - 1)
+    order = np.lexsort((np.arange(candidates.num_rows), sequence, groups.group_of))
+    group = groups.group_of[order]
+    if step.order is not None:
+        rank = _ranks(candidates, step.order)[order]
+        bare = (diffs(candidates) < 0) & np.asarray(candidates.column(step.order).is_null())
+        rank = np.where(bare[order], _highest_so_far(rank, group), rank)
+        order = order[np.lexsort((np.arange(len(order)), rank, group))]
+    ends = np.append(np.flatnonzero(np.diff(group)), len(order) - 1)
     return take(candidates, order[ends])
 
 
-def _ranks(table: pa.Table, order: str | None) -> Int64:
+def _highest_so_far(rank: Int64, group: Int64) -> Int64:
+    """The running maximum of the ranks within each group; groups ascend."""
+    base = group * (len(rank) + 1)
+    return np.maximum.accumulate(base + rank) - base
+
+
+def _ranks(table: pa.Table, order: str) -> Int64:
     """Order of the rows by the order column, NULL first and NaN last, as Spark sorts; equal values rank equal."""
-    if order is None:
-        return np.zeros(table.num_rows, np.int64)
     column = single_chunk(table.column(order))
     rows = pc.array_sort_indices(column, null_placement="at_start")
     ordered = column.take(rows)

@@ -16,10 +16,11 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.logical import Distinct, Filter, Join, Node, Predicate, Project, Query, Scan, UnionAll
+from rejoinder.sql.casts import coerce
 from rejoinder.sql.expressions import compile_expression, output_name
 from rejoinder.sql.scope import Column, Scope
 from rejoinder.sql.statements import parse_query
-from rejoinder.sql.terms import duckdb_type
+from rejoinder.sql.terms import Term
 from rejoinder.sql.types import common_type, is_integer, key_type, spark_name
 
 _REFUSED_CLAUSES = {
@@ -130,7 +131,7 @@ class Binder:
         for part in (left, right):
             own = next(self.numbers)
             named = tuple(
-                (f"{own}.c{at}", Expression(e.sql, kind, e.columns, text=e.text))
+                (f"{own}.c{at}", _coerced(e, kind, node))
                 for at, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
             )
             parts.append(Project(part.root, named))
@@ -217,7 +218,7 @@ class Binder:
             ours = left.find(None, name, _text(node))
             theirs = right.find(None, name, _text(node))
             kind = key_type(ours.type, theirs.type, names=(f"left {name}", f"right {name}"))
-            sides = (_keyed(column(ours.id, ours.type), kind), _keyed(column(theirs.id, theirs.type), kind))
+            sides = (_keyed(column(ours.id, ours.type), kind, node), _keyed(column(theirs.id, theirs.type), kind, node))
             whole = Expression(
                 f"{sides[0].sql} = {sides[1].sql}", pa.bool_(), (ours.id, theirs.id), text=f"USING ({name})"
             )
@@ -252,7 +253,7 @@ class Binder:
         if not all(numbers) or numbers[0] & numbers[1]:
             return None
         kind = key_type(sides[0].type, sides[1].type, names=(_text(node.left), _text(node.right)))
-        return _keyed(sides[0], kind), _keyed(sides[1], kind)
+        return _keyed(sides[0], kind, node), _keyed(sides[1], kind, node)
 
     def outputs(self, node: exp.Select, scope: Scope) -> tuple[tuple[str, Expression], ...]:
         """The SELECT list, stars expanded."""
@@ -296,11 +297,19 @@ def _refuse_doubles(names: list[str], node: exp.Expression | None, view: str = "
         )
 
 
-def _keyed(side: Expression, kind: pa.DataType) -> Expression:
-    """A side of an equality, cast to the type that both sides are compared in; integers of all widths hash alike."""
-    if side.type == kind or (is_integer(side.type) and is_integer(kind)):
+def _keyed(side: Expression, kind: pa.DataType, node: exp.Expression) -> Expression:
+    """A side of an equality in the type that both sides are compared in; integers of all widths hash alike."""
+    return side if is_integer(side.type) and is_integer(kind) else _coerced(side, kind, node)
+
+
+def _coerced(side: Expression, kind: pa.DataType, node: exp.Expression) -> Expression:
+    """An expression as another type that Spark's rules chose. A wider integer column needs no evaluation."""
+    if side.type == kind:
         return side
-    return Expression(f"CAST({side.sql} AS {duckdb_type(kind)})", kind, side.columns, text=side.text)
+    if side.is_column and is_integer(side.type) and is_integer(kind):
+        return Expression(side.sql, kind, side.columns, text=side.text)
+    term = coerce(Term(side.sql, side.type, side.columns), kind, node)
+    return Expression(term.sql, kind, term.columns, text=side.text)
 
 
 def _refuse_subqueries(node: exp.Expression) -> None:

@@ -19,7 +19,8 @@ class Scratch(ObjectStore):
 
     def write(self, name: str, data: Bytes | Sequence[Bytes]) -> None:
         """Keep the object in memory."""
-        self._written[name] = pa.py_buffer(data)
+        parts = [data] if isinstance(data, (bytes, bytearray, memoryview, pa.Buffer)) else data
+        self._written[name] = pa.py_buffer(b"".join(memoryview(part) for part in parts))
 
     def map(self, name: str, size: int) -> pa.Buffer:
         """Give what was written here, or what the store below has."""

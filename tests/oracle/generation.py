@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from tests.oracle.model import Change, Model, SourceSpec
 from tests.oracle.queries import Draw, Relation, queries
-from tests.oracle.scenario import Action, CreateView, DropView, Epoch, Restart, Scenario, Statement
+from tests.oracle.scenario import Action, CreateView, DropView, Epoch, Restart, Scenario, Select, Statement
 from tests.oracle.values import FAMILIES, Kind, kinds, values
 
 PARALLELISM = st.sampled_from([1, 2, 7])
+CHOICES = ("epoch",) * 5 + ("view", "view", "drop view", "restart", "index", "drop index", "query")
 
 
 @st.composite
@@ -58,29 +59,41 @@ def epochs(draw: Draw, model: Model, size: int) -> Epoch:
 
 
 @st.composite
-def scenarios(draw: Draw, *, actions: int = 8, size: int = 12) -> Scenario:
-    """A whole scenario. An index keeps every source alive, so that views made later see all of it."""
+def scenarios(draw: Draw, *, actions: int = 9, size: int = 12) -> Scenario:
+    """A whole scenario."""
     specs = draw(sources())
     model = Model({spec.name: spec for spec in specs})
-    known = [Relation(spec.name, spec.columns) for spec in specs]
-    views: dict[str, Relation] = {}
-    result: list[Action] = [Statement(f"CREATE INDEX keep_{spec.name} ON {spec.name} (k)") for spec in specs]
-    made = 0
+    known = {spec.name: Relation(spec.name, spec.columns) for spec in specs}
+    views: list[str] = []
+    indexes: dict[str, str] = {}
+    result: list[Action] = []
     for at in range(draw(st.integers(2, actions))):
-        choice = "view" if at == 0 else draw(st.sampled_from(["epoch"] * 5 + ["view", "drop", "restart"]))
+        choice = draw(st.sampled_from(CHOICES)) if at else draw(st.sampled_from(["epoch", "view", "view"]))
         if choice == "epoch":
             result.append(draw(epochs(model, size)))
         elif choice == "restart":
             result.append(Restart(draw(PARALLELISM)))
         elif choice == "view":
-            query = draw(queries([*known, *views.values()]))
-            name = f"v{made}"
-            made += 1
-            views[name] = Relation(name, query.columns)
+            query = draw(queries(list(known.values())))
+            name = f"v{at}"
+            views.append(name)
+            known[name] = Relation(name, query.columns)
             result.append(CreateView(name, query.text))
-        elif views:
-            name = list(views)[-1]
-            del views[name]
+        elif choice == "index":
+            relation = draw(st.sampled_from(list(known.values())))
+            columns = draw(st.lists(st.sampled_from(list(relation.columns)), min_size=1, max_size=2, unique=True))
+            indexes[f"i{at}"] = relation.text
+            result.append(Statement(f"CREATE INDEX i{at} ON {relation.text} ({', '.join(columns)})"))
+        elif choice == "query":
+            result.append(Select(draw(queries(list(known.values()))).text))
+        elif choice == "drop index" and indexes:
+            name = draw(st.sampled_from(list(indexes)))
+            del indexes[name]
+            result.append(Statement(f"DROP INDEX {name}"))
+        elif choice == "drop view" and views:
+            name = views.pop()
+            del known[name]
+            indexes = {index: relation for index, relation in indexes.items() if relation != name}
             result.append(DropView(name))
     result.append(draw(epochs(model, size)))
     history = draw(st.sampled_from([10_000, 10_000, 3, 1]))

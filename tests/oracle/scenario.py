@@ -37,6 +37,13 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Select:
+    """Ask a query once."""
+
+    query: str
+
+
+@dataclass(frozen=True)
 class Epoch:
     """Changes that arrive together."""
 
@@ -50,7 +57,7 @@ class Restart:
     parallelism: int
 
 
-Action = CreateView | DropView | Statement | Epoch | Restart
+Action = CreateView | DropView | Statement | Select | Epoch | Restart
 
 
 @dataclass(frozen=True)
@@ -104,10 +111,9 @@ class Player:
         """Carry one action out in both worlds."""
         match action:
             case CreateView():
-                query = (action.duckdb or action.query).replace("TIMESTAMP_NTZ", "TIMESTAMP")
-                self.oracle.execute(f"CREATE TEMP VIEW {action.name} AS {query}")
+                self.oracle.execute(f"CREATE TEMP VIEW {action.name} AS {zoneless(action.duckdb or action.query)}")
                 self.driver.sql(f"CREATE VIEW {action.name} AS {action.query}")
-                self.views[action.name] = self.expected(action.name)
+                self.views[action.name] = self.expected(f"SELECT * FROM {action.name}")
                 self.past[action.name] = {}
             case DropView():
                 self.driver.sql(f"DROP VIEW {action.name}")
@@ -115,6 +121,9 @@ class Player:
                 del self.views[action.name], self.past[action.name]
             case Statement():
                 self.driver.sql(action.sql)
+            case Select():
+                found, wanted = bag(self.driver.sql(action.query)), self.expected(zoneless(action.query))
+                assert found == wanted, f"{action}: missing {wanted - found}, surplus {found - wanted}"
             case Restart():
                 self.driver.restart(parallelism=action.parallelism)
             case Epoch():
@@ -137,15 +146,15 @@ class Player:
             for key, (_, diff) in zip(keys, changed, strict=True):
                 self.views[view][key] += diff
 
-    def expected(self, view: str) -> Counter[str]:
-        """What DuckDB says that a view holds."""
-        result = self.oracle.execute(f"SELECT * FROM {view}")
+    def expected(self, query: str) -> Counter[str]:
+        """What DuckDB answers."""
+        result = self.oracle.execute(query)
         names = [column[0] for column in result.description or ()]
         return bag(dict(zip(names, row, strict=True)) for row in result.fetchall())
 
     def compare(self, view: str, action: Action) -> None:
         """View = query on the inputs = sum of all changes."""
-        found, wanted = bag(self.driver.table(view)), self.expected(view)
+        found, wanted = bag(self.driver.table(view)), self.expected(f"SELECT * FROM {view}")
         missing, surplus = wanted - found, found - wanted
         assert not missing and not surplus, f"{view} after {action}: missing {missing}, surplus {surplus}"
         summed = Counter({key: count for key, count in self.views[view].items() if count})
@@ -165,6 +174,11 @@ def play(scenario: Scenario) -> Player:
     player = Player(scenario)
     player.play()
     return player
+
+
+def zoneless(query: str) -> str:
+    """A query for DuckDB, which sees times without a zone."""
+    return query.replace("TIMESTAMP_NTZ", "TIMESTAMP")
 
 
 def rows(source: str, *listed: Row) -> Epoch:

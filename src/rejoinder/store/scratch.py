@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +20,7 @@ class Scratch(ObjectStore):
 
     def write(self, name: str, data: Bytes | Sequence[Bytes]) -> None:
         """Keep the object in memory."""
-        parts = [data] if isinstance(data, (bytes, bytearray, memoryview, pa.Buffer)) else data
+        parts: Sequence[Any] = [data] if isinstance(data, (bytes, bytearray, memoryview, pa.Buffer)) else data
         self._written[name] = pa.py_buffer(b"".join(memoryview(part) for part in parts))
 
     def map(self, name: str, size: int) -> pa.Buffer:

@@ -110,7 +110,8 @@ def _as_integers(array: pa.Array) -> UInt64:
 
 def _as_float_bits(array: pa.Array) -> UInt64:
     values = np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
-    doubles = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
+    with np.errstate(invalid="ignore"):  # there may be anything where a value is NULL
+        doubles = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
     doubles[np.isnan(doubles)] = np.nan
     return doubles.view(np.uint64)
 

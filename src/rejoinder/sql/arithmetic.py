@@ -10,6 +10,7 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
+from rejoinder.sql.intervals import add_days, interval_of, shift
 from rejoinder.sql.literals import number
 from rejoinder.sql.terms import Compiler, Term, build, duckdb_type, failing, mismatch, only, refuse
 
@@ -32,25 +33,52 @@ def compile_negation(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def compile_addition(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile `+`."""
-    return _compile(compiler, node, "+", _sum)
+    """Compile `+`, of numbers, of a date and days, or of a time and an interval."""
+    only(node, "this", "expression")
+    for time, amount in ((node.this, node.expression), (node.expression, node.this)):
+        interval = interval_of(amount)
+        if interval is not None:
+            return shift(compiler.compile(time), interval, node)
+    left, right = compiler.compile(node.this), compiler.compile(node.expression)
+    if types.DATE in (left.type, right.type) and not (left.is_null or right.is_null):
+        return add_days(left, right, node) if left.type == types.DATE else add_days(right, left, node)
+    return _calculated("+", left, right, _sum, node)
 
 
 def compile_subtraction(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile `-`."""
-    return _compile(compiler, node, "-", _sum)
+    """Compile `-`, likewise."""
+    only(node, "this", "expression")
+    interval = interval_of(node.expression)
+    if interval is not None:
+        return shift(compiler.compile(node.this), -interval, node)
+    left, right = compiler.compile(node.this), compiler.compile(node.expression)
+    if types.is_datetime(left.type) and (types.is_datetime(right.type) or right.type == types.STRING):
+        raise refuse(
+            node,
+            "the difference of two times is an interval, which no column can hold",
+            "use datediff or timestampdiff",
+        )
+    if left.type == types.DATE:
+        if not types.is_integer(right.type):
+            raise mismatch(node, f"{types.spark_name(right.type)} cannot be taken from a date")
+        return add_days(left, build("(CAST(0 AS INTEGER) - {0})", right.type, right, throws=True), node)
+    return _calculated("-", left, right, _sum, node)
 
 
 def compile_multiplication(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `*`."""
-    return _compile(compiler, node, "*", _product)
-
-
-def _compile(
-    compiler: Compiler, node: exp.Expr, sign: str, on_decimals: Callable[[str, Term, Term, exp.Expr], Term]
-) -> Term:
     only(node, "this", "expression")
-    left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
+    return _calculated("*", compiler.compile(node.this), compiler.compile(node.expression), _product, node)
+
+
+def _calculated(
+    sign: str,
+    left: Term,
+    right: Term,
+    on_decimals: Callable[[str, Term, Term, exp.Expr], Term],
+    node: exp.Expr,
+) -> Term:
+    left, right = _numbers(left, right, node)
     if types.is_decimal(left.type):
         return on_decimals(sign, left, right, node)
     return build(f"({{0}} {sign} {{1}})", left.type, left, right, throws=types.is_integer(left.type))

@@ -12,13 +12,21 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import near_misses
+from rejoinder import errors
 from rejoinder.kernels.evaluate import Expression, quoted
-from rejoinder.sql import arithmetic, casts, conditions, literals, math_functions, text_functions
-from rejoinder.sql.naming import output_name
-from rejoinder.sql.terms import Compiler, Term, refuse, spark_text
-
-__all__ = ["Scope", "compile_expression", "output_name"]
+from rejoinder.sql import (
+    arithmetic,
+    casts,
+    conditions,
+    literals,
+    math_functions,
+    nested_functions,
+    patterns,
+    text_functions,
+    time_functions,
+)
+from rejoinder.sql.refusals import not_offered
+from rejoinder.sql.terms import Compiler, Term, spark_text
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
@@ -37,6 +45,22 @@ def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
     return Expression(term.sql, term.type, term.columns, text=spark_text(node), comparisons=term.comparisons)
 
 
+def output_name(node: exp.Expr, scope: Scope | None = None) -> str:
+    """Give the alias, or the name that Spark would generate. Raises `Unsupported` where that name is not certain.
+
+    Without a scope, the name of a sum is not certain: Spark names the sum of a date otherwise.
+    """
+    return naming.output_name(node, None if scope is None else lambda part: _is_time(part, scope))
+
+
+def _is_time(node: exp.Expr, scope: Scope) -> bool:
+    try:
+        return types.is_datetime(_Compiler(scope).compile(node).type)
+    except errors.PlanningError:
+        # An interval, or something that is refused with the whole.
+        return isinstance(node, exp.Interval)
+
+
 class _Compiler:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -44,7 +68,7 @@ class _Compiler:
     def compile(self, node: exp.Expr) -> Term:
         compiler = _NODES.get(type(node))
         if compiler is None:
-            raise refuse(node, f"`{node.key}` is not offered in expressions")
+            raise not_offered(node, _NAMED)
         return compiler(self, node)
 
     def resolve(self, column: exp.Column) -> Term:
@@ -53,19 +77,35 @@ class _Compiler:
 
 
 def _compile_column(compiler: Compiler, node: exp.Expr) -> Term:
+    """Find a column; if there is none, `a.b` may be the field `b` of a column `a`."""
     assert isinstance(node, exp.Column)
-    return compiler.resolve(node)
+    try:
+        return compiler.resolve(node)
+    except (errors.UnknownName, errors.InvalidSql):
+        parts = node.parts
+        for length in (2, 1):
+            if length >= len(parts):
+                continue
+            try:
+                term = compiler.resolve(
+                    exp.column(parts[length - 1].name, table=parts[0].name if length == 2 else None)
+                )
+            except errors.PlanningError:
+                continue
+            for part in parts[length:]:
+                term = nested_functions.field_of(term, part.name, node)
+            return term
+        raise
 
 
 def _compile_named(compiler: Compiler, node: exp.Expr) -> Term:
-    name = node.name.lower()
-    compile_function = _NAMED.get(name)
+    compile_function = _NAMED.get(node.name.lower())
     if compile_function is None:
-        raise refuse(node, f"the function `{name}` is not offered", near_misses(name, _NAMED) or None)
+        raise not_offered(node, _NAMED)
     return compile_function(compiler, node)
 
 
-_NAMED: dict[str, NodeCompiler] = {**math_functions.NAMED}
+_NAMED: dict[str, NodeCompiler] = {**math_functions.NAMED, **time_functions.NAMED}
 
 _NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.Column: _compile_column,
@@ -101,5 +141,8 @@ _NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.In: conditions.compile_in,
     **text_functions.NODES,
     **math_functions.NODES,
+    **time_functions.NODES,
+    **nested_functions.NODES,
+    **patterns.NODES,
     exp.Anonymous: _compile_named,
 }

@@ -1,0 +1,160 @@
+"""INTERVAL literals, and their sum with dates and timestamps.
+
+An interval is either of months or of microseconds, as in ANSI SQL. It has no column type: it stands beside `+` or `-` only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.sql import types
+from rejoinder.sql.casts import coerce
+from rejoinder.sql.terms import Term, build, mismatch, refuse, spark_text
+
+MONTHS = {"MONTH": 1, "YEAR": 12}
+MICROS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+_WORD = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]*)?)\s+([A-Za-z]+)")
+_SPANS = {
+    ("YEAR", "MONTH"): re.compile(r"([+-])?([0-9]+)-([0-9]{1,2})$"),
+    ("DAY", "HOUR"): re.compile(r"([+-])?([0-9]+) ([0-9]{1,2})$"),
+    ("DAY", "MINUTE"): re.compile(r"([+-])?([0-9]+) ([0-9]{1,2}):([0-9]{1,2})$"),
+    ("DAY", "SECOND"): re.compile(r"([+-])?([0-9]+) ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2}(?:\.[0-9]{1,6})?)$"),
+    ("HOUR", "MINUTE"): re.compile(r"([+-])?([0-9]+):([0-9]{1,2})$"),
+    ("HOUR", "SECOND"): re.compile(r"([+-])?([0-9]+):([0-9]{1,2}):([0-9]{1,2}(?:\.[0-9]{1,6})?)$"),
+    ("MINUTE", "SECOND"): re.compile(r"([+-])?([0-9]+):([0-9]{1,2}(?:\.[0-9]{1,6})?)$"),
+}
+_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Months or microseconds; `of_days` says that it was written in days and weeks alone."""
+
+    months: int = 0
+    micros: int = 0
+    of_days: bool = True
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.months, -self.micros, self.of_days)
+
+    def __add__(self, other: Interval) -> Interval:
+        return Interval(self.months + other.months, self.micros + other.micros, self.of_days and other.of_days)
+
+
+def interval_of(node: exp.Expr) -> Interval | None:
+    """Read an interval literal, also one of several units; None if the node is something else."""
+    if isinstance(node, exp.Paren):
+        return interval_of(node.this)
+    if isinstance(node, exp.Add):
+        left, right = interval_of(node.this), interval_of(node.expression)
+        if left is None or right is None:
+            return None
+        if bool(left.months) != bool(right.months):
+            raise mismatch(node, "an interval is of months or of seconds, not of both", "add them one after the other")
+        return left + right
+    return _read(node) if isinstance(node, exp.Interval) else None
+
+
+def _read(node: exp.Interval) -> Interval:
+    value, unit = node.this, node.args.get("unit")
+    if not isinstance(value, exp.Literal):
+        raise refuse(
+            node,
+            "an interval must be a literal",
+            "use timestampadd(unit, amount, time), or make the time in the source",
+        )
+    if isinstance(unit, exp.IntervalSpan):
+        return _read_span(value.this, unit.this.name.upper(), unit.expression.name.upper(), node)
+    if unit is not None:
+        return _in_unit(value.this, unit.name, node)
+    total, position = Interval(), 0
+    for found in _WORD.finditer(value.this):
+        if found.start() != position:
+            break
+        total, position = total + _in_unit(found.group(1), found.group(2), node), found.end()
+    if not position or value.this[position:].strip():
+        raise _unreadable(node)
+    if total.months and total.micros:
+        raise mismatch(node, "an interval is of months or of seconds, not of both")
+    return total
+
+
+def _in_unit(text: str, unit: str, node: exp.Expr) -> Interval:
+    name = unit.upper().removesuffix("S")
+    try:
+        amount = Decimal(text.strip())
+    except InvalidOperation:
+        raise _unreadable(node) from None
+    if name == "SECOND":
+        micros = amount * MICROS[name]
+        if micros != micros.to_integral_value():
+            raise refuse(node, "an interval finer than microseconds is not offered")
+        return Interval(micros=int(micros), of_days=False)
+    if amount != amount.to_integral_value() or "." in text:
+        raise _unreadable(node)
+    if name in MONTHS:
+        return Interval(months=int(amount) * MONTHS[name])
+    if name in MICROS:
+        return Interval(micros=int(amount) * MICROS[name], of_days=name in ("DAY", "WEEK"))
+    raise refuse(node, f"an interval in `{unit}` is not offered", "use year, month, week, day, hour, minute or second")
+
+
+def _read_span(text: str, first: str, last: str, node: exp.Expr) -> Interval:
+    pattern = _SPANS.get((first, last))
+    found = pattern.match(text.strip()) if pattern else None
+    if found is None:
+        raise _unreadable(node)
+    sign, *amounts = found.groups()
+    units = _UNITS[_UNITS.index(first) : _UNITS.index(last) + 1]
+    total = Interval()
+    for amount, unit in zip(amounts, units, strict=True):
+        total += _in_unit(amount, unit, node)
+    limits = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
+    if any(Decimal(amount) >= limits[unit] + 1 for amount, unit in zip(amounts[1:], units[1:], strict=True)):
+        raise _unreadable(node)
+    return -total if sign == "-" else total
+
+
+def _unreadable(node: exp.Expr) -> errors.InvalidSql:
+    return errors.InvalidSql(
+        f"`{spark_text(node)}` is not an interval that can be read",
+        hint="write it as INTERVAL '5' DAY or INTERVAL 5 DAYS",
+    )
+
+
+def shift(term: Term, interval: Interval, node: exp.Expr) -> Term:
+    """Add an interval to a date or a timestamp. A DATE stays a DATE if it moves by days or months."""
+    if not types.is_datetime(term.type):
+        raise mismatch(
+            node, f"an interval cannot be added to {types.spark_name(term.type)}", "CAST it to TIMESTAMP before"
+        )
+    if term.type == types.DATE:
+        if interval.months:
+            return build(f"CAST({{0}} + to_months({interval.months}) AS DATE)", types.DATE, term, throws=True)
+        if interval.of_days:
+            days = interval.micros // MICROS["DAY"]
+            return build(f"({{0}} + CAST({days} AS INTEGER))", types.DATE, term, throws=True)
+        term = coerce(term, types.TIMESTAMP, node)
+    if interval.months:
+        return build(f"({{0}} + to_months({interval.months}))", term.type, term, throws=True)
+    return build(f"({{0}} + to_microseconds({interval.micros}))", term.type, term, throws=True)
+
+
+def add_days(day: Term, days: Term, node: exp.Expr) -> Term:
+    """Add a number of days to a date."""
+    if not (types.is_integer(days.type) or days.is_null) or days.type == types.BIGINT:
+        raise mismatch(node, f"days must be an int, not {types.spark_name(days.type)}", "CAST it to INT")
+    return build("({0} + {1})", types.DATE, day, coerce(days, types.INT, node), throws=True)

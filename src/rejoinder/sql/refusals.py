@@ -1,0 +1,75 @@
+"""Why an expression is not offered, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.sql.terms import refuse, spark_text
+
+_CHANGING = "its value changes without a change of the inputs, so a view of it could never be kept up to date"
+_CHANGING_NODES = (
+    exp.Rand,
+    exp.Randn,
+    exp.Uuid,
+    exp.CurrentTimestamp,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.CurrentUser,
+    exp.CurrentTimezone,
+)
+_CHANGING_NAMES = frozenset(
+    "now curdate random randstr uniform monotonically_increasing_id spark_partition_id input_file_name shuffle "
+    "current_catalog current_database current_schema localtimestamp session_user user".split()
+)
+_LAST_DIGIT_NODES = (
+    *(exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Cbrt),
+    *(exp.Sin, exp.Cos, exp.Tan, exp.Cot, exp.Asin, exp.Acos, exp.Atan, exp.Atan2, exp.Sinh, exp.Cosh, exp.Tanh),
+)
+_REGEX_NODES = (
+    exp.RegexpReplace,
+    exp.RegexpExtract,
+    exp.RegexpExtractAll,
+    exp.RegexpSplit,
+    exp.RegexpCount,
+    exp.RegexpInstr,
+)
+_FORMAT_NODES = (exp.TimeToStr, exp.UnixToStr, exp.StrToTime)
+
+
+def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
+    """Make the error for a node that has no compiler; `known` are names that may have been meant."""
+    text = spark_text(node)
+    name = text.split("(", 1)[0].strip().lower() if isinstance(node, exp.Func) and "(" in text else ""
+    if isinstance(node, _CHANGING_NODES) or name in _CHANGING_NAMES:
+        hint = "take the time from a column of the data" if "time" in name or "date" in name or name == "now" else None
+        return errors.Unsupported(f"`{name or text}` is not offered in a view", detail=_CHANGING, hint=hint)
+    if isinstance(node, exp.AggFunc):
+        return refuse(
+            node,
+            f"the aggregate `{name}` is not offered here",
+            "aggregates stand in the SELECT list, beside a GROUP BY",
+        )
+    if isinstance(node, exp.Window):
+        return refuse(node, "window functions are not offered")
+    if isinstance(node, exp.Query | exp.Exists):
+        return refuse(node, "a subquery in an expression is not offered", "join it in FROM")
+    if isinstance(node, exp.Interval):
+        return refuse(
+            node, "an interval is offered beside a date or a timestamp only", "use it as in ts + INTERVAL 1 DAY"
+        )
+    if isinstance(node, _LAST_DIGIT_NODES):
+        return refuse(
+            node, f"`{name}` is not offered: its last digit differs from Spark's", "compute it when the view is read"
+        )
+    if isinstance(node, _REGEX_NODES):
+        return refuse(
+            node, f"`{name}` is not offered: it takes Java's regular expressions", "use split_part, replace or RLIKE"
+        )
+    if isinstance(node, _FORMAT_NODES):
+        return refuse(node, f"`{name}` with a format is not offered", "CAST it, and use LEFT, SUBSTRING or EXTRACT")
+    if isinstance(node, exp.Func) and name:
+        return refuse(node, f"the function `{name}` is not offered", errors.near_misses(name, known) or None)
+    return refuse(node, "this is not offered in an expression")

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -44,6 +45,7 @@ from rejoinder.sql.statements import (
     parse_statements,
 )
 from rejoinder.store.objects import Option, open_store
+from rejoinder.store.spool import Spool
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +74,8 @@ class Flow:
         if spark is not None:
             _warn_of_settings(session.missing_settings(self.spark))
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
-        self.engine = Engine(store, SparkExecutor(self.spark), buckets=buckets, history=history)
+        spool = Spool(tempfile.mkdtemp(prefix="rejoinder-spool-")) if session.is_local(self.spark) else None
+        self.engine = Engine(store, SparkExecutor(self.spark), buckets=buckets, history=history, spool=spool)
         self._frames: dict[str, DataFrame] = {}
         self._inbox = Inbox(store)
         self._format = f"rejoinder-{id(self):x}"

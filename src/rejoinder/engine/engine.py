@@ -27,6 +27,7 @@ from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.store import gc
 from rejoinder.store.manifest import Manifest, commit, latest
 from rejoinder.store.objects import ObjectStore
+from rejoinder.store.spool import Spool
 
 KEEP_VERSIONS = 8
 HISTORY = 10_000
@@ -58,6 +59,7 @@ class Engine:
         *,
         buckets: int,
         history: int = HISTORY,
+        spool: Spool | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.store = store
@@ -65,6 +67,7 @@ class Engine:
         self.buckets = buckets
         self.history = max(1, history)  # the last epoch's changes must be readable after it
         self.clock = clock
+        self.spool = spool
         self.lock = threading.RLock()
         self.progress: list[Progress] = []
         self._named: dict[int, set[str]] = {}
@@ -122,6 +125,8 @@ class Engine:
             reach("before_tasks", epoch)
             reports = self.executor.run(self._work(self.dataflow, epoch, self.state), splits)
             reach("after_tasks", epoch)
+            if self.spool is not None:
+                self.spool.clear(epoch)
             state = self.state.with_reports(reports)
             written = bytes_written(self.state, state)
             self._commit(self.catalog, self.plan, state, epoch=epoch, time_ms=time_ms, positions=positions)
@@ -135,7 +140,7 @@ class Engine:
 
     def setting(self, dataflow: Dataflow | None = None) -> Setting:
         """What tasks of every epoch know, as long as nothing is defined anew."""
-        return Setting(dataflow or self.dataflow, self.store, self.buckets, self.history)
+        return Setting(dataflow or self.dataflow, self.store, self.buckets, self.history, self.spool)
 
     def _note(self, epoch: int, seconds: float, reports: dict[int, Report], written: int) -> Progress:
         totals = Report()
@@ -178,6 +183,8 @@ class Engine:
         splits = self.state.splits(dataflow)
         reports = self.executor.run_listed(self._work(dataflow, self.epoch, self.state), splits)
         reach("in_hydration", self.epoch)
+        if self.spool is not None:
+            self.spool.clear(self.epoch)
         return self.state.with_reports(reports)
 
     # -- commit -----------------------------------------------------------------------------------------------------

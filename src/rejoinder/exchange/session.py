@@ -59,6 +59,11 @@ def make_session(parallelism: int, *, memory: str = "2g", settings: Mapping[str,
     return session
 
 
+def is_local(session: SparkSession) -> bool:
+    """Whether all workers run on the driver's host."""
+    return str(session.sparkContext.master).split("[")[0] == "local"
+
+
 def missing_settings(session: SparkSession) -> dict[str, str]:
     """Our settings that a session of the user's does not have."""
     return {name: value for name, value in SETTINGS.items() if session.conf.get(name, None) != value}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.kernels.columns import contiguous
+from rejoinder.kernels.columns import contiguous, drop_unit_diffs
 from rejoinder.kernels.exchange import decode, encode, sorted_by_hash
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.arrange import arrange, settle
@@ -27,6 +27,7 @@ from rejoinder.operators.upsert import upsert
 from rejoinder.plan.physical import Arrange, Dataflow, Derive, Distinct, Emit, Lookup, Send, Step, Union, Upsert
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.spine import Spine
+from rejoinder.store.spool import INLINE_BYTES, Spool, is_reference, read_spooled
 
 REPORT = -1
 PAYLOAD_BYTES = 16 << 20
@@ -54,6 +55,7 @@ class Setting:
     store: ObjectStore
     buckets: int
     history: int
+    spool: Spool | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class ScanRound:
                     run_steps(task, self.work.plan.rounds[0])
                     report.rows_in[split.source] = report.rows_in.get(split.source, 0) + table.num_rows
                     report.add(task.report.to_json())
-                    yield from exchange_rows(task)
+                    yield from exchange_rows(task, self.work.setting.spool)
                 reach("scan", self.work.epoch)
         if report.rows_in or report.emitted:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])
@@ -135,7 +137,7 @@ class BucketRound:
             if self.number == len(self.work.plan.rounds) - 1:
                 settle_changelogs(task)
             reach("round", self.work.epoch)
-            yield from exchange_rows(task)
+            yield from exchange_rows(task, self.work.setting.spool)
             forwarded.append((bucket, REPORT, json.dumps(task.report.to_json()).encode()))
             yield exchange_batch(forwarded)
 
@@ -150,7 +152,8 @@ class BucketRound:
             elif channels[channel].round > self.number:
                 forwarded.append((task.bucket, channel, payload.to_pybytes()))
             else:
-                parts.setdefault(channel, []).append(decode(payload))
+                table = read_spooled(payload) if is_reference(payload) else decode(payload)
+                parts.setdefault(channel, []).append(table)
         for channel, tables in parts.items():
             task.streams[channels[channel].stream] = sorted_by_hash(contiguous(tables))
         return forwarded
@@ -172,16 +175,21 @@ def by_bucket(batches: Batches) -> dict[int, list[tuple[int, pa.Buffer]]]:
     return result
 
 
-def exchange_rows(task: Task) -> Iterator[pa.RecordBatch]:
-    """Encode a task's outbox; large deltas go in several payloads."""
+def exchange_rows(task: Task, spool: Spool | None) -> Iterator[pa.RecordBatch]:
+    """Encode a task's outbox: through the spool if there is one and it is worth it; else large deltas in pieces."""
+    outbox, task.outbox = task.outbox, []
+    if not outbox:
+        return
+    if spool is not None and sum(table.nbytes for _, _, table in outbox) > INLINE_BYTES:
+        references = spool.write(task.epoch, [drop_unit_diffs(table) for _, _, table in outbox])
+        yield exchange_batch([(b, c, ref) for (b, c, _), ref in zip(outbox, references, strict=True)])
+        return
     rows: list[tuple[int, int, Any]] = []
-    for bucket, channel, table in task.outbox:
+    for bucket, channel, table in outbox:
         pieces = max(1, -(-table.nbytes // PAYLOAD_BYTES))
         size = -(-table.num_rows // pieces)
         rows += [(bucket, channel, encode(table.slice(at, size))) for at in range(0, table.num_rows, size)]
-    task.outbox.clear()
-    if rows:
-        yield exchange_batch(rows)
+    yield exchange_batch(rows)
 
 
 def exchange_batch(rows: list[tuple[int, int, Any]]) -> pa.RecordBatch:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.errors import Corrupt
+from rejoinder.kernels.buffers import file_buffers
 from rejoinder.kernels.columns import EPOCH, UInt64, diffs, drop_unit_diffs, hashes, numbers, replaced, without
 from rejoinder.kernels.sorting import group_starts, slice_of
 from rejoinder.store.objects import ObjectStore
@@ -95,9 +96,7 @@ def write_run(
         epochs = (int(values.min()), int(values.max()))
         if epochs[0] == epochs[1]:
             table = without(table, [EPOCH])
-    sink = _Sink()
-    with pa.ipc.new_file(pa.PythonFile(sink, "w"), table.schema) as writer:
-        writer.write_table(table.combine_chunks())
+    sink = file_buffers(table)
     name = new_name("runs", epoch)
     store.write(name, sink.parts)
     _written(store).add(name)
@@ -117,31 +116,6 @@ def write_run(
         epochs=epochs,
         file_rows=table.num_rows,
     )
-
-
-class _Sink:
-    """Takes the buffers of a file as they are, without putting them together, and their checksum."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self.parts: list[pa.Buffer | bytes] = []
-        self.size = 0
-        self.crc = 0
-
-    def write(self, data: pa.Buffer | bytes) -> int:
-        size = len(data)
-        self.parts.append(data)
-        self.size += size
-        self.crc = zlib.crc32(data, self.crc)
-        return size
-
-    def tell(self) -> int:
-        return self.size
-
-    def flush(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def read_run(store: ObjectStore, ref: RunRef) -> pa.Table:

@@ -1,0 +1,69 @@
+"""A spool: what one round hands to the next as files on a disk that both can see, instead of through the JVM.
+
+Between Python workers of one host this costs one write and one memory map; the exchange carries references only. A
+file has a new name for every task attempt; the driver deletes an epoch's folder when the epoch is over. Small deltas
+stay in the exchange row.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rejoinder.kernels.buffers import stream_buffers
+from rejoinder.store.failure import storage_failed
+
+INLINE_BYTES = 1 << 18
+_MARK = b"@"
+_PLACE = struct.Struct("<QQ")
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Spool:
+    """A folder on this host."""
+
+    folder: str
+
+    def write(self, epoch: int, tables: Iterable[pa.Table]) -> list[bytes]:
+        """Write tables to one new file; a reference to each."""
+        path = f"{self.folder}/{epoch}/{uuid.uuid4().hex}"
+        references, offset = [], 0
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb", buffering=0) as file:
+                for table in tables:
+                    sink = stream_buffers(table)
+                    for part in sink.parts:
+                        file.write(part)
+                    references.append(_MARK + _PLACE.pack(offset, sink.size) + path.encode())
+                    padding = -sink.size % _ALIGNMENT
+                    file.write(bytes(padding))
+                    offset += sink.size + padding
+        except OSError as error:
+            raise storage_failed(f"could not write `{path}`", error) from error
+        return references
+
+    def clear(self, epoch: int | None = None) -> None:
+        """Delete what an epoch left, or everything."""
+        shutil.rmtree(self.folder if epoch is None else f"{self.folder}/{epoch}", ignore_errors=True)
+
+
+def is_reference(payload: pa.Buffer) -> bool:
+    """Whether an exchange payload is a reference to a spool."""
+    return payload.size > 0 and payload[:1] == _MARK
+
+
+def read_spooled(payload: pa.Buffer) -> pa.Table:
+    """The table that a reference points to, memory-mapped."""
+    data = payload.to_pybytes()
+    offset, size = _PLACE.unpack_from(data, 1)
+    path = data[1 + _PLACE.size :].decode()
+    mapped = pa.memory_map(path).read_buffer()
+    return pa.ipc.open_stream(mapped.slice(offset, size)).read_all()

@@ -20,10 +20,12 @@ from rejoinder.sql import (
     conditions,
     literals,
     math_functions,
+    naming,
     nested_functions,
     patterns,
     text_functions,
     time_functions,
+    types,
 )
 from rejoinder.sql.refusals import not_offered
 from rejoinder.sql.terms import Compiler, Term, spark_text

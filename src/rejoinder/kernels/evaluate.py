@@ -1,13 +1,14 @@
 """Scalar expressions on Arrow tables: DuckDB evaluates, one in-memory connection per process and thread.
 
-An `Expression` is DuckDB text over double-quoted column names, with the type that Spark would give it. The text is written by
-`rejoinder.sql.expressions` so that DuckDB's answer is Spark's; this module only runs it. Two contracts hold between them:
+An `Expression` is DuckDB text over double-quoted column names, with the type that Spark would give it. The text is
+written by `rejoinder.sql.expressions` so that DuckDB's answer is Spark's; this module only runs it. Two contracts hold
+between them:
 
-- timestamps are microseconds in UTC, and DuckDB sees them without a zone. The zone is put back by the declared type;
+- timestamps are microseconds in UTC, and DuckDB sees them without a zone. The declared type puts the zone back;
 - a row's output depends on that row alone, rows keep their order, and an expression can reach no file and no network.
 
-Cost: a bare column is handed over as it is, a conjunction of simple `Comparison`s runs in Arrow, and anything else costs one DuckDB query
-whose statement is prepared once per (input schema, text) and reused: about 0.2 ms plus the rows.
+Cost: a bare column is handed over as it is, a conjunction of simple `Comparison`s runs in Arrow, and anything else
+costs one DuckDB query whose statement is prepared once per (input schema, text) and reused: about 0.2 ms plus the rows.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Comparison:
 class Expression:
     """DuckDB text, the type that its values have, and the columns that it reads.
 
-    `text` is what the user wrote, for messages. `comparisons`, if given, is a conjunction with the same TRUE rows as `sql`.
+    `text` is what the user wrote, for messages. `comparisons`, if given, is a conjunction with the same TRUE rows as
+    `sql`. `throws` says that a row may fail.
     """
 
     sql: str
@@ -65,6 +67,7 @@ class Expression:
     columns: tuple[str, ...]
     text: str = ""
     comparisons: tuple[Comparison, ...] = ()
+    throws: bool = False
 
     @property
     def is_column(self) -> bool:
@@ -80,6 +83,34 @@ def column(name: str, kind: pa.DataType) -> Expression:
 def quoted(name: str) -> str:
     """Quote a column name for DuckDB."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def conjunction(predicates: Sequence[Expression]) -> Expression:
+    """Make the predicate that all of several are TRUE; later ones see only the rows that earlier ones let through."""
+    if len(predicates) == 1:
+        return predicates[0]
+    all_comparisons = all(predicate.comparisons for predicate in predicates)
+    return Expression(
+        short_circuit([(f"({predicate.sql})", predicate.throws) for predicate in predicates], "AND"),
+        pa.bool_(),
+        tuple(dict.fromkeys(name for predicate in predicates for name in predicate.columns)),
+        text=" AND ".join(predicate.text or predicate.sql for predicate in predicates),
+        comparisons=tuple(one for each in predicates for one in each.comparisons) if all_comparisons else (),
+        throws=any(predicate.throws for predicate in predicates),
+    )
+
+
+def short_circuit(conditions: Sequence[tuple[str, bool]], word: str) -> str:
+    """Connect conditions, each with whether it may fail, by AND or OR, so that a row stops where Spark would stop.
+
+    DuckDB evaluates all of them for all rows; CASE narrows the rows down from condition to condition.
+    """
+    connected = "(" + f" {word} ".join(text for text, _ in conditions) + ")"
+    if not any(throws for _, throws in conditions[1:]):
+        return connected
+    decides, decided = ("(NOT {})", "FALSE") if word == "AND" else ("{}", "TRUE")
+    whens = " ".join(f"WHEN {decides.replace('{}', text)} THEN {decided}" for text, _ in conditions)
+    return f"CASE {whens} ELSE {connected} END"
 
 
 def project(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str] = ()) -> pa.Table:
@@ -114,7 +145,10 @@ def filter_project(
     outputs: Sequence[tuple[str, Expression]],
     keep: Sequence[str] = (),
 ) -> pa.Table:
-    """Select, then project, with one query: outputs are evaluated only for the selected rows. Raises `EvaluationError`."""
+    """Select, then project, with one query: outputs are evaluated for the selected rows only.
+
+    Raises `EvaluationError`.
+    """
     computed = [expression for _, expression in outputs if not expression.is_column]
     if predicate is None:
         return project(table, outputs, keep)

@@ -1,4 +1,4 @@
-"""Arithmetic with Spark's result types: wrap-around and division by zero are errors, decimals follow Spark's precision rules."""
+"""Arithmetic with Spark's result types: overflow and division by zero fail, decimals follow Spark's precision."""
 
 from __future__ import annotations
 

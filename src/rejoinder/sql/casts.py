@@ -1,6 +1,6 @@
 """CAST and TRY_CAST as Spark's ANSI mode does them, and the implicit casts of its coercion rules.
 
-Where a value does not fit, CAST fails the row and TRY_CAST gives NULL. Both are built from one DuckDB text that gives NULL.
+Where a value does not fit, CAST fails the row and TRY_CAST gives NULL. Both are built from one text that gives NULL.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def compile_cast(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool = False) -> Term:
-    """Cast explicitly; `safe` gives NULL where the cast fails. Raises `PlanningError` for pairs that are not offered."""
+    """Cast explicitly; `safe` gives NULL where the cast fails. Raises `PlanningError` for pairs not offered."""
     source = term.type
     if source == kind:
         return term
@@ -181,7 +181,8 @@ def _decimal_text(text: str, kind: pa.DataType) -> str:
         f"CASE WHEN {point} <= 0 THEN '0.' || repeat('0', -{point}) || {digits} "
         f"ELSE left({digits}, {point}) || '.' || substring({digits}, {point} + 1) END"
     )
-    plain = f"CASE WHEN {parts}.e = '' THEN {text} ELSE CASE WHEN starts_with({text}, '-') THEN '-' ELSE '' END || {size} END"
+    sign = f"CASE WHEN starts_with({text}, '-') THEN '-' ELSE '' END"
+    plain = f"CASE WHEN {parts}.e = '' THEN {text} ELSE {sign} || {size} END"
     return f"TRY_CAST(TRY_CAST({plain} AS {duckdb_type(wider)}) AS {duckdb_type(kind)})"
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Comparison
+from rejoinder.kernels.evaluate import Comparison, short_circuit
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.terms import Compiler, Term, build, combine, merge_columns, mismatch, only, refuse
@@ -113,7 +113,7 @@ def compile_not(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_and(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile AND; a side that may fail is reached only by rows that Spark lets through."""
     terms = [truth(compiler.compile(part), node) for part in node.flatten()]
-    joined = _connected(terms, "AND", "(NOT {})", "FALSE")
+    joined = _connected(terms, "AND")
     if all(term.comparisons for term in terms):
         return replace(joined, comparisons=tuple(one for term in terms for one in term.comparisons))
     return joined
@@ -122,17 +122,12 @@ def compile_and(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_or(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile OR, likewise."""
     terms = [truth(compiler.compile(part), node) for part in node.flatten()]
-    return _connected(terms, "OR", "{}", "TRUE")
+    return _connected(terms, "OR")
 
 
-def _connected(terms: Sequence[Term], word: str, decides: str, decided: str) -> Term:
-    plain = "(" + f" {word} ".join(term.sql for term in terms) + ")"
-    throws = any(term.throws for term in terms)
-    if any(term.throws for term in terms[1:]):
-        # DuckDB evaluates all sides for all rows. CASE narrows the rows down side by side, as Spark does.
-        whens = " ".join(f"WHEN {decides.format(term.sql)} THEN {decided}" for term in terms)
-        plain = f"CASE {whens} ELSE {plain} END"
-    return Term(plain, types.BOOLEAN, merge_columns(terms), throws=throws)
+def _connected(terms: Sequence[Term], word: str) -> Term:
+    text = short_circuit([(term.sql, term.throws) for term in terms], word)
+    return Term(text, types.BOOLEAN, merge_columns(terms), throws=any(term.throws for term in terms))
 
 
 def compile_case(compiler: Compiler, node: exp.Expr) -> Term:
@@ -196,7 +191,7 @@ def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
     throws = any(term.throws for term in terms)
     if any(term.throws for term in terms[1:]):
         tests = [build("({0} = {1})", types.BOOLEAN, terms[0], term) for term in terms[1:]]
-        found = _connected(tests, "OR", "{}", "TRUE").sql
+        found = _connected(tests, "OR").sql
         text = f"CASE WHEN {terms[0].sql} IS NOT NULL THEN {found} END"
     else:
         text = f"({terms[0].sql} IN ({', '.join(term.sql for term in terms[1:])}))"

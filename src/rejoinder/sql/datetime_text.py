@@ -1,6 +1,7 @@
 """Dates and timestamps written as text: the shapes that Spark reads, for literals here and for columns in DuckDB.
 
-Left out, and an error for the row: years before 1, zones by name other than UTC, and a time without a date (Spark would add today's).
+Left out, and a failure of the row: years before 1, zones by name other than UTC, and a time without a date, to which
+Spark would add today's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ BLANK = r"[\x00-\x20\x7f]*"
 _YEAR = r"\+?([0-9]{4,6})"
 _DATE = rf"^{BLANK}{_YEAR}(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T](?s:.*))?)?)?{BLANK}$"
 _DAY = rf"^{BLANK}{_YEAR}(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}}))?)?{BLANK}$"
-_CLOCK = r"([01]?[0-9]|2[0-3])(?::([0-5]?[0-9])(?::([0-5]?[0-9])(?:\.([0-9]{0,9}))?(?: ?(Z|UTC|[+-][0-9]{1,2}(?::?[0-9]{2})?))?)?)?"
+_ZONE = r"(?: ?(Z|UTC|[+-][0-9]{1,2}(?::?[0-9]{2})?))?"
+_CLOCK = rf"([01]?[0-9]|2[0-3])(?::([0-5]?[0-9])(?::([0-5]?[0-9])(?:\.([0-9]{{0,9}}))?{_ZONE})?)?"
 _MOMENT = rf"^{BLANK}{_YEAR}-([0-9]{{1,2}})-([0-9]{{1,2}})[ T]{_CLOCK}{BLANK}$"
 
 
@@ -73,7 +75,8 @@ def read_timestamp(sql: str, *, zoned: bool) -> str:
     """Write the DuckDB text that reads a timestamp, NULL if it is none."""
     day = f"regexp_extract({sql}, {quote_text(_DAY)}, ['y', 'm', 'd'])"
     parts = f"regexp_extract({sql}, {quote_text(_MOMENT)}, ['y', 'm', 'd', 'h', 'n', 's', 'f', 'z'])"
-    clock = f"{parts}.h || ':' || {_or(parts, 'n', '00')} || ':' || {_or(parts, 's', '00')} || '.' || {_or(parts, 'f', '0')}"
+    minutes = f"{parts}.h || ':' || {_or(parts, 'n', '00')}"
+    clock = f"{minutes} || ':' || {_or(parts, 's', '00')} || '.' || {_or(parts, 'f', '0')}"
     moment = f"TRY_CAST({_dashed(parts)} || ' ' || {clock} AS TIMESTAMP)"
     if zoned:
         moment = f"({moment} - to_minutes({_minutes(f'{parts}.z')}))"
@@ -98,7 +101,8 @@ def _minutes(zone: str) -> str:
 
 def write_date(sql: str) -> str:
     """Write the DuckDB text that writes a date as Spark does, with signs around the years 1 to 9999."""
-    return f"CASE WHEN year({sql}) BETWEEN 1 AND 9999 THEN CAST({sql} AS VARCHAR) ELSE {_far(sql)} || strftime({sql}, '-%m-%d') END"
+    far = f"{_far(sql)} || strftime({sql}, '-%m-%d')"
+    return f"CASE WHEN year({sql}) BETWEEN 1 AND 9999 THEN CAST({sql} AS VARCHAR) ELSE {far} END"
 
 
 def write_timestamp(sql: str) -> str:

@@ -1,7 +1,8 @@
 """Scalar SQL expressions, compiled to DuckDB text that means what Spark means.
 
-A whitelist: each node class and function below is proven equal to Spark by `tests/spark/test_expression_conformance.py`. Types follow
-Spark's rules, bottom-up; DuckDB's own inference is not relied upon. Anything else is refused with `Unsupported`.
+A whitelist: each node class and function is proven equal to Spark by `tests/spark/test_expression_conformance.py`, for
+values, types, names and failures. Types follow Spark's rules, bottom-up; DuckDB's inference is not relied upon.
+Anything else is refused with `Unsupported`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,14 @@ class Scope(Protocol):
 def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
     """Compile an expression over the columns of a scope. Raises a `PlanningError`; no row is touched."""
     term = _Compiler(scope).compile(node)
-    return Expression(term.sql, term.type, term.columns, text=spark_text(node), comparisons=term.comparisons)
+    return Expression(
+        term.sql,
+        term.type,
+        term.columns,
+        text=spark_text(node),
+        comparisons=term.comparisons,
+        throws=term.throws,
+    )
 
 
 def output_name(node: exp.Expr, scope: Scope | None = None) -> str:

@@ -1,6 +1,6 @@
 """INTERVAL literals, and their sum with dates and timestamps.
 
-An interval is either of months or of microseconds, as in ANSI SQL. It has no column type: it stands beside `+` or `-` only.
+An interval is either of months or of microseconds, as in ANSI SQL. No column can hold it: it stands beside `+` and `-`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """UPPER and LOWER with the full case mappings of Unicode, which DuckDB does not have.
 
-DuckDB maps letter by letter. The letters for which Spark does more are replaced before; those of scripts that DuckDB does not know, and
-a capital sigma among letters whose properties it does not know, fail the row rather than come out differently.
+DuckDB maps letter by letter. The letters for which Spark does more are replaced before; those that DuckDB does not
+know, and a capital sigma beside such, fail the row rather than come out differently.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Functions on numbers.
 
-EXP, LN, LOG, POWER and the trigonometric functions are not here: Java's last digit is another than DuckDB's for some numbers.
+EXP, LN, LOG, POWER and the trigonometric functions are not here: for some numbers Java's last digit is not DuckDB's.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = None) -> str:
     """Give the alias, or the name that Spark would generate. Raises `Unsupported` where that name is not certain.
 
-    `is_time` says whether an operand is a date or a timestamp, whose sums Spark names otherwise; without it, sums have no certain name.
+    `is_time` says whether an operand is a date or a timestamp, whose sums Spark names otherwise; without it, the name
+    of a sum is not certain.
     """
     if isinstance(node, exp.Alias | exp.Column):
         return node.output_name
@@ -53,8 +54,8 @@ def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = Non
 
 
 def _is_call(node: exp.Expr) -> bool:
-    """Say whether a node was written as a function: sqlglot keeps the place of a function's name, and of no operator's."""
-    return isinstance(node, exp.Func) and "start" in node.meta
+    """Say whether a node was written as a function: sqlglot keeps the place of its name, and not of an operator's."""
+    return "start" in node.meta
 
 
 def _is_path(node: exp.Expr) -> bool:

@@ -1,7 +1,7 @@
 """LIKE and RLIKE with literal patterns.
 
-RLIKE is Java's regular expressions, and DuckDB has RE2. Offered is what means the same in both: characters, classes, groups, alternatives and
-greedy repetition; `.`, `^`, `$` and `\\s` are rewritten to what Java takes them for.
+RLIKE takes Java's regular expressions, and DuckDB has RE2. Offered is what means the same in both: characters, classes,
+groups, alternatives and greedy repetition; `.`, `^`, `$` and `\\s` are rewritten to what Java takes them for.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _rewritten(pattern: str, node: exp.Expr) -> tuple[str, bool]:
             raise refuse(
                 node,
                 "this regular expression is not offered",
-                f"it differs between Java and RE2 from `{pattern[position : position + 10]}` on; use LIKE, contains or split_part",
+                f"Java and RE2 may differ from `{pattern[position : position + 10]}` on; use LIKE or contains",
             )
         position = piece.end()
         text = piece.group()

@@ -21,8 +21,23 @@ _CHANGING_NODES = (
     exp.CurrentTimezone,
 )
 _CHANGING_NAMES = frozenset(
-    "now curdate random randstr uniform monotonically_increasing_id spark_partition_id input_file_name shuffle "
-    "current_catalog current_database current_schema localtimestamp session_user user".split()
+    [
+        "now",
+        "curdate",
+        "random",
+        "randstr",
+        "uniform",
+        "monotonically_increasing_id",
+        "spark_partition_id",
+        "input_file_name",
+        "shuffle",
+        "current_catalog",
+        "current_database",
+        "current_schema",
+        "localtimestamp",
+        "session_user",
+        "user",
+    ]
 )
 _LAST_DIGIT_NODES = (
     *(exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Cbrt),

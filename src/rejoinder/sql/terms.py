@@ -37,8 +37,9 @@ _DUCKDB: dict[pa.DataType, str] = {
 class Term:
     """DuckDB text whose values and type are Spark's.
 
-    `throws` says that a row may fail, so that no other row's evaluation may reach it where Spark would not. A literal keeps its
-    `value`; `suffixed` says that it was written with a suffix such as `1L`, or as `1::BIGINT`. A predicate that Arrow can answer keeps its `comparisons`.
+    `throws` says that a row may fail, so that it must not be evaluated where Spark would not. A literal keeps its
+    `value`; `suffixed` says that it was written with a suffix such as `1L`, or as `1::BIGINT`. A predicate that Arrow
+    can answer keeps its `comparisons`.
     """
 
     sql: str
@@ -83,7 +84,8 @@ def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, 
 
     (A repetition in a regular expression must not look like them: `{2,2}`, not `{2}`.)
 
-    Spark evaluates the parts in turn, the right one first for divisions, and stops at a NULL: a part that may fail is not reached.
+    Spark evaluates the parts in turn, the right one first for divisions, and stops at a NULL: what comes after is not
+    evaluated, and cannot fail.
     """
     sql = _filled(template, terms)
     turns = tuple(reversed(terms)) if right_first else terms

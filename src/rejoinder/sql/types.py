@@ -1,7 +1,7 @@
 """Spark's types, as text and as Arrow types, and Spark's rules for bringing two of them together.
 
-Every type a relation can hold is one of `BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL(p,s) STRING BINARY DATE
-TIMESTAMP TIMESTAMP_NTZ ARRAY MAP STRUCT`; anything else is refused by its name. The rules are those of ANSI mode.
+Every type that a relation can hold is one of `BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL STRING BINARY
+DATE TIMESTAMP TIMESTAMP_NTZ ARRAY MAP STRUCT`; anything else is refused by its name. The rules are those of ANSI mode.
 """
 
 from __future__ import annotations

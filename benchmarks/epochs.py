@@ -160,7 +160,8 @@ def _ratio(epochs: dict[str, Any], one: str, other: str, quantile: str) -> float
 
 
 def _bytes_per_row(epochs: list[dict[str, Any]]) -> float:
-    rows, written = (sum(int(epoch[what]) for epoch in epochs) for what in ("rows_in", "bytes_written"))
+    rows = sum(sum(epoch["rows_in"].values()) for epoch in epochs)
+    written = sum(epoch["bytes_written"] for epoch in epochs)
     return round(written / max(1, rows), 1)
 
 

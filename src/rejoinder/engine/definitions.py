@@ -5,7 +5,8 @@ from __future__ import annotations
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, near_misses
 from rejoinder.plan.catalog import Catalog, Index, Source, View
-from rejoinder.sql.binder import bind, check_view_columns
+from rejoinder.sql.binder import bind
+from rejoinder.sql.clauses import refuse_doubles
 from rejoinder.sql.statements import CreateIndex, CreateSource, CreateView, Drop
 
 Definition = CreateSource | CreateView | CreateIndex | Drop
@@ -21,7 +22,7 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
                 return catalog
             check_name(statement.name)
             query = bind(statement.query, catalog)
-            check_view_columns(statement.name, query.schema)
+            refuse_doubles(query.schema.names, f"in view `{statement.name}`")
             return catalog.with_relation(View(statement.name, statement.query.strip(), query.schema))
         case CreateIndex():
             return _with_index(catalog, statement)

@@ -1,4 +1,4 @@
-"""Order rows by hash, and cut sorted hashes into groups and ranges.
+"""Order rows by hash or by value, and cut sorted hashes into groups and ranges.
 
 Sorting packs the leading bits of the hash and the row's position into one integer and sorts those: NumPy's
 vectorised sort then takes about 9 ns a row where a stable argsort takes 124 (1 M rows). Rows that share the
@@ -8,8 +8,11 @@ leading bits but not the hash (a handful in a million) are put right afterwards.
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rejoinder.kernels.columns import Int64, UInt64
+from rejoinder.kernels.hashing import not_distinct
 
 LAST_HASH = (1 << 64) - 1
 
@@ -50,6 +53,25 @@ def group_starts(sorted_hashes: UInt64) -> Int64:
     if not len(sorted_hashes):
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], sorted_hashes[1:] != sorted_hashes[:-1]]))
+
+
+def rank_values(column: pa.Array) -> Int64:
+    """Rank values as Spark orders them: NULL first, NaN last; equal values rank equal, NULL ranks 0.
+
+    >>> rank_values(pa.array([2.5, None, float("nan"), 2.5]))
+    array([1, 0, 2, 1])
+    """
+    rows = np.asarray(pc.array_sort_indices(column, null_placement="at_start"))
+    ordered = column.take(pa.array(rows))
+    steps = ~not_distinct(ordered[:-1], ordered[1:])
+    ranks = np.zeros(len(column), np.int64)
+    ranks[rows] = np.concatenate([[0 if ordered.null_count else 1], steps]).cumsum()[: len(rows)]
+    if pa.types.is_floating(column.type):  # Arrow puts NaN beside NULL
+        nan = np.asarray(pc.fill_null(pc.is_nan(column), False))
+        if nan.any():
+            ranks[~nan & np.asarray(column.is_valid())] -= 1
+            ranks[nan] = ranks[~nan].max(initial=0) + 1
+    return ranks
 
 
 def hash_range(bucket: int, buckets: int) -> tuple[int, int]:

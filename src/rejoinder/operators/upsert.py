@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rejoinder.errors import NullKey
 from rejoinder.kernels.columns import (
@@ -28,8 +27,8 @@ from rejoinder.kernels.columns import (
 )
 from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.groups import group_rows
-from rejoinder.kernels.hashing import not_distinct
 from rejoinder.kernels.probe import match
+from rejoinder.kernels.sorting import rank_values
 from rejoinder.operators.task import Task, key_columns
 from rejoinder.plan.physical import Upsert
 from rejoinder.store.run import read_run
@@ -96,7 +95,7 @@ def _ranked(stream: pa.Table, old: pa.Table, step: Upsert) -> pa.Table:
     order = np.lexsort((np.arange(candidates.num_rows), sequence, groups.group_of))
     group = groups.group_of[order]
     if step.order is not None:
-        rank = _ranks(candidates, step.order)[order]
+        rank = rank_values(single_chunk(candidates.column(step.order)))[order]
         bare = (diffs(candidates) < 0) & np.asarray(candidates.column(step.order).is_null())
         rank = np.where(bare[order], _highest_so_far(rank, group), rank)
         order = order[np.lexsort((np.arange(len(order)), rank, group))]
@@ -108,15 +107,3 @@ def _highest_so_far(rank: Int64, group: Int64) -> Int64:
     """The running maximum of the ranks within each group; groups ascend."""
     base = group * (len(rank) + 1)
     return np.maximum.accumulate(base + rank) - base
-
-
-def _ranks(table: pa.Table, order: str) -> Int64:
-    """Order of the rows by the order column, NULL first and NaN last, as Spark sorts; equal values rank equal."""
-    column = single_chunk(table.column(order))
-    rows = pc.array_sort_indices(column, null_placement="at_start")
-    ordered = column.take(rows)
-    ranks = np.zeros(table.num_rows, np.int64)
-    ranks[np.asarray(rows)[1:]] = np.cumsum(~not_distinct(ordered[:-1], ordered[1:]))
-    if pa.types.is_floating(column.type):
-        ranks[np.asarray(pc.fill_null(pc.is_nan(column), False))] = table.num_rows
-    return ranks

@@ -17,30 +17,12 @@ from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.logical import Distinct, Filter, Join, Node, Predicate, Project, Query, Scan, UnionAll
 from rejoinder.sql.casts import coerce
+from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
 from rejoinder.sql.expressions import compile_expression, output_name
 from rejoinder.sql.scope import Column, Scope
 from rejoinder.sql.statements import parse_query
 from rejoinder.sql.terms import Term
 from rejoinder.sql.types import common_type, is_integer, key_type, spark_name
-
-_REFUSED_CLAUSES = {
-    "group": "GROUP BY",
-    "having": "HAVING",
-    "windows": "WINDOW",
-    "qualify": "QUALIFY",
-    "laterals": "LATERAL VIEW",
-    "pivots": "PIVOT",
-    "order": "ORDER BY",
-    "limit": "LIMIT",
-    "offset": "OFFSET",
-    "sort": "SORT BY",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "sample": "TABLESAMPLE",
-    "connect": "CONNECT BY",
-    "match": "MATCH_RECOGNIZE",
-    "into": "INTO",
-}
 
 
 def bind(text: str, catalog: Catalog) -> Query:
@@ -48,7 +30,7 @@ def bind(text: str, catalog: Catalog) -> Query:
     return Binder(catalog).query(parse_query(text), {})
 
 
-Ctes = Mapping[str, exp.Query]
+Ctes = Mapping[str, "_Cte"]
 
 
 @dataclass
@@ -58,8 +40,11 @@ class Binder:
     catalog: Catalog
     numbers: Iterator[int] = field(default_factory=count)
 
-    def query(self, node: exp.Expression, ctes: Ctes) -> Query:
+    def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
+        if not isinstance(node, exp.Select | exp.Union | exp.Subquery):
+            raise Unsupported(f"{node.key.upper()} is not offered", detail=text_of(node))
+        refuse_unread_clauses(node)
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is not None:
             if with_.args.get("recursive"):
@@ -72,18 +57,13 @@ class Binder:
             return self.query(node.this, ctes)
         if isinstance(node, exp.Union):
             return self.union(node, ctes)
-        if isinstance(node, exp.Select):
-            return self.select(node, ctes)
-        raise Unsupported(f"`{node.key.upper()}` is not offered", detail=_text(node))
+        return self.select(node, ctes)
 
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
-        for clause, words in _REFUSED_CLAUSES.items():
-            if node.args.get(clause):
-                raise Unsupported(f"{words} is not offered in a view", detail=_text(node.args[clause]))
         source = node.args.get("from_") or node.args.get("from")
         if source is None:
-            raise Unsupported("a query without FROM is not offered", detail=_text(node))
+            raise Unsupported("a query without FROM is not offered", detail=text_of(node))
         root, scope = self.relation(source.this, ctes)
         for join in node.args.get("joins") or []:
             root, scope = self.join(root, scope, join, ctes)
@@ -95,7 +75,7 @@ class Binder:
         if distinct is None:
             return Query(root, outputs)
         if distinct.args.get("on"):
-            raise Unsupported("DISTINCT ON is not offered", detail=_text(node))
+            raise Unsupported("DISTINCT ON is not offered", detail=text_of(node))
         return self.distinct(Query(root, outputs))
 
     def distinct(self, query: Query) -> Query:
@@ -114,14 +94,11 @@ class Binder:
 
     def union(self, node: exp.Union, ctes: Ctes) -> Query:
         """Bind UNION [ALL]; columns go by position, names come from the first part."""
-        for clause in ("order", "limit", "offset"):
-            if node.args.get(clause):
-                raise Unsupported(f"{_REFUSED_CLAUSES[clause]} is not offered in a view", detail=_text(node))
         left, right = self.query(node.left, ctes), self.query(node.right, ctes)
         if len(left.outputs) != len(right.outputs):
             raise TypeMismatch(
                 f"UNION of {len(left.outputs)} and {len(right.outputs)} columns",
-                detail=_text(node),
+                detail=text_of(node),
                 hint="both parts need the same number of columns",
             )
         number = next(self.numbers)
@@ -142,26 +119,32 @@ class Binder:
 
     # -- FROM -------------------------------------------------------------------------------------------------------
 
-    def relation(self, node: exp.Expression, ctes: Ctes) -> tuple[Node, Scope]:
+    def relation(self, node: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one item of FROM."""
+        if not isinstance(node, exp.Table | exp.Subquery):
+            raise Unsupported(f"{node.key.upper()} in FROM is not offered", detail=text_of(node))
+        refuse_unread_clauses(node)
         if isinstance(node, exp.Table):
-            return self.table(node, ctes)
-        if isinstance(node, exp.Subquery):
-            if not node.alias and isinstance(node.this, exp.Table):
-                root, scope = self.relation(node.this, ctes)
-                for join in node.args.get("joins") or []:
-                    root, scope = self.join(root, scope, join, ctes)
-                return root, scope
-            return self.inlined(self.query(node.this, ctes), node.alias or "", node)
-        raise Unsupported(f"`{node.key.upper()}` in FROM is not offered", detail=_text(node))
+            root, scope = self.table(node, ctes)
+            for join in node.args.get("joins") or []:  # of a join in parentheses
+                root, scope = self.join(root, scope, join, ctes)
+            return root, scope
+        if not isinstance(node.this, exp.Table):
+            return self.inlined(self.query(node.this, ctes), node.alias, node)
+        if node.alias:
+            raise Unsupported(
+                f"an alias for parentheses around relations, `{node.alias}`, is not offered",
+                detail=text_of(node),
+                hint="name the relations inside, or write a subquery: (SELECT … FROM …) AS name",
+            )
+        return self.relation(node.this, ctes)
 
     def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind a name in FROM: a CTE, a view (put in place) or a source."""
-        for clause in ("pivots", "sample", "when", "version", "hints"):
-            if node.args.get(clause):
-                raise Unsupported(f"`{_text(node)}`: {clause} is not offered")
-        if node.args.get("db") or not isinstance(node.this, exp.Identifier):
-            raise Unsupported(f"`{_text(node)}` is not a plain name", hint="relations of a flow have plain names")
+        given = node.args.get("alias")
+        plain = isinstance(node.this, exp.Identifier) and (given is None or isinstance(given.this, exp.Identifier))
+        if node.args.get("db") or not plain:
+            raise Unsupported(f"`{text_of(node)}` is not a plain name", hint="relations of a flow have plain names")
         name, alias = node.name, node.alias or node.name
         cte = ctes.get(name.lower())
         if cte is not None:
@@ -176,33 +159,34 @@ class Binder:
             return Scan(relation.name, ids, relation.schema), Scope.of(renamed)
         return self.inlined(self.query(parse_query(relation.query), {}), alias, node)
 
-    def inlined(self, query: Query, alias: str, node: exp.Expression) -> tuple[Node, Scope]:
+    def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:
         """A query in the place of a relation."""
         number = next(self.numbers)
-        _refuse_doubles([name for name, _ in query.outputs], node)
+        refuse_doubles([name for name, _ in query.outputs], "in a subquery", node)
         named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
         columns = [Column(alias, name, f"{number}.{name}", e.type) for name, e in query.outputs]
         return Project(query.root, named), Scope.of(self.aliased(columns, node))
 
     @staticmethod
-    def aliased(columns: list[Column], node: exp.Expression) -> list[Column]:
+    def aliased(columns: list[Column], node: exp.Expr) -> list[Column]:
         """Apply the column names of `alias(a, b)`."""
         alias = node.args.get("alias")
         names = [i.name for i in alias.columns] if isinstance(alias, exp.TableAlias) else []
         if not names:
             return columns
         if len(names) != len(columns):
-            raise InvalidSql(f"{len(names)} column names for {len(columns)} columns", detail=_text(node))
+            raise InvalidSql(f"{len(names)} column names for {len(columns)} columns", detail=text_of(node))
         return [Column(c.qualifier, n, c.id, c.type) for c, n in zip(columns, names, strict=True)]
 
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one JOIN (or comma) with what stands left of it."""
+        refuse_unread_clauses(node)
         side, kind, method = node.side.upper(), node.kind.upper(), node.method.upper()
         if side or kind not in ("", "INNER", "CROSS") or method:
             words = " ".join(word for word in (method, side, kind, "JOIN") if word)
-            raise Unsupported(f"{words} is not offered yet", detail=_text(node), hint="INNER JOIN is")
+            raise Unsupported(f"{words} is not offered yet", detail=text_of(node), hint="INNER JOIN is")
         right, other = self.relation(node.this, ctes)
-        scope.refuse_double_qualifiers(other, _text(node))
+        scope.refuse_double_qualifiers(other, text_of(node))
         if node.args.get("using"):
             names = [identifier.name for identifier in node.args["using"]]
             predicates, both = self.using(scope, other, names, node)
@@ -215,8 +199,8 @@ class Binder:
         """Equality of the named columns, each of which the result has once."""
         predicates = []
         for name in names:
-            ours = left.find(None, name, _text(node))
-            theirs = right.find(None, name, _text(node))
+            ours = left.find(None, name, text_of(node))
+            theirs = right.find(None, name, text_of(node))
             kind = key_type(ours.type, theirs.type, names=(f"left {name}", f"right {name}"))
             sides = (_keyed(column(ours.id, ours.type), kind, node), _keyed(column(theirs.id, theirs.type), kind, node))
             whole = Expression(
@@ -227,7 +211,7 @@ class Binder:
 
     # -- expressions ------------------------------------------------------------------------------------------------
 
-    def predicates(self, node: exp.Expression, scope: Scope) -> tuple[Predicate, ...]:
+    def predicates(self, node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
         """Split a condition at its ANDs and bind each part."""
         parts = node.flatten() if isinstance(node, exp.And) else [node]
         result: list[Predicate] = []
@@ -236,15 +220,15 @@ class Binder:
             if isinstance(bare, exp.And):
                 result += self.predicates(bare, scope)
                 continue
-            _refuse_subqueries(bare)
+            refuse_subqueries(bare)
             whole = compile_expression(bare, scope)
             if not (pa.types.is_boolean(whole.type) or pa.types.is_null(whole.type)):
-                raise TypeMismatch(f"a condition must be boolean, not {spark_name(whole.type)}", detail=_text(bare))
+                raise TypeMismatch(f"a condition must be boolean, not {spark_name(whole.type)}", detail=text_of(bare))
             result.append(Predicate(whole, self.equality(bare, scope)))
         return tuple(result)
 
     @staticmethod
-    def equality(node: exp.Expression, scope: Scope) -> tuple[Expression, Expression] | None:
+    def equality(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:
         """The two sides of `a = b` where they read different inputs."""
         if not isinstance(node, exp.EQ):
             return None
@@ -252,7 +236,7 @@ class Binder:
         numbers = [{name.split(".", 1)[0] for name in side.columns} for side in sides]
         if not all(numbers) or numbers[0] & numbers[1]:
             return None
-        kind = key_type(sides[0].type, sides[1].type, names=(_text(node.left), _text(node.right)))
+        kind = key_type(sides[0].type, sides[1].type, names=(text_of(node.left), text_of(node.right)))
         return _keyed(sides[0], kind, node), _keyed(sides[1], kind, node)
 
     def outputs(self, node: exp.Select, scope: Scope) -> tuple[tuple[str, Expression], ...]:
@@ -262,15 +246,15 @@ class Binder:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 star = item if isinstance(item, exp.Star) else item.this
                 if star.args.get("except_") or star.args.get("except") or star.args.get("replace"):
-                    raise Unsupported("* EXCEPT and REPLACE are not offered", detail=_text(item))
+                    raise Unsupported("* EXCEPT and REPLACE are not offered", detail=text_of(item))
                 qualifier = item.table if isinstance(item, exp.Column) else None
-                result += [(c.name, column(c.id, c.type)) for c in scope.all(qualifier, _text(item))]
+                result += [(c.name, column(c.id, c.type)) for c in scope.all(qualifier, text_of(item))]
                 continue
-            _refuse_subqueries(item)
+            refuse_subqueries(item)
             inner = item.this if isinstance(item, exp.Alias) else item
             expression = compile_expression(inner, scope)
             if pa.types.is_null(expression.type):
-                raise TypeMismatch("a column of nothing but NULL has no type", detail=_text(item), hint="CAST it")
+                raise TypeMismatch("a column of nothing but NULL has no type", detail=text_of(item), hint="CAST it")
             result.append((item.alias if isinstance(item, exp.Alias) else output_name(item), expression))
         return tuple(result)
 
@@ -281,28 +265,12 @@ class _Cte:
     ctes: Ctes
 
 
-def check_view_columns(name: str, schema: pa.Schema) -> None:
-    """Refuse a view with two columns of one name."""
-    _refuse_doubles(schema.names, None, view=name)
-
-
-def _refuse_doubles(names: list[str], node: exp.Expression | None, view: str = "") -> None:
-    lowered = [name.lower() for name in names]
-    double = next((name for name in names if lowered.count(name.lower()) > 1), None)
-    if double is not None:
-        raise InvalidSql(
-            f"column `{double}` appears twice" + (f" in view `{view}`" if view else " in a subquery"),
-            detail=_text(node) if node is not None else None,
-            hint="give one of them another name with AS",
-        )
-
-
-def _keyed(side: Expression, kind: pa.DataType, node: exp.Expression) -> Expression:
+def _keyed(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
     """A side of an equality in the type that both sides are compared in; integers of all widths hash alike."""
     return side if is_integer(side.type) and is_integer(kind) else _coerced(side, kind, node)
 
 
-def _coerced(side: Expression, kind: pa.DataType, node: exp.Expression) -> Expression:
+def _coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
     """An expression as another type that Spark's rules chose. A wider integer column needs no evaluation."""
     if side.type == kind:
         return side
@@ -312,18 +280,7 @@ def _coerced(side: Expression, kind: pa.DataType, node: exp.Expression) -> Expre
     return Expression(term.sql, kind, term.columns, text=side.text)
 
 
-def _refuse_subqueries(node: exp.Expression) -> None:
-    inner = node.find(exp.Query, exp.Exists)
-    if inner is not None:
-        raise Unsupported("a subquery in an expression is not offered yet", detail=_text(inner), hint="join it in FROM")
-
-
 def _holds_map(kind: pa.DataType) -> bool:
     if pa.types.is_map(kind):
         return True
     return pa.types.is_nested(kind) and any(_holds_map(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _text(node: exp.Expression | list[exp.Expression]) -> str:
-    parts = node if isinstance(node, list) else [node]
-    return ", ".join(part.sql(dialect="spark") for part in parts)

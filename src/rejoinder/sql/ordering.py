@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from rejoinder.errors import Unsupported
+from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.statements import parse_query
 
 Direction = Literal["ascending", "descending"]
@@ -35,9 +38,17 @@ def split_ordering(text: str) -> tuple[str, Ordering]:
         if not isinstance(number, exp.Literal) or number.is_string:
             raise Unsupported("LIMIT takes a number", detail=limit.sql(dialect="spark"))
         count = int(number.this)
-    query.set("order", None)
-    query.set("limit", None)
-    return query.sql(dialect="spark"), Ordering(keys, count)
+    return _before_ordering(text), Ordering(keys, count)
+
+
+def _before_ordering(text: str) -> str:
+    """The text up to its outermost ORDER BY or LIMIT: cut, not written anew, so that nothing else changes."""
+    depth = 0
+    for token in sqlglot.tokenize(text, read=SparkSql):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type in (TokenType.ORDER_BY, TokenType.LIMIT):
+            return text[: token.start]
+    return text
 
 
 def _key(item: exp.Expression) -> tuple[str | int, Direction, Placement]:

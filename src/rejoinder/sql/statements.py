@@ -1,6 +1,6 @@
 """Statements: the words of ours that come before or around a query, read from sqlglot's tokens.
 
-Queries themselves are sqlglot's (Spark dialect). A statement keeps the text it came from, for messages and the manifest.
+Queries themselves are sqlglot's. A statement keeps the text it came from, for messages and the manifest.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.kernels.columns import RESERVED
 from rejoinder.plan.catalog import Kind, Source
+from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.types import parse_type
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
@@ -82,7 +83,7 @@ def parse_statements(text: str) -> list[Statement]:
 def parse_query(text: str) -> exp.Query:
     """Read one query with sqlglot. Raises `InvalidSql`."""
     try:
-        node = sqlglot.parse_one(text, read="spark")
+        node = sqlglot.parse_one(text, read=SparkSql)
     except SqlglotError as failure:
         raise _from_sqlglot(failure, text) from failure
     if not isinstance(node, exp.Query):
@@ -101,7 +102,7 @@ def _from_sqlglot(failure: SqlglotError, text: str) -> InvalidSql:
 
 def _split(text: str) -> list[list[Token]]:
     try:
-        tokens = sqlglot.tokenize(text, read="spark")
+        tokens = sqlglot.tokenize(text, read=SparkSql)
     except SqlglotError as failure:
         raise InvalidSql("the text cannot be read as SQL", detail=str(failure).splitlines()[0]) from failure
     result: list[list[Token]] = [[]]
@@ -146,7 +147,7 @@ class _Reader:
             return Explain(self.rest())
         if word == "SHOW":
             return self.show()
-        if word in ("SELECT", "WITH"):
+        if word in ("SELECT", "WITH", "("):
             return self.select()
         raise InvalidSql(
             f"a statement cannot start with `{self.tokens[0].text}`",

@@ -1,0 +1,76 @@
+"""What a query may hold: every clause that the binder does not read is refused here, never passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel
+
+from rejoinder.errors import InvalidSql, Unsupported
+
+_WORDS = {
+    "by_name": "UNION BY NAME",
+    "cluster": "CLUSTER BY",
+    "connect": "CONNECT BY",
+    "distribute": "DISTRIBUTE BY",
+    "group": "GROUP BY",
+    "laterals": "LATERAL VIEW",
+    "locks": "FOR UPDATE",
+    "match": "MATCH_RECOGNIZE",
+    "order": "ORDER BY",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE",
+    "sort": "SORT BY",
+    "version": "AS OF",
+    "windows": "WINDOW",
+}
+# Hints are advice about how to run a query; they never change its rows.
+_READ: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Select: frozenset({"expressions", "from", "joins", "where", "distinct", "with", "hint"}),
+    exp.Union: frozenset({"this", "expression", "distinct", "with"}),
+    exp.Subquery: frozenset({"this", "alias", "with"}),
+    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins"}),
+    exp.Join: frozenset({"this", "side", "kind", "method", "on", "using"}),
+}
+
+
+def refuse_unread_clauses(node: exp.Expr) -> None:
+    """Refuse a node of a query with a clause that the binder would pass over."""
+    for name, value in node.args.items():
+        clause = name.rstrip("_")
+        if value in (None, False, []) or clause in _READ[type(node)]:
+            continue
+        words = _WORDS.get(clause, clause.upper().replace("_", " "))
+        raise Unsupported(f"{words} is not offered in a view", detail=text_of(node), hint=_hint(clause))
+
+
+def _hint(clause: str) -> str | None:
+    if clause in ("order", "limit"):
+        return "a view has no order; ORDER BY and LIMIT work in a SELECT that is run once"
+    return None
+
+
+def refuse_subqueries(node: exp.Expr) -> None:
+    """Refuse an expression with a query inside."""
+    inner = node.find(exp.Query, exp.Exists)
+    if inner is not None:
+        fact = "a subquery in an expression is not offered yet"
+        raise Unsupported(fact, detail=text_of(inner), hint="join it in FROM")
+
+
+def refuse_doubles(names: Sequence[str], place: str, node: exp.Expr | None = None) -> None:
+    """Refuse two columns of one name."""
+    lowered = [name.lower() for name in names]
+    double = next((name for name in names if lowered.count(name.lower()) > 1), None)
+    if double is not None:
+        raise InvalidSql(
+            f"column `{double}` appears twice {place}",
+            detail=text_of(node) if node is not None else f"columns: {', '.join(names)}",
+            hint="give one of them another name with AS",
+        )
+
+
+def text_of(node: exp.Expr) -> str:
+    """A piece of SQL as text, for messages."""
+    return node.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE)

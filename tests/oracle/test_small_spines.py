@@ -1,0 +1,29 @@
+"""The same with spines so small that every epoch merges, in pieces: merging must never be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+
+from rejoinder.operators import arrange, stateless
+from rejoinder.store import spine
+from tests.oracle.generation import scenarios
+from tests.oracle.scenario import Scenario, play
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_spines() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spine, "SMALLEST_LEVEL_ROWS", 2)
+        patch.setattr(spine, "PIECE_BYTES", 512)
+        patch.setattr(spine, "CREDIT", 3)
+        patch.setattr(arrange, "FAN", 2)
+        patch.setattr(stateless, "CHANGELOG_FAN", 2)
+        yield
+
+
+@given(scenario=scenarios(actions=14))
+def test_merging_changes_no_result(scenario: Scenario) -> None:
+    play(scenario)

@@ -1,0 +1,171 @@
+"""Folders of files as sources: every format and kind, and files that appear while the flow goes on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rejoinder as rj
+from tests.spark.conftest import OpenFlow
+from tests.spark.files import FORMATS, write_rows
+from tests.spark.rows import bag, view, wait_until
+
+
+def create(flow: rj.Flow, what: str, format_: str, folder: Path, **options: str) -> None:
+    """Create a source on a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    given = ", ".join(f"{key} '{value}'" for key, value in {"path": str(folder), **options}.items())
+    flow.sql(f"CREATE {what} USING {format_} OPTIONS ({given})")
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_stream_takes_new_files_as_they_appear(flow: rj.Flow, tmp_path: Path, format_: str) -> None:
+    folder = tmp_path / "in"
+    create(flow, "STREAM s (id BIGINT, name STRING, price DOUBLE)", format_, folder)
+    flow.sql("CREATE VIEW v AS SELECT id, name, price FROM s")
+    assert flow.run() == [] and flow.epoch == -1
+    expected = []
+    for number in range(3):
+        rows = [{"id": i, "name": None if i == 1 else f"n{i}", "price": i / 4} for i in range(number, number + 3)]
+        expected += rows
+        write_rows(folder / f"{number}.{format_}", rows)
+        (progress,) = flow.run()
+        assert (progress.epoch, progress.rows_in) == (number, {"s": 3})
+        assert view(flow, "v") == bag(expected)
+    assert flow.run() == []
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_table_upserts_and_tombstones(flow: rj.Flow, tmp_path: Path, format_: str) -> None:
+    folder = tmp_path / "in"
+    columns = "id BIGINT, name STRING, op STRING, PRIMARY KEY (id)"
+    create(flow, f"TABLE t ({columns})", format_, folder, op="op")
+    flow.sql("CREATE VIEW v AS SELECT id, name FROM t")
+
+    def epoch(number: int, *rows: tuple[int, str | None, str]) -> set[tuple[Any, ...]]:
+        write_rows(folder / f"{number}.{format_}", [{"id": i, "name": n, "op": op} for i, n, op in rows])
+        flow.run()
+        return {tuple(row.values()) for row in flow.arrow("v").to_pylist()}
+
+    assert epoch(0, (1, "a", "c"), (2, "b", "r"), (3, "c", "I")) == {(1, "a"), (2, "b"), (3, "c")}
+    assert epoch(1, (2, None, "d"), (1, "aa", "u"), (1, "aaa", "u")) == {(1, "aaa"), (3, "c")}
+    assert epoch(2, (9, "x", "delete"), (3, "x", "delete"), (3, "y", "insert")) == {(1, "aaa"), (3, "y")}
+    assert epoch(3, (4, "d", "+"), (4, "d", "-")) == {(1, "aaa"), (3, "y")}
+
+
+def test_table_with_an_order_column(flow: rj.Flow, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    create(flow, "TABLE t (id BIGINT, at BIGINT, name STRING, PRIMARY KEY (id))", "parquet", folder, order="at")
+    flow.sql("CREATE VIEW v AS SELECT id, name FROM t")
+    write_rows(folder / "0.parquet", [{"id": 1, "at": 5, "name": "new"}, {"id": 1, "at": 3, "name": "old"}])
+    flow.run()
+    assert view(flow, "v") == bag([(1, "new")])
+    write_rows(folder / "1.parquet", [{"id": 1, "at": 4, "name": "late"}, {"id": 2, "at": 1, "name": "other"}])
+    flow.run()
+    assert view(flow, "v") == bag([(1, "new"), (2, "other")])
+    write_rows(folder / "2.parquet", [{"id": 1, "at": 5, "name": "equal"}])
+    flow.run()
+    assert view(flow, "v") == bag([(1, "equal"), (2, "other")]), "of two equals the one that came last wins"
+
+
+def test_the_file_written_last_wins_inside_an_epoch(flow: rj.Flow, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    create(flow, "TABLE t (id BIGINT, name STRING, PRIMARY KEY (id))", "parquet", folder)
+    flow.sql("CREATE VIEW v AS SELECT id, name FROM t")
+    for number, name in enumerate(["first", "last", "middle"]):
+        write_rows(folder / f"{number}.parquet", [{"id": i, "name": name} for i in range(50)])
+        written = {"first": 1000, "middle": 2000, "last": 3000}[name]
+        os.utime(folder / f"{number}.parquet", (written, written))
+    assert len(flow.run()) == 1
+    assert view(flow, "v") == bag([(i, "last") for i in range(50)])
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_changelog_by_op(flow: rj.Flow, tmp_path: Path, format_: str) -> None:
+    folder = tmp_path / "in"
+    create(flow, "CHANGELOG c (id BIGINT, name STRING, op STRING)", format_, folder, op="op")
+    flow.sql("CREATE VIEW v AS SELECT id, name FROM c")
+    write_rows(folder / f"0.{format_}", [{"id": 1, "name": "a", "op": "+"}] * 2 + [{"id": 2, "name": "b", "op": "c"}])
+    flow.run()
+    assert view(flow, "v") == bag([(1, "a"), (1, "a"), (2, "b")])
+    write_rows(folder / f"1.{format_}", [{"id": 1, "name": "a", "op": "-"}, {"id": 2, "name": "b", "op": "d"}])
+    flow.run()
+    assert view(flow, "v") == bag([(1, "a")])
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_changelog_by_diff(flow: rj.Flow, tmp_path: Path, format_: str) -> None:
+    folder = tmp_path / "in"
+    create(flow, "CHANGELOG c (id BIGINT, diff BIGINT)", format_, folder, diff="diff")
+    flow.sql("CREATE VIEW v AS SELECT id FROM c")
+    write_rows(folder / f"0.{format_}", [{"id": 1, "diff": 3}, {"id": 2, "diff": 1}, {"id": 3, "diff": 0}])
+    flow.run()
+    assert view(flow, "v") == bag([(1,)] * 3 + [(2,)])
+    write_rows(folder / f"1.{format_}", [{"id": 1, "diff": -2}, {"id": 2, "diff": -1}, {"id": 2, "diff": 1}])
+    flow.run()
+    assert view(flow, "v") == bag([(1,), (2,)])
+
+
+def test_running_flow_takes_files_as_they_appear(open_flow: OpenFlow, tmp_path: Path) -> None:
+    flow, folder = open_flow(), tmp_path / "in"
+    create(flow, "STREAM s (id BIGINT)", "parquet", folder)
+    flow.sql("CREATE VIEW v AS SELECT id FROM s")
+    flow.start()
+    assert flow.is_running
+    for number in range(3):
+        write_rows(folder / f"{number}.parquet", [{"id": number}])
+        wait_until(lambda number=number: view(flow, "v").total() == number + 1)  # type: ignore[misc]
+    flow.stop()
+    assert not flow.is_running and view(flow, "v") == bag([(0,), (1,), (2,)])
+
+
+def test_files_per_epoch_are_limited_by_the_sources_own_option(flow: rj.Flow, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    create(flow, "STREAM s (id BIGINT)", "parquet", folder, maxFilesPerTrigger="2")
+    flow.sql("CREATE VIEW v AS SELECT id FROM s")
+    for number in range(5):
+        write_rows(folder / f"{number}.parquet", [{"id": number}])
+    assert [sum(progress.rows_in.values()) for progress in flow.run()] == [2, 2, 1]
+
+
+def test_a_file_with_an_old_date_is_not_passed_over(flow: rj.Flow, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    create(flow, "STREAM s (id BIGINT)", "parquet", folder)
+    flow.sql("CREATE VIEW v AS SELECT id FROM s")
+    write_rows(folder / "new.parquet", [{"id": 1}])
+    flow.run()
+    write_rows(folder / "old.parquet", [{"id": 2}])
+    os.utime(folder / "old.parquet", (86_400, 86_400))
+    flow.run()
+    assert view(flow, "v") == bag([(1,), (2,)])
+
+
+def test_odd_paths(flow: rj.Flow, tmp_path: Path) -> None:
+    folder = tmp_path / "a b%20c#d" / "é"
+    create(flow, "STREAM s (id BIGINT)", "parquet", folder)
+    flow.sql("CREATE VIEW v AS SELECT id FROM s")
+    write_rows(folder / "x y%41+z.parquet", [{"id": 1}])
+    write_rows(folder / "?.parquet", [{"id": 2}])
+    flow.run()
+    assert view(flow, "v") == bag([(1,), (2,)])
+
+
+def test_csv_with_header_and_other_separator(flow: rj.Flow, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    create(flow, "STREAM s (id BIGINT, name STRING)", "csv", folder, header="true", sep=";", nullValue="-")
+    flow.sql("CREATE VIEW v AS SELECT id, name FROM s")
+    (folder / "0.csv").write_text('name;ignored;id\n"a;b";1;1\n-;2;2\n')
+    flow.run()
+    assert view(flow, "v") == bag([(1, "a;b"), (2, None)])
+
+
+def test_json_with_missing_and_unknown_fields(flow: rj.Flow, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    create(flow, "STREAM s (id BIGINT, place STRUCT<x: INT, y: STRING>, tags ARRAY<STRING>)", "json", folder)
+    flow.sql("CREATE VIEW v AS SELECT id, place, tags FROM s")
+    (folder / "0.json").write_text('{"id": 1, "place": {"x": 2}, "more": [1]}\n\n{"tags": ["a", null]}\n')
+    flow.run()
+    assert view(flow, "v") == bag([(1, {"x": 2, "y": None}, None), (None, None, ["a", None])])

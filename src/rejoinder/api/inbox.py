@@ -1,4 +1,4 @@
-"""In-memory sources on Spark: rows wait as numbered Arrow files in an inbox beside the state, so a replay finds them."""
+"""In-memory sources on Spark: rows wait as numbered Arrow files beside the state, so that a replay finds them."""
 
 from __future__ import annotations
 

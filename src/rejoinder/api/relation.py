@@ -10,8 +10,8 @@ class Relation:
     """A source, a view or a query over them. Immutable: every method gives a new one.
 
     >>> orders, prices = Relation("orders"), Relation("prices")
-    >>> orders.join(prices, on="orders.item = prices.item").where("price > 2").select("id", "price").query
-    'SELECT id, price FROM `orders` AS `orders` JOIN `prices` AS `prices` ON orders.item = prices.item WHERE (price > 2)'
+    >>> orders.join(prices, using="item").where("price > 2").select("id", "price").query
+    'SELECT id, price FROM `orders` AS `orders` JOIN `prices` AS `prices` USING (`item`) WHERE (price > 2)'
     """
 
     name: str

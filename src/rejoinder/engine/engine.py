@@ -70,7 +70,7 @@ class Engine:
         self.spool = spool
         self.lock = threading.RLock()
         self.progress: list[Progress] = []
-        self._named: dict[int, set[str]] = {}
+        self._named: dict[str, tuple[str, frozenset[str]]] = {}
         self.recover()
 
     def recover(self) -> None:

@@ -43,7 +43,7 @@ class LocalExecutor:
 
 def split_batch(rows: list[tuple[str, str | None, int, bytes | None]]) -> pa.RecordBatch:
     """Make a batch of the split schema."""
-    columns = list(zip(*rows, strict=True)) if rows else [[], [], [], []]
+    columns = list(zip(*rows, strict=True)) or [()] * len(SPLITS)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SPLITS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SPLITS)
 

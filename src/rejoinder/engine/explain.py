@@ -35,8 +35,8 @@ def describe(dataflow: Dataflow, view: str, existing: set[str]) -> str:
         if path.view not in names:
             continue
         lines.append(f"  changes of {path.start}" + (f" (for {path.view})" if path.view != view else ""))
-        for arrangement, key, _, after in path.hops:
-            lines.append(f"    → {arrangement} by {key}, {'with' if after else 'without'} this epoch")
+        for name, key, _, after in path.hops:
+            lines.append(f"    → {name} by {key}, {'with' if after else 'without'} this epoch")
     used = [a for a in dataflow.arrangements if names & set(dataflow.users[a.id])]
     lines.append("  arrangements")
     for arrangement in used:

@@ -1,7 +1,7 @@
 """Spark as executor: the rounds of an epoch as the stages of one job.
 
-The stages are part of the streaming query and do not change from epoch to epoch, so that Spark plans nothing twice; what
-does change (the state before the epoch) reaches the tasks as a local property of the job.
+The stages are part of the streaming query and do not change from epoch to epoch, so that Spark plans nothing twice;
+what does change (the state before the epoch) reaches the tasks as a local property of the job.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def wait_for(query: StreamingQuery, seconds: float | None = None) -> bool:
     if seconds is None:
         query.awaitTermination()
         return True
-    return bool(query.awaitTermination(seconds))
+    return bool(query.awaitTermination(max(1, round(seconds))))
 
 
 def is_failure(error: BaseException) -> bool:

@@ -39,7 +39,7 @@ def register(
         def partitions(self) -> Sequence[InputPartition]:
             return [InputPartition(part) for part in partitions(self.options, {})]
 
-        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             return read(self.options, partition.value)
 
     class StreamReader(DataSourceStreamReader):
@@ -55,7 +55,7 @@ def register(
         def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
             return [InputPartition(part) for part in partitions(self.options, {"start": start, "end": end})]
 
-        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             return read(self.options, partition.value)
 
     class Views(DataSource):

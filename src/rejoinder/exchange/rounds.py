@@ -1,7 +1,7 @@
 """Rounds as Spark stages: one job per epoch, rows of bytes between the rounds, nothing but reports at the end.
 
-A round is a function from a description of the epoch's work and exchange batches to exchange batches. An error of ours in a task travels as a row to the
-driver, where it is raised as itself; any other failure is Spark's to retry.
+A round is a function from a description of the epoch's work and exchange batches to exchange batches. An error of ours
+in a task travels as a row to the driver, where it is raised as itself; any other failure is Spark's to retry.
 """
 
 from __future__ import annotations

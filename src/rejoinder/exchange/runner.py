@@ -79,7 +79,7 @@ class Runner:
             return True
         try:
             return wait_for(self.query, seconds)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever Spark raises is told in our words
             translated = self._translated(error)
             raise translated from (None if isinstance(translated, RejoinderError) else error)
 

@@ -92,10 +92,8 @@ def check_java() -> None:
             detail=f"`{java}` cannot be started: {missing}",
             hint="install Java 17, or set JAVA_HOME to it",
         ) from missing
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
-    major = (
-        int(found.group(2) if found and found.group(1) == "1" and found.group(2) else found.group(1)) if found else 0
-    )
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    major = int(found.group(1)) if found is not None else 0
     if major < OLDEST_JAVA:
         raise RuntimeMismatch(
             f"Java {major or '?'} is too old",

@@ -10,6 +10,7 @@ A *delta* is an Arrow table of payload columns with up to three reserved ones:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +36,10 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
-def numbers(table: pa.Table, name: str) -> npt.NDArray[np.generic]:
+def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     """View a null-free fixed-width column as a NumPy array, without a copy if it is contiguous."""
-    return single_chunk(table.column(name)).to_numpy(zero_copy_only=False)
+    values: npt.NDArray[Any] = single_chunk(table.column(name)).to_numpy(zero_copy_only=False)
+    return values
 
 
 def hashes(table: pa.Table) -> UInt64:

@@ -269,6 +269,8 @@ def _typed(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """Cast exactly; a zone is only a label, so putting it on or off copies nothing."""
     if values.type == kind:
         return values
+    if pa.types.is_null(kind):
+        return pa.chunked_array([pa.nulls(len(values))])
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(values.type) and kind.unit == values.type.unit:
         return pa.chunked_array([chunk.view(kind) for chunk in values.chunks], type=kind)
     return values.cast(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +13,7 @@ from rejoinder.kernels.sorting import bucket_of, is_sorted, order_by_hash
 
 
 def scatter(table: pa.Table, keys: UInt64, buckets: int) -> Iterator[tuple[int, pa.Table]]:
-    """Split the table by the bucket of its key hash; each part carries the hash, rows in their old order. No empty parts."""
+    """Split the table by the bucket of its key hash; each part carries the hash, rows in their old order."""
     if not table.num_rows:
         return
     table = replaced(table, HASH, keys)
@@ -23,7 +24,7 @@ def scatter(table: pa.Table, keys: UInt64, buckets: int) -> Iterator[tuple[int, 
     order = np.argsort(bucket.astype(np.uint16), kind="stable")
     sorted_table = take(table, order)
     cuts = np.searchsorted(bucket[order], np.arange(buckets + 1))
-    for number, (low, high) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for number, (low, high) in enumerate(itertools.pairwise(cuts)):
         if high > low:
             yield number, sorted_table.slice(int(low), int(high - low))
 

@@ -1,7 +1,7 @@
 """Lookup: pair a stream with the rows of an arrangement that have the same key; one hop of a delta path.
 
 Algebra: output = stream ⋈ arrangement, multiplicities multiplied; bilinear in both, so the changes of a join are the
-sum over its inputs of such paths. Cost: binary searches for the smaller of stream and run, per run, plus the pairs found.
+sum over its inputs of such paths. Cost: binary searches for the smaller of stream and run, per run, plus the pairs.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class EpochWork:
 
 @dataclass(frozen=True)
 class ScanRound:
-    """Round 0: each row of the input names a split of a source; its rows run through the source's steps chunk by chunk."""
+    """Round 0: each row of the input names a split of a source, which runs through the steps chunk by chunk."""
 
     work: EpochWork
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression, quoted
+from rejoinder.kernels.evaluate import Comparison, Expression, quoted
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
@@ -111,7 +111,7 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
     needed: dict[str, None] = {}
     for name in expression.columns:
         needed |= dict.fromkeys(columns[name].columns if name in columns else (name,))
-    comparisons = []
+    comparisons: list[Comparison] = []
     for comparison in expression.comparisons:
         inner = columns.get(comparison.column)
         if inner is not None and not inner.is_column:

@@ -1,4 +1,4 @@
-"""The physical plan: everything an epoch does, as frozen data. It travels to the workers; nobody decides anything there.
+"""The physical plan: everything an epoch does, as frozen data. It travels to the workers; nobody decides there.
 
 An epoch is a sequence of *rounds*. Round 0 reads the sources; each later round runs once per *bucket* (a range of key
 hashes) on what earlier rounds sent to it through *channels*. Within a round, *steps* run in order on named *streams*

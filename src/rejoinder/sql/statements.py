@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from rejoinder.errors import InvalidSql, Unsupported, near_misses
+from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.columns import RESERVED
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.dialect import SparkSql
@@ -24,6 +24,11 @@ from rejoinder.sql.types import parse_type
 Rendering = Literal["TABLE", "STREAM", "TVR"]
 _KINDS: dict[str, Kind] = {"STREAM": "stream", "TABLE": "table", "CHANGELOG": "changelog"}
 _FORMATS = ("arrow", "csv", "json", "memory", "parquet")
+_MARKS = ("op", "diff", "order", "malformed")
+_READING = ("path", "header", "sep", "delimiter", "quote", "nullvalue", "multiline")
+_PICKING = ("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage")
+_TIDYING = ("cleansource", "sourcearchivedir", "latestfirst")
+_OPTIONS = frozenset((*_MARKS, *_READING, *_PICKING, *_TIDYING))
 _SHOWN = ("ARRANGEMENTS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _STARTS = ("CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
 
@@ -373,6 +378,12 @@ def make_source(
 ) -> Source:
     """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault."""
     given = dict(options)
+    for option in given:
+        if option not in _OPTIONS:
+            hint = near_misses(option, _OPTIONS) or f"one of {', '.join(sorted(_OPTIONS))}"
+            raise UnknownName(f"option `{option}` of `{name}` is not known", hint=hint)
+    if given.get("malformed", "fail") not in ("fail", "divert"):
+        raise InvalidSql(f"option `malformed` of `{name}` is `{given['malformed']}`", hint="'fail' or 'divert'")
     op, diff, order = given.pop("op", None), given.pop("diff", None), given.pop("order", None)
     marks = {mark for mark in (op, diff) if mark}
     kept = [f for f in fields if f.name not in marks]

@@ -46,6 +46,7 @@ class RunRef:
     epochs: tuple[int, int]
     file_rows: int
     into: str = ""
+    segment: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers."""
@@ -86,7 +87,14 @@ def new_name(folder: str, epoch: int) -> str:
 
 
 def write_run(
-    store: ObjectStore, table: pa.Table, *, epoch: int, level: int, bounds: tuple[int, int], run: str = ""
+    store: ObjectStore,
+    table: pa.Table,
+    *,
+    epoch: int,
+    level: int,
+    bounds: tuple[int, int],
+    run: str = "",
+    segment: int = 0,
 ) -> RunRef:
     """Write a table sorted by `__hash` as a new run. `bounds`: the hashes that the run is responsible for."""
     table = drop_unit_diffs(table)
@@ -115,6 +123,7 @@ def write_run(
         level=level,
         epochs=epochs,
         file_rows=table.num_rows,
+        segment=segment,
     )
 
 

@@ -113,10 +113,10 @@ def _begin_merges(spine: Spine, fan: int, epoch: int) -> Spine:
     """Mark the complete runs of each level that has `fan` of them: they go into one new run."""
     refs = list(spine.refs)
     growing = {ref.into for ref in refs if ref.into}
-    levels: dict[int, dict[str, None]] = {}
+    levels: dict[tuple[int, int], dict[str, None]] = {}
     for ref in refs:
         if not ref.into and ref.run not in growing:
-            levels.setdefault(ref.level, {})[ref.run] = None
+            levels.setdefault((ref.segment, ref.level), {})[ref.run] = None
     for runs in levels.values():
         if len(runs) >= fan:
             target = new_name("merge", epoch)
@@ -148,7 +148,8 @@ def _advance(
     if table.num_rows:
         target = inputs[0].into
         level = max(inputs[0].level + 1, 0)
-        kept.append(write_run(store, table, epoch=epoch, level=level, bounds=(first, cut), run=target))
+        bounds, segment = (first, cut), inputs[0].segment
+        kept.append(write_run(store, table, epoch=epoch, level=level, bounds=bounds, run=target, segment=segment))
     return Spine(tuple(kept), max(0, spine.credit - sum(ref.rows for ref in taken)))
 
 

@@ -57,7 +57,7 @@ class Spool:
 
 def is_reference(payload: pa.Buffer) -> bool:
     """Whether an exchange payload is a reference to a spool."""
-    return payload.size > 0 and payload[:1] == _MARK
+    return bool(payload.size > 0 and payload.slice(0, 1).to_pybytes() == _MARK)
 
 
 def read_spooled(payload: pa.Buffer) -> pa.Table:

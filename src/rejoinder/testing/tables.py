@@ -28,7 +28,7 @@ class Change:
 
 
 def from_table(text: str) -> list[Change]:
-    """Read a text table, ordered by time. Cells: NULL, numbers, true/false, quoted or bare text, ISO dates and times."""
+    """Read a text table, ordered by time. Cells: NULL, numbers, booleans, quoted or bare text, ISO dates and times."""
     lines = [line.strip().strip("|") for line in text.strip().splitlines()]
     lines = [line for line in lines if line and not set(line) <= set("-+| ")]
     if not lines:

@@ -25,25 +25,17 @@ from rejoinder.api.relation import Relation
 from rejoinder.engine.definitions import execute_definition
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import explain, show
-from rejoinder.engine.query import run_query
 from rejoinder.engine.reading import expanded, read_table
 from rejoinder.engine.rendering import Snapshot, tvr_snapshots
 from rejoinder.engine.serving import Serving
 from rejoinder.engine.spark import SparkExecutor, staged
-from rejoinder.errors import InvalidSql, UnknownName, near_misses
+from rejoinder.engine.statements import Explained, Queried, Rendered, Shown, execute, find_view
+from rejoinder.errors import InvalidSql, UnknownName
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.plan.physical import SourceScan
-from rejoinder.sql.statements import (
-    CreateSource,
-    CreateView,
-    Explain,
-    Select,
-    Show,
-    make_source,
-    parse_statements,
-)
+from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, make_source, parse_statements
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
 
@@ -96,16 +88,21 @@ class Flow:
         """Run statements. Gives a DataFrame for the last query, text for EXPLAIN, rows for SHOW, else None."""
         result: Any = None
         for statement in parse_statements(text):
-            match statement:
-                case Explain():
-                    result = explain(self.engine, statement.target)
-                case Show():
-                    result = show(self.engine, statement.what)
-                case Select():
-                    result = self._frame(run_query(self.engine, statement.query))
-                case _:
-                    self._define(statement)
-                    result = None
+            if not isinstance(statement, Explain | Show | Select):
+                self._define(statement)
+                result = None
+                continue
+            match execute(self.engine, statement):
+                case Explained(text=explained):
+                    result = explained
+                case Shown(rows=rows):
+                    result = rows
+                case Queried(table=table):
+                    result = self._frame(table)
+                case Rendered(view=view, rendering="STREAM"):
+                    result = reader.read_batch(self.spark, self._format, {"view": view, "what": "changes"})
+                case Rendered(view=view):
+                    result = self.tvr(view)
         return result
 
     def _define(self, statement: Any) -> None:
@@ -245,38 +242,23 @@ class Flow:
 
     def table(self, view: str, *, as_of: int | datetime | None = None) -> DataFrame:
         """The rows of a view as a DataFrame, now or as of an epoch or a time."""
-        options = {"view": self._view(view), "what": "table", "as_of": str(self._epoch(as_of))}
+        name, _ = find_view(self.engine, view)
+        options = {"view": name, "what": "table", "as_of": str(self._epoch(as_of))}
         return reader.read_batch(self.spark, self._format, options)
 
     def changes(self, view: str) -> DataFrame:
         """The changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
-        return reader.read_stream(self.spark, self._format, {"view": self._view(view), "what": "changes"})
+        name, _ = find_view(self.engine, view)
+        return reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
 
     def tvr(self, view: str) -> list[Snapshot]:
         """The sequence of the view's snapshots with the time in which each held."""
-        name = self._view(view)
-        return tvr_snapshots(self.engine.store, self._serving.manifest(), name, self._schema(name))
+        return tvr_snapshots(self.engine.store, self._serving.manifest(), *find_view(self.engine, view))
 
     def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
         """The rows of a view as an Arrow table, read in this process."""
-        name = self._view(view)
-        manifest = self._serving.manifest()
-        table = read_table(self.engine.store, manifest, name, self._schema(name), as_of=self._epoch(as_of))
-        return expanded(table)
-
-    def _view(self, name: str) -> str:
-        views = list(self.engine.dataflow.views)
-        found = next((view for view in views if view.lower() == name.lower()), None)
-        if found is None:
-            raise UnknownName(
-                f"there is no view `{name}` to read",
-                detail=f"views: {', '.join(views) or 'none'}",
-                hint=near_misses(name, views) or "CREATE VIEW it first; a source is read with sql('SELECT …')",
-            )
-        return found
-
-    def _schema(self, view: str) -> pa.Schema:
-        return self.engine.dataflow.views[view]
+        name, schema = find_view(self.engine, view)
+        return expanded(read_table(self.engine.store, self._serving.manifest(), name, schema, as_of=self._epoch(as_of)))
 
     def _epoch(self, as_of: int | datetime | None) -> int:
         if isinstance(as_of, datetime):

@@ -1,31 +1,56 @@
-"""Ad-hoc queries: a view that is filled from the arrangements, read once and never committed."""
+"""Ad-hoc queries: a view that is filled from the arrangements, read once and never committed; or one that is there."""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.executor import LocalExecutor
 from rejoinder.engine.planner import plan, plan_hydration
-from rejoinder.engine.reading import expanded
+from rejoinder.engine.reading import expanded, read_table
 from rejoinder.engine.state import State
-from rejoinder.kernels.columns import DIFF, HASH, contiguous, without
+from rejoinder.errors import InvalidSql, UnknownName, near_misses
+from rejoinder.kernels.columns import DIFF, HASH, contiguous, single_chunk, take, without
 from rejoinder.kernels.consolidate import consolidate
+from rejoinder.kernels.sorting import rank_values
 from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.plan.catalog import Catalog, View
 from rejoinder.sql.binder import bind
+from rejoinder.sql.clauses import refuse_doubles
 from rejoinder.sql.ordering import Ordering, split_ordering
+from rejoinder.sql.texts import whole_relation
 from rejoinder.store.run import read_run
 from rejoinder.store.scratch import Scratch
 
 NAME = "ad-hoc query"
 
 
-def run_query(engine: Engine, text: str) -> pa.Table:
-    """The rows of a query on the last committed epoch. Writes nothing to the store."""
+def run_query(engine: Engine, text: str) -> tuple[pa.Table, bool]:
+    """The rows of a query on the last committed epoch, and whether it orders them. Writes nothing to the store."""
     query, ordering = split_ordering(text)
+    rows = _whole_view(engine, query)
+    if rows is None:
+        rows = _filled(engine, query)
+    return _ordered(rows, ordering), bool(ordering.keys)
+
+
+def _whole_view(engine: Engine, query: str) -> pa.Table | None:
+    """The rows of `SELECT * FROM view`, from its changelog; None for other queries."""
+    name = whole_relation(query)
+    with engine.lock:
+        views = engine.dataflow.views
+        view = next((view for view in views if name is not None and view.lower() == name.lower()), None)
+        if view is None or engine.manifest is None:
+            return None
+        return expanded(read_table(engine.store, engine.manifest, view, views[view]))
+
+
+def _filled(engine: Engine, query: str) -> pa.Table:
+    """The rows of a query, as a view would be filled with them."""
     with engine.lock:
         bound = bind(query, engine.catalog)
+        refuse_doubles(bound.schema.names, "in the result")
         catalog = Catalog((*engine.catalog.relations, View(NAME, query, bound.schema)), engine.catalog.indexes)
         new = plan(catalog, engine.state.statistics())
         dataflow = plan_hydration(new.program, engine.filled(), set(new.dataflow.views) - {NAME})
@@ -34,7 +59,7 @@ def run_query(engine: Engine, text: str) -> pa.Table:
         work = EpochWork(setting, engine.epoch, engine.state.parts)
         reports = LocalExecutor().run_listed(work, engine.state.splits(dataflow))
         result = engine.state.with_reports(reports)
-    return _ordered(_rows(store, result, bound.schema), ordering)
+    return _rows(store, result, bound.schema)
 
 
 def _rows(store: Scratch, state: State, schema: pa.Schema) -> pa.Table:
@@ -46,8 +71,28 @@ def _rows(store: Scratch, state: State, schema: pa.Schema) -> pa.Table:
 
 
 def _ordered(table: pa.Table, ordering: Ordering) -> pa.Table:
+    ranks = []
     for key, direction, placement in reversed(ordering.keys):
-        name = table.column_names[key] if isinstance(key, int) else key
-        order = pa.compute.sort_indices(table, sort_keys=[(name, direction)], null_placement=placement)
-        table = table.take(order)
+        column = single_chunk(table.column(_position(table, key)))
+        rank = rank_values(column) * (1 if direction == "ascending" else -1)
+        end = len(rank) + 1 if placement == "at_end" else -len(rank) - 1
+        ranks.append(np.where(np.asarray(column.is_null()), end, rank))
+    if ranks:
+        table = take(table, np.lexsort(ranks))
     return table if ordering.limit is None else table.slice(0, ordering.limit)
+
+
+def _position(table: pa.Table, key: str | int) -> int:
+    names = table.column_names
+    if isinstance(key, int):
+        if not 0 <= key < len(names):
+            raise InvalidSql(f"ORDER BY {key + 1} of {len(names)} column(s)", hint="positions start at 1")
+        return key
+    found = [at for at, name in enumerate(names) if name.lower() == key.lower()]
+    if len(found) != 1:
+        raise UnknownName(
+            f"there is no column `{key}` to order by",
+            detail=f"columns of the result: {', '.join(names)}",
+            hint=near_misses(key, names) or "ORDER BY takes columns of the result",
+        )
+    return found[0]

@@ -27,10 +27,13 @@ class Snapshot:
     rows: list[Row]
 
 
-def plain_rows(table: pa.Table) -> list[Row]:
-    """Rows as dicts of plain values, in an order that depends on the values only. Times are in UTC, without zone."""
+def plain_rows(table: pa.Table, *, is_ordered: bool = False) -> list[Row]:
+    """Rows as dicts of plain values; unless they are ordered, in an order that depends on the values only.
+
+    Times are in UTC, without zone.
+    """
     rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    return sorted(rows, key=sort_key)
+    return rows if is_ordered else sorted(rows, key=sort_key)
 
 
 def plain(value: Any) -> Any:

@@ -24,11 +24,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.engine.definitions import execute_definition
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
-from rejoinder.engine.explain import explain, show
-from rejoinder.engine.query import run_query
+from rejoinder.engine.explain import show
 from rejoinder.engine.rendering import (
     Row,
     Snapshot,
@@ -38,11 +36,12 @@ from rejoinder.engine.rendering import (
     table_rows,
     tvr_snapshots,
 )
+from rejoinder.engine.statements import Explained, Queried, Rendered, Shown, execute, find_view
 from rejoinder.errors import InputError, NotCommitted, Unsupported, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
 from rejoinder.plan.catalog import Source
-from rejoinder.sql.statements import Explain, Select, Show, parse_statements
+from rejoinder.sql.statements import parse_statements
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import open_store
 from rejoinder.testing.files import new_files
@@ -69,33 +68,18 @@ class Driver:
         """Run statements. Gives the rows of the last query, the text of EXPLAIN, the rows of SHOW; else None."""
         result: Any = None
         for statement in parse_statements(text):
-            match statement:
-                case Explain():
-                    result = explain(self._engine, statement.target)
-                case Show():
-                    result = show(self._engine, statement.what)
-                case Select():
-                    result = self._select(statement)
-                case _:
-                    execute_definition(self._engine, statement)
+            match execute(self._engine, statement):
+                case Explained(text=text):
+                    result = text
+                case Shown(rows=rows):
+                    result = rows
+                case Queried(table=table, is_ordered=is_ordered):
+                    result = plain_rows(table, is_ordered=is_ordered)
+                case Rendered(view=view, rendering=rendering):
+                    result = self.stream(view) if rendering == "STREAM" else self.tvr(view)
+                case None:
                     result = None
         return result
-
-    def _select(self, statement: Select) -> Any:
-        if statement.rendering == "TABLE":
-            return plain_rows(run_query(self._engine, statement.query))
-        view = self._engine_view(statement.query)
-        return self.stream(view) if statement.rendering == "STREAM" else self.tvr(view)
-
-    def _engine_view(self, query: str) -> str:
-        words = query.split()
-        if len(words) == 4 and words[1] == "*" and words[2].upper() == "FROM":
-            return words[3]
-        raise Unsupported(
-            "STREAM and TVR of a query that is not a view are not offered yet",
-            detail=query,
-            hint="CREATE VIEW v AS …; then SELECT STREAM * FROM v",
-        )
 
     # -- input --------------------------------------------------------------------------------------------------------
 
@@ -183,37 +167,29 @@ class Driver:
             raise NotCommitted("nothing is committed yet", hint="define a view and step")
         return self._engine.manifest
 
-    def _schema(self, view: str) -> tuple[str, pa.Schema]:
-        views = self._engine.dataflow.views
-        found = next((name for name in views if name.lower() == view.lower()), None)
-        if found is None:
-            self._engine.catalog.get(view)
-            raise InputError(f"`{view}` is a source", hint=near_misses(view, views) or "read it with SELECT")
-        return found, views[found]
-
     def table(self, view: str, as_of: int | None = None) -> list[Row]:
         """The rows of a view now, or as of an epoch."""
-        name, schema = self._schema(view)
+        name, schema = find_view(self._engine, view)
         return table_rows(self._store, self._manifest, name, schema, as_of)
 
     def stream(self, view: str) -> list[Row]:
         """All changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
-        name, schema = self._schema(view)
+        name, schema = find_view(self._engine, view)
         return stream_rows(self._store, self._manifest, name, schema)
 
     def tvr(self, view: str) -> list[Snapshot]:
         """The sequence of the view's snapshots."""
-        name, schema = self._schema(view)
+        name, schema = find_view(self._engine, view)
         return tvr_snapshots(self._store, self._manifest, name, schema)
 
     def watermarks(self, view: str) -> dict[str, Any]:
         """The watermarks of the view's event-time columns."""
-        self._schema(view)
+        find_view(self._engine, view)
         return {}
 
     def late(self, view: str) -> list[Row]:
         """The rows that came too late for the view."""
-        self._schema(view)
+        find_view(self._engine, view)
         return []
 
     def arrangements(self) -> list[Row]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given
 
+from tests.oracle.budget import budget
 from tests.oracle.generation import scenarios
 from tests.oracle.scenario import Scenario, play
 
 
+@budget(120)
 @given(scenario=scenarios())
 def test_every_view_equals_the_batch_query_after_every_epoch(scenario: Scenario) -> None:
     play(scenario)

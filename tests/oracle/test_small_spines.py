@@ -9,6 +9,7 @@ from hypothesis import given
 
 from rejoinder.operators import arrange, stateless
 from rejoinder.store import spine
+from tests.oracle.budget import budget
 from tests.oracle.generation import scenarios
 from tests.oracle.scenario import Scenario, play
 
@@ -24,6 +25,7 @@ def _small_spines() -> Iterator[None]:
         yield
 
 
+@budget(100)
 @given(scenario=scenarios(actions=14))
 def test_merging_changes_no_result(scenario: Scenario) -> None:
     play(scenario)

@@ -11,6 +11,7 @@ from hypothesis import given
 from rejoinder.kernels import hashing
 from rejoinder.kernels.columns import UInt64
 from rejoinder.plan import physical
+from tests.oracle.budget import budget
 from tests.oracle.generation import scenarios
 from tests.oracle.scenario import Scenario, play
 
@@ -31,6 +32,7 @@ def _weak_hash() -> Iterator[None]:
         yield
 
 
+@budget(80)
 @given(scenario=scenarios())
 def test_colliding_hashes_change_no_result(scenario: Scenario) -> None:
     play(scenario)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.oracle.budget import budget
 from tests.oracle.generation import PARALLELISM, epochs
 from tests.oracle.model import Model, SourceSpec
 from tests.oracle.queries import Draw
@@ -89,7 +90,7 @@ def flows(draw: Draw) -> tuple[Action, ...]:
 
 
 @pytest.mark.parametrize("form", QUERIES)
-@settings(max_examples=max(8, settings.default.max_examples // 10) if settings.default else 8)
+@budget(5)
 @given(actions=flows(), parallelism=PARALLELISM)
 def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
     view = CreateView("v", QUERIES[form])

@@ -12,9 +12,11 @@ import sys
 from collections.abc import Mapping
 
 import pyspark
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from rejoinder.errors import RuntimeMismatch
+from rejoinder.exchange.gateway import JvmLog, start_context
 
 OLDEST_SPARK = (4, 1)
 OLDEST_JAVA = 17
@@ -38,25 +40,31 @@ SETTINGS: Mapping[str, str] = {
 LOCAL_JAVA_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
 
 
-def make_session(parallelism: int, *, memory: str = "2g", settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Make a local session with our settings; tasks are tried four times, as on a cluster."""
+def make_session(
+    parallelism: int, *, memory: str = "2g", settings: Mapping[str, str] | None = None, log: JvmLog | None = None
+) -> SparkSession:
+    """Make a local session with our settings; tasks are tried four times, as on a cluster.
+
+    `log` takes what the JVM says, start-up notices aside; it is printed to standard error unless given.
+    """
     check_spark()
     check_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = (
-        SparkSession.builder.appName("rejoinder")
-        .master(f"local[{parallelism},4]")
-        .config("spark.driver.memory", memory)
-        .config("spark.driver.extraJavaOptions", LOCAL_JAVA_OPTIONS)
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
+    conf = (
+        SparkConf()
+        .setAppName("rejoinder")
+        .setMaster(f"local[{parallelism},4]")
+        .set("spark.driver.memory", memory)
+        .set("spark.driver.extraJavaOptions", LOCAL_JAVA_OPTIONS)
+        .set("spark.driver.bindAddress", "127.0.0.1")
+        .set("spark.driver.host", "127.0.0.1")
     )
     for name, value in {**SETTINGS, **(settings or {})}.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+        conf.set(name, value)
+    context = start_context(conf, log or JvmLog(is_quiet=False))
+    context.setLogLevel("ERROR")
+    return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 def is_local(session: SparkSession) -> bool:

@@ -35,7 +35,10 @@ HISTORY = 10_000
 
 @dataclass(frozen=True)
 class Progress:
-    """What an epoch did. `rows_out` counts changes as written, before netting over buckets."""
+    """What an epoch did. `rows_out` counts changes as written, before netting over buckets.
+
+    `lag_seconds` is the age of the newest file that the epoch read, at the commit; None if it read no file.
+    """
 
     epoch: int
     seconds: float
@@ -43,6 +46,7 @@ class Progress:
     rows_out: dict[str, int]
     bytes_written: int
     state_bytes: int
+    lag_seconds: float | None = None
 
 
 class Engine:
@@ -147,7 +151,8 @@ class Engine:
         for report in reports.values():
             totals.add(replace(report, spines={}, changelogs={}, emitted={}).to_json())
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
-        progress = Progress(epoch, seconds, totals.rows_in, totals.rows_out, written, size)
+        lag = max(0, self.clock() - totals.newest) / 1000 if totals.newest else None
+        progress = Progress(epoch, seconds, totals.rows_in, totals.rows_out, written, size, lag)
         self.progress.append(progress)
         return progress
 

@@ -115,6 +115,7 @@ class ScanRound:
                     report.rows_in[split.source] = report.rows_in.get(split.source, 0) + table.num_rows
                     report.add(task.report.to_json())
                     yield from exchange_rows(task, self.work.setting.spool)
+                report.newest = max(report.newest, split.modified if split.path else 0)
                 reach("scan", self.work.epoch)
         if report.rows_in or report.emitted:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])

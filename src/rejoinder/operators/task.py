@@ -23,13 +23,14 @@ from rejoinder.store.spine import Spine
 
 @dataclass
 class Report:
-    """What a task tells the driver: names and counts, never rows."""
+    """What a task tells the driver: names and counts, never rows. `newest`: when the newest file was written (ms)."""
 
     spines: dict[str, Spine] = field(default_factory=dict)
     emitted: dict[str, list[RunRef]] = field(default_factory=dict)
     changelogs: dict[str, Spine] = field(default_factory=dict)
     rows_in: dict[str, int] = field(default_factory=dict)
     rows_out: dict[str, int] = field(default_factory=dict)
+    newest: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for a metadata row."""
@@ -39,6 +40,7 @@ class Report:
             "changelogs": {name: spine.to_json() for name, spine in self.changelogs.items()},
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
+            "newest": self.newest,
         }
 
     def add(self, data: Mapping[str, Any]) -> None:
@@ -50,6 +52,7 @@ class Report:
         for counts, more in ((self.rows_in, data["rows_in"]), (self.rows_out, data["rows_out"])):
             for name, rows in more.items():
                 counts[name] = counts.get(name, 0) + rows
+        self.newest = max(self.newest, data["newest"])
 
 
 @dataclass

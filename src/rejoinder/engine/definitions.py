@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, near_misses
 from rejoinder.plan.catalog import Catalog, Index, Source, View
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
 from rejoinder.sql.statements import CreateIndex, CreateSource, CreateView, Drop
+from rejoinder.sql.texts import same_text
+from rejoinder.sql.types import spark_name
 
 Definition = CreateSource | CreateView | CreateIndex | Drop
 
@@ -28,6 +32,55 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             return _with_index(catalog, statement)
         case Drop():
             return _without(catalog, statement)
+
+
+def is_defined(catalog: Catalog, statement: Definition) -> bool:
+    """Whether the catalog holds this very definition, so that a file of definitions can be run again and again.
+
+    Raises `DefinitionConflict` if the name stands for something else, IF NOT EXISTS or not.
+    """
+    if isinstance(statement, Drop):
+        return False
+    known: Source | View | Index | None
+    if isinstance(statement, CreateIndex):
+        known = next((i for i in catalog.indexes if i.name.lower() == statement.name.lower()), None)
+    else:
+        known = catalog.find(statement.source.name if isinstance(statement, CreateSource) else statement.name)
+    if known is None:
+        return False
+    there, here = _text(known), _text(_as_defined(statement))
+    if same_text(there, here):
+        return True
+    raise DefinitionConflict(
+        f"`{known.name}` is defined otherwise in this state",
+        detail=f"there: {there}; here: {here}",
+        hint="DROP it to define it anew, or take another state",
+    )
+
+
+def _as_defined(statement: CreateSource | CreateView | CreateIndex) -> Source | View | Index:
+    match statement:
+        case CreateSource(source=source):
+            return source
+        case CreateView():
+            return View(statement.name, statement.query, pa.schema([]))
+        case CreateIndex():
+            return Index(statement.name, statement.relation, statement.columns)
+
+
+def _text(known: Source | View | Index) -> str:
+    """All that a definition says, apart from the name."""
+    match known:
+        case View():
+            return f"VIEW AS {known.query}"
+        case Index():
+            return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
+        case Source():
+            key = f", PRIMARY KEY ({', '.join(known.primary_key)})" if known.primary_key else ""
+            marks = {"order": known.order, "op": known.op, "diff": known.diff}
+            options = {**known.options, **{name: value for name, value in marks.items() if value}}
+            listed = ", ".join(f"{name} '{value}'" for name, value in sorted(options.items()))
+            return f"{known.kind.upper()} ({_columns(known)}{key}) USING {known.format} OPTIONS ({listed})"
 
 
 def execute_definition(engine: Engine, statement: Definition) -> None:
@@ -64,7 +117,7 @@ def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
 
 
 def _columns(source: Source) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in source.schema)
+    return ", ".join(f"{field.name} {spark_name(field.type)}" for field in source.schema)
 
 
 def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:

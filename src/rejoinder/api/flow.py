@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.relation import Relation
-from rejoinder.engine.definitions import execute_definition
+from rejoinder.engine.definitions import Definition, execute_definition
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import explain, show
 from rejoinder.engine.reading import expanded, read_table
@@ -66,7 +67,7 @@ class Flow:
         if spark is not None:
             _warn_of_settings(session.missing_settings(self.spark))
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
-        spool = Spool(tempfile.mkdtemp(prefix="rejoinder-spool-")) if session.is_local(self.spark) else None
+        spool = _make_spool(self) if session.is_local(self.spark) else None
         self.engine = Engine(store, SparkExecutor(self.spark), buckets=buckets, history=history, spool=spool)
         self._frames: dict[str, DataFrame] = {}
         self._inbox = Inbox(store)
@@ -79,7 +80,8 @@ class Flow:
         folder = checkpoint or (
             store.url.removeprefix("file://") if store.is_local else store.url.replace("s3:", "s3a:")
         )
-        self._runner = Runner(self.spark, f"{folder}/spark" if checkpoint is None else folder, self._on_batch)
+        folder = f"{folder}/spark" if checkpoint is None else folder
+        self._runner = Runner(self.spark, folder, self.engine, self._on_batch)
         self._listeners: list[Callable[[Progress], None]] = []
 
     # -- definitions ------------------------------------------------------------------------------------------------
@@ -89,7 +91,7 @@ class Flow:
         result: Any = None
         for statement in parse_statements(text):
             if not isinstance(statement, Explain | Show | Select):
-                self._define(statement)
+                self.define(statement)
                 result = None
                 continue
             match execute(self.engine, statement):
@@ -105,8 +107,8 @@ class Flow:
                     result = self.tvr(view)
         return result
 
-    def _define(self, statement: Any) -> None:
-        """Between two epochs: a running flow is stopped for it and goes on with the new plan."""
+    def define(self, statement: Definition) -> None:
+        """Carry a CREATE or DROP out between two epochs: a running flow is stopped for it and goes on afterwards."""
         running, interval = self._runner.is_running, self._runner.interval
         if running:
             self._runner.stop()
@@ -144,7 +146,7 @@ class Flow:
             raise InvalidSql(f"the DataFrame of `{name}` is not a stream", hint="make it with spark.readStream")
         source = make_source(name, kind, list(frame_schema(frame)), key, "dataframe", options)
         self._frames[source.name] = frame
-        self._define(CreateSource(source, if_not_exists=True))
+        self.define(CreateSource(source, if_not_exists=True))
         return self.relation(name)
 
     def relation(self, name: str) -> Relation:
@@ -154,7 +156,7 @@ class Flow:
     def view(self, name: str, query: str | Relation) -> Relation:
         """Create a view from SQL text or a relation."""
         text = query if isinstance(query, str) else query.query
-        self._define(CreateView(name, text))
+        self.define(CreateView(name, text))
         return self.relation(name)
 
     # -- input ------------------------------------------------------------------------------------------------------
@@ -178,9 +180,8 @@ class Flow:
     def run(self) -> list[Progress]:
         """Process everything that is there, then return; one Progress per epoch. Raises what stopped an epoch."""
         before = len(self.engine.progress)
-        if self.engine.dataflow.scans:
-            self._start(once=True, interval="")
-            self._runner.wait()
+        self._start(once=True, interval="")
+        self._runner.wait()
         return self.engine.progress[before:]
 
     def start(self, *, interval: str = "0 seconds") -> None:
@@ -211,9 +212,9 @@ class Flow:
                     hint=f"call flow.{ {'stream': 'stream', 'table': 'keyed', 'changelog': 'changelog'}[source.kind] }"
                     f'("{source.name}", …) again before running',
                 )
+        self.engine.replan()
         setting = self.engine.setting()
         self._runner.start(
-            self.engine,
             scans,
             frames=self._frames,
             inbox=self._inbox.folder,
@@ -289,6 +290,13 @@ class Flow:
     def epoch(self) -> int:
         """The last committed epoch; −1 before the first."""
         return self.engine.epoch
+
+
+def _make_spool(flow: Flow) -> Spool:
+    """A folder of this host for what rounds hand to each other; it goes with the flow, or with the process."""
+    spool = Spool(tempfile.mkdtemp(prefix="rejoinder-spool-"))
+    weakref.finalize(flow, spool.clear)
+    return spool
 
 
 def _warn_of_settings(missing: Mapping[str, str]) -> None:

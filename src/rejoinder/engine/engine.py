@@ -18,6 +18,7 @@ from rejoinder.engine.executor import Executor
 from rejoinder.engine.planner import Plan, plan, plan_hydration
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
+from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import Report
@@ -97,6 +98,14 @@ class Engine:
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
+        self.replan()
+
+    def replan(self) -> None:
+        """Order the paths by the statistics of today, if that asks for the arrangements that are there."""
+        with self.lock:
+            new = plan(self.catalog, self.state.statistics())
+            if {a.id for a in new.dataflow.arrangements} == {a.id for a in self.dataflow.arrangements}:
+                self.plan = new
 
     @property
     def epoch(self) -> int:
@@ -118,13 +127,19 @@ class Engine:
         time_ms: int | None = None,
         positions: dict[str, Any] | None = None,
     ) -> Progress | None:
-        """Run and commit an epoch, once: None if it is committed already.
+        """Run and commit an epoch, once: None if it is the last committed one.
 
         `positions` says how far the sources were read, for who has no Spark checkpoint to say it.
         """
         with self.lock:
-            if epoch <= self.epoch:
+            if epoch == self.epoch:
                 return None
+            if epoch != self.epoch + 1:
+                raise Corrupt(
+                    f"the sources are at epoch {epoch}, and the state is at epoch {self.epoch}",
+                    detail="what was read and what was committed do not belong together",
+                    hint="restore Spark's checkpoint and the state from the same backup",
+                )
             start = time.perf_counter()
             reach("before_tasks", epoch)
             reports = self.executor.run(self._work(self.dataflow, epoch, self.state), splits)
@@ -177,6 +192,16 @@ class Engine:
         """Commit how far the sources are read, between epochs."""
         with self.lock:
             self._commit(self.catalog, self.plan, self.state, epoch=self.epoch, positions=positions)
+
+    def check_fence(self) -> None:
+        """Raise `Fenced` if another driver has committed to this state since we last did."""
+        newest = latest(self.store, self.manifest)
+        if self.manifest is not None and newest is not None and newest.version > self.manifest.version:
+            raise Fenced(
+                "another driver has taken over this state",
+                detail=f"epoch {newest.epoch} is committed, and our last commit was epoch {self.epoch}",
+                hint="run one driver per state; stop this one, or start it again once the other has ended",
+            )
 
     def filled(self) -> list[Arrangement]:
         """The arrangements that hold rows."""

@@ -43,7 +43,7 @@ from rejoinder.kernels.exchange import encode
 from rejoinder.plan.catalog import Source
 from rejoinder.sql.statements import parse_statements
 from rejoinder.store.manifest import Manifest
-from rejoinder.store.objects import open_store
+from rejoinder.store.objects import Option, open_store
 from rejoinder.testing.files import new_files
 from rejoinder.testing.tables import Change
 
@@ -51,10 +51,18 @@ _names = itertools.count()
 
 
 class Driver:
-    """One flow in this process. `store` is a path or URL (a new one in memory unless given)."""
+    """One flow in this process. `store` is a path or URL (a new one in memory unless given), with the store's options."""
 
-    def __init__(self, *, store: str | None = None, parallelism: int = 1, history: int = HISTORY) -> None:
-        self._store = open_store(store or f"memory://driver-{os.getpid()}-{next(_names)}")
+    def __init__(
+        self,
+        *,
+        store: str | os.PathLike[str] | None = None,
+        parallelism: int = 1,
+        history: int = HISTORY,
+        **store_options: Option,
+    ) -> None:
+        url = f"memory://driver-{os.getpid()}-{next(_names)}" if store is None else os.fspath(store)
+        self._store = open_store(url, **store_options)
         self._history = history
         self._pending: list[tuple[Source, Row, int]] = []
         self._open(parallelism)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
+from rejoinder.errors import InputError
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import FORMATS, write_rows
 from tests.spark.rows import bag, view, wait_until
@@ -114,12 +115,12 @@ def test_running_flow_takes_files_as_they_appear(open_flow: OpenFlow, tmp_path: 
     create(flow, "STREAM s (id BIGINT)", "parquet", folder)
     flow.sql("CREATE VIEW v AS SELECT id FROM s")
     flow.start()
-    assert flow.is_running
     for number in range(3):
         write_rows(folder / f"{number}.parquet", [{"id": number}])
         wait_until(lambda number=number: view(flow, "v").total() == number + 1)  # type: ignore[misc]
+    assert flow.is_running
     flow.stop()
-    assert not flow.is_running and view(flow, "v") == bag([(0,), (1,), (2,)])
+    assert view(flow, "v") == bag([(0,), (1,), (2,)])
 
 
 def test_files_per_epoch_are_limited_by_the_sources_own_option(flow: rj.Flow, tmp_path: Path) -> None:
@@ -143,12 +144,38 @@ def test_a_file_with_an_old_date_is_not_passed_over(flow: rj.Flow, tmp_path: Pat
     assert view(flow, "v") == bag([(1,), (2,)])
 
 
-def test_odd_paths(flow: rj.Flow, tmp_path: Path) -> None:
-    folder = tmp_path / "a b%20c#d" / "é"
+@pytest.mark.parametrize("name", ["a b%20c#d/é", "a[b]", "a{b,c}", "a*"])
+def test_odd_folders(flow: rj.Flow, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "in" / name
     create(flow, "STREAM s (id BIGINT)", "parquet", folder)
     flow.sql("CREATE VIEW v AS SELECT id FROM s")
-    write_rows(folder / "x y%41+z.parquet", [{"id": 1}])
+    for number, other in enumerate(["ab", "abc", "other"]):
+        write_rows(tmp_path / "in" / other / "1 +%41.parquet", [{"id": -number}])
+    write_rows(folder / "1 +%41.parquet", [{"id": 1}])
+    flow.run()
+    assert view(flow, "v") == bag([(1,)])
+
+
+def test_folders_by_pattern(flow: rj.Flow, tmp_path: Path) -> None:
+    for number, name in enumerate(["x1", "x2", "y1"]):
+        write_rows(tmp_path / name / "1.parquet", [{"id": number}])
+    flow.sql(f"CREATE STREAM s (id BIGINT) USING parquet OPTIONS (path '{tmp_path}/x*')")
+    flow.sql("CREATE VIEW v AS SELECT id FROM s")
+    flow.run()
+    write_rows(tmp_path / "x3" / "1.parquet", [{"id": 3}])
+    flow.run()
+    assert view(flow, "v") == bag([(0,), (1,), (3,)])
+
+
+def test_a_file_name_that_is_a_pattern_is_refused(flow: rj.Flow, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    create(flow, "STREAM s (id BIGINT)", "parquet", folder)
+    flow.sql("CREATE VIEW v AS SELECT id FROM s")
+    write_rows(folder / "a.parquet", [{"id": 1}])
     write_rows(folder / "?.parquet", [{"id": 2}])
+    with pytest.raises(InputError, match="pattern"):
+        flow.run()
+    (folder / "?.parquet").rename(folder / "b.parquet")
     flow.run()
     assert view(flow, "v") == bag([(1,), (2,)])
 

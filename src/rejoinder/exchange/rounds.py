@@ -35,14 +35,14 @@ class Stage:
     """A round as a worker runs it."""
 
     round: Round
-    first: bool
+    number: int
     python: tuple[int, int]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the round; pass failures of earlier rounds on, turn our own into rows."""
         _cheap_collections()
         received = list(batches)
-        if not self.first:
+        if self.number:
             failed = [batch for batch in received if FAILURE in batch.column(1).to_pylist()]
             if failed:
                 for batch in failed:
@@ -55,11 +55,14 @@ class Stage:
                     detail=f"the driver runs {self.python[0]}.{self.python[1]}",
                     hint="set PYSPARK_PYTHON (spark.pyspark.python) to the same Python on every host",
                 )
+            if not self.number:
+                _check_names(received)
             context = TaskContext.get()
             assert context is not None, "a stage runs in a task"
             yield from self.round(context.getLocalProperty(WORK) or "", received)
         except errors.RejoinderError as error:
             told = {"kind": type(error).__name__, "fact": error.fact, "detail": error.detail, "hint": error.hint}
+            told["round"] = self.number
             arrays = [pa.array([0], pa.int32()), pa.array([FAILURE], pa.int32()), pa.array([json.dumps(told).encode()])]
             yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "channel", "payload"])
 
@@ -67,19 +70,35 @@ class Stage:
 def attach(splits: DataFrame, rounds: Sequence[Round], buckets: int) -> DataFrame:
     """Put rounds behind splits, an exchange before each but the first."""
     python = (sys.version_info[0], sys.version_info[1])
-    rows = splits.mapInArrow(Stage(rounds[0], True, python), EXCHANGE)
-    for round_ in rounds[1:]:
-        rows = rows.repartitionById(buckets, F.col("bucket")).mapInArrow(Stage(round_, False, python), EXCHANGE)
+    rows = splits.mapInArrow(Stage(rounds[0], 0, python), EXCHANGE)
+    for number, round_ in enumerate(rounds[1:], start=1):
+        rows = rows.repartitionById(buckets, F.col("bucket")).mapInArrow(Stage(round_, number, python), EXCHANGE)
     return rows
+
+
+def is_pattern(path: str) -> bool:
+    """Whether Spark takes a path for a pattern."""
+    return any(character in path for character in "\\*?[]{}")
+
+
+def _check_names(splits: Sequence[pa.RecordBatch]) -> None:
+    """Refuse a file whose name is a pattern: Spark hands over all that match it, which may be files that it had."""
+    for path in (path for batch in splits for path in batch.column(1).to_pylist() if path is not None):
+        if is_pattern(path.rpartition("/")[2]):
+            raise errors.InputError(
+                f"file `{path}` has a name that Spark takes for a pattern",
+                detail="it contains one of \\ * ? [ ] { }",
+                hint="rename the file and run again",
+            )
 
 
 def run_attached(rows: DataFrame, work: str) -> list[tuple[int, int, bytes]]:
     """Run rounds as one Spark job. The rows that the last one leaves are (bucket, channel, payload)."""
     rows.sparkSession.sparkContext.setLocalProperty(WORK, work)
     collected = [(row[0], row[1], bytes(row[2])) for row in rows.collect()]
-    for _, channel, payload in collected:
-        if channel == FAILURE:
-            raise _error(json.loads(payload))
+    failures = [json.loads(payload) for _, channel, payload in collected if channel == FAILURE]
+    if failures:  # later rounds may have failed for want of what the first one did not send
+        raise _error(min(failures, key=lambda told: int(told["round"])))
     return collected
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rejoinder.errors import RejoinderError, RuntimeMismatch
-from rejoinder.exchange.query import next_generation, start_query, wait_for
-from rejoinder.exchange.sources import file_splits, frame_splits, union_splits
+from rejoinder.errors import RejoinderError, RuntimeMismatch, StateError
+from rejoinder.exchange import checkpoint
+from rejoinder.exchange.query import start_query, wait_for
+from rejoinder.exchange.sources import file_splits, frame_splits, streams_in, union_splits
 
 OnBatch = Callable[[DataFrame, int], None]
 
@@ -28,36 +29,37 @@ class ReadSource(Protocol):
     def options(self) -> Mapping[str, str]: ...
 
 
-class Ledger(Protocol):
-    """Where it is written down how far sources are read: the engine."""
+class Ledger(checkpoint.Ledger, Protocol):
+    """The engine: an identity for each source that is read, a lock that an epoch holds, and who else commits."""
 
-    positions: dict[str, Any]
     attached: dict[str, str]
 
     @property
-    def epoch(self) -> int: ...
-    def annotate(self, positions: dict[str, Any]) -> None: ...
+    def lock(self) -> AbstractContextManager[Any]: ...
+    def check_fence(self) -> None: ...
 
 
 class Runner:
     """One streaming query at a time."""
 
-    def __init__(self, session: SparkSession, checkpoint: str, on_batch: OnBatch) -> None:
+    def __init__(self, session: SparkSession, folder: str, ledger: Ledger, on_batch: OnBatch) -> None:
         self.session = session
-        self.checkpoint = checkpoint
+        self.checkpoint = checkpoint.Checkpoint(folder)
+        self.ledger = ledger
         self.on_batch = on_batch
         self.interval = ""
         self.query: StreamingQuery | None = None
         self.failure: BaseException | None = None
+        self._is_idle = False
+        self._is_stopping = self._is_cancelling = False
 
     @property
     def is_running(self) -> bool:
-        """Whether the query is active."""
-        return self.query is not None and bool(self.query.isActive)
+        """Whether the query is active, or would be if there were something to read."""
+        return self._is_idle or (self.query is not None and bool(self.query.isActive))
 
     def start(
         self,
-        ledger: Ledger,
         sources: Sequence[ReadSource],
         *,
         frames: Mapping[str, DataFrame],
@@ -67,11 +69,24 @@ class Runner:
         interval: str,
     ) -> None:
         """Start reading the sources from where the last committed epoch left them. `staged` adds the rounds."""
+        if self.is_running:
+            raise StateError("the flow is running already", hint="stop() it first, or wait() for it")
         self.failure = None
         self.interval = interval
-        splits = union_splits([self._splits(source, frames, inbox) for source in sources])
-        checkpoint = self._generation(ledger, [ledger.attached[source.name] for source in sources])
-        self.query = start_query(staged(splits), checkpoint, self._guarded, once=once, interval=interval)
+        self._is_stopping = self._is_cancelling = False
+        self._is_idle = not sources and not once
+        self.query = None
+        if not sources:
+            return
+        splits = [self._splits(source, frames, inbox) for source in sources]
+        positions = [
+            f"{self.ledger.attached[source.name]}/{at}"
+            for source, frame in zip(sources, splits, strict=True)
+            for at in range(streams_in(frame))
+        ]
+        folder = self.checkpoint.generation(self.ledger, positions)
+        rows = staged(union_splits(splits))
+        self.query = start_query(rows, folder, self._guarded, once=once, interval=interval)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the end of the query. Raises the error of ours that ended it, else what Spark says."""
@@ -84,24 +99,39 @@ class Runner:
             raise translated from (None if isinstance(translated, RejoinderError) else error)
 
     def stop(self) -> None:
-        """Stop the query; an epoch under way is not committed unless it already was."""
-        if self.query is not None:
-            query, self.query = self.query, None
-            query.stop()
-            if self.failure is not None:
-                raise self.failure
+        """Stop the query when the epoch under way, if any, is committed. Raises what had ended it before that."""
+        self._is_idle = False
+        if self.query is None:
+            return
+        query, self.query = self.query, None
+        error = query.exception()
+        self._is_stopping = True
+        with self.ledger.lock:
+            self._is_cancelling = True  # the epoch under way is over
+        query.stop()
+        if error is not None or self.failure is not None:
+            raise self._translated(error) from None
 
     def _guarded(self, batch: DataFrame, epoch: int) -> None:
+        if self._is_stopping:
+            raise InterruptedError(f"epoch {epoch} is left to the next start")
         try:
             self.on_batch(batch, epoch)
         except BaseException as error:
-            self.failure = error
+            if not self._is_cancelling:  # else it was us who cancelled its job
+                self.failure = error
             raise
 
-    def _translated(self, error: BaseException) -> BaseException:
+    def _translated(self, error: BaseException | None) -> BaseException:
+        """What went wrong, in our words where we have any. The next start plans the epoch anew."""
+        self.checkpoint.abandon()
         cause = self.failure
         if isinstance(cause, RejoinderError):
             return cause
+        try:
+            self.ledger.check_fence()
+        except RejoinderError as fenced:
+            return fenced
         text = str(cause or error)
         if "PYTHON_VERSION_MISMATCH" in text:
             return RuntimeMismatch(
@@ -109,7 +139,7 @@ class Runner:
                 detail=next((line for line in text.splitlines() if "PYTHON_VERSION_MISMATCH" in line), None),
                 hint="set PYSPARK_PYTHON (spark.pyspark.python) to the driver's Python on every host",
             )
-        return cause or error
+        return cause or error or StateError("the query has ended", hint="start it again")
 
     def _splits(self, source: ReadSource, frames: Mapping[str, DataFrame], inbox: Callable[[str], str]) -> DataFrame:
         if source.format == "dataframe":
@@ -119,16 +149,3 @@ class Runner:
             options = {**source.options, "path": inbox(source.name)}
             return file_splits(self.session, source.name, options).withColumn("modified", numbered)
         return file_splits(self.session, source.name, source.options)
-
-    def _generation(self, ledger: Ledger, sources: list[str]) -> str:
-        """The checkpoint folder for these sources, made from the last one if they changed."""
-        known = ledger.positions.get("spark")
-        if known is not None and known["sources"] == sources:
-            return f"{self.checkpoint}/{known['generation']}"
-        number = 0 if known is None else known["generation"] + 1
-        folder = f"{self.checkpoint}/{number}"
-        before = [] if known is None else known["sources"]
-        if known is not None or ledger.epoch >= 0 or os.path.exists(folder):
-            next_generation(f"{self.checkpoint}/{number - 1}", folder, before, sources, ledger.epoch)
-        ledger.annotate({**ledger.positions, "spark": {"generation": number, "sources": sources}})
-        return folder

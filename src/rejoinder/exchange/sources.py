@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -13,11 +14,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoinder.errors import MissingInput
-from rejoinder.exchange.rounds import SPLITS
+from rejoinder.exchange.rounds import SPLITS, is_pattern
 from rejoinder.kernels.exchange import encode
 
 BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
 PACKED_ROWS = 1 << 17
+# Spark passes over a file that is a week older than the newest one, without a word.
+ANY_AGE = "36500d"
 PASSED_ON = {
     "maxfilespertrigger": "maxFilesPerTrigger",
     "maxbytespertrigger": "maxBytesPerTrigger",
@@ -34,11 +37,11 @@ def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) ->
     """New files of a folder as they appear. Spark remembers which were read; their content it does not touch."""
     path = options["path"]
     check_path(name, path)
-    reader = session.readStream.format("binaryFile").schema(BINARY_FILE)
+    reader = session.readStream.format("binaryFile").schema(BINARY_FILE).option("maxFileAge", ANY_AGE)
     for key, value in options.items():
         if key in PASSED_ON:
             reader = reader.option(PASSED_ON[key], value)
-    return reader.load(path).select(
+    return reader.load(_literal(path)).select(
         F.lit(name).alias("source"),
         "path",
         F.unix_millis("modificationTime").alias("modified"),
@@ -49,10 +52,16 @@ def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) ->
 def check_path(name: str, path: str) -> None:
     """Refuse a local path that is not there; what lies elsewhere only Spark can tell."""
     local = path.removeprefix("file://")
-    if "://" not in local and not any(c in local for c in "*?[{") and not os.path.exists(local):
+    if "://" not in local and not is_pattern(local) and not os.path.exists(local):
         raise MissingInput(
             f"path `{path}` of `{name}` does not exist", hint="create the folder, or correct OPTIONS (path '…')"
         )
+
+
+def _literal(path: str) -> str:
+    """Keep Spark from taking a folder that is there for a pattern."""
+    local = path.removeprefix("file://")
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", local) if is_pattern(local) and os.path.exists(local) else path
 
 
 def frame_splits(frame: DataFrame, name: str) -> DataFrame:
@@ -97,6 +106,12 @@ def frame_schema(frame: DataFrame) -> pa.Schema:
     """The columns of a DataFrame as Arrow types."""
     schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
     return schema
+
+
+def streams_in(frame: DataFrame) -> int:
+    """The number of Spark's own sources in a DataFrame."""
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    return sum(bool(leaves.apply(at).isStreaming()) for at in range(leaves.size()))
 
 
 def union_splits(frames: list[DataFrame]) -> DataFrame:

@@ -12,6 +12,8 @@ import signal
 POINTS = {
     "scan": "in a task of round 0, after a split was read",
     "round": "in a bucket's task, after its runs were written and before it reported",
+    "in_generation": "on the driver, when Spark's new checkpoint is written and no manifest names it",
+    "after_generation": "on the driver, when a manifest names Spark's new checkpoint and no query uses it",
     "before_tasks": "on the driver, before the epoch's tasks are started",
     "after_tasks": "on the driver, when all runs are written and no manifest names them",
     "after_commit": "on the driver, when the manifest is published and Spark does not know yet",

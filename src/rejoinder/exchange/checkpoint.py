@@ -1,0 +1,137 @@
+"""Spark's checkpoint of a flow, in generations.
+
+Invariants:
+- a generation is a folder under a name that nobody else can make, written before a manifest names it, and used by the
+  one driver that made it. So a second driver on the same state never meets the first one's files: manifests fence;
+- it starts as of the last committed epoch. What was planned for an epoch that was not committed is planned anew;
+- Spark knows sources by their position: each takes its offset and its log to its new one, new sources start afresh.
+
+The generation before the present one is kept, in case its driver is still at it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from rejoinder.errors import Corrupt, Unsupported
+from rejoinder.kernels.faults import reach
+
+_FIRST_HEADER = ["v1", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0})]
+
+
+class Ledger(Protocol):
+    """Where it is written down how far sources are read: the engine."""
+
+    positions: dict[str, Any]
+
+    @property
+    def epoch(self) -> int: ...
+    def annotate(self, positions: dict[str, Any]) -> None: ...
+
+
+class Checkpoint:
+    """The generations of one flow below `folder`, as one driver sees them."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder.removeprefix("file://")
+        self._own = ""
+
+    def generation(self, ledger: Ledger, sources: Sequence[str]) -> str:
+        """The folder from which a query over these sources goes on; `sources` identifies each by position."""
+        known = ledger.positions.get("spark")
+        same = known is not None and known["sources"] == list(sources)
+        if known is not None and same and (known["folder"] == self._own or "://" in self.folder):
+            return f"{self.folder}/{known['folder']}"
+        number = 0 if known is None else known["number"] + 1
+        name = f"{number}-{secrets.token_hex(4)}"
+        if "://" not in self.folder:
+            before = "" if known is None else f"{self.folder}/{known['folder']}"
+            take_over(before, [] if known is None else known["sources"], f"{self.folder}/{name}", sources, ledger.epoch)
+        elif known is not None or ledger.epoch >= 0:
+            raise Unsupported(
+                "the set of sources changed, and the checkpoint is not on a local disk",
+                detail=f"checkpoint {self.folder}",
+                hint="define all sources before the first run, or keep the checkpoint on a shared file system",
+            )
+        reach("in_generation", ledger.epoch)
+        ledger.annotate({**ledger.positions, "spark": {"number": number, "folder": name, "sources": list(sources)}})
+        reach("after_generation", ledger.epoch)
+        self._own = name
+        self._forget_before(number - 1)
+        return f"{self.folder}/{name}"
+
+    def abandon(self) -> None:
+        """Plan anew from the last committed epoch at the next start: what was planned has failed."""
+        self._own = ""
+
+    def _forget_before(self, number: int) -> None:
+        if "://" in self.folder:
+            return
+        for name in os.listdir(self.folder):
+            if name.partition("-")[0].isdigit() and int(name.partition("-")[0]) < number:
+                shutil.rmtree(f"{self.folder}/{name}", ignore_errors=True)
+
+
+def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], epoch: int) -> None:
+    """Write the generation `new` for the sources `after` from `old` with the sources `before`, as of an epoch."""
+    os.makedirs(new)
+    if epoch < 0:
+        return
+    lines = _offsets(old, epoch) if before else _FIRST_HEADER
+    header, offsets = lines[:2], dict(zip(before, lines[2:], strict=True))
+    _write(f"{new}/offsets/{epoch}", "\n".join([*header, *(offsets.get(name, "-") for name in after)]))
+    if os.path.exists(f"{old}/commits/{epoch}"):
+        os.makedirs(f"{new}/commits")
+        shutil.copy(f"{old}/commits/{epoch}", f"{new}/commits/{epoch}")
+    else:
+        _write(f"{new}/commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
+    if os.path.exists(f"{old}/metadata"):
+        shutil.copy(f"{old}/metadata", f"{new}/metadata")
+    for position, name in enumerate(after):
+        if name in offsets:
+            _link_folder(f"{old}/sources/{before.index(name)}", f"{new}/sources/{position}")
+    if os.path.isdir(f"{old}/state"):
+        if list(after[: len(before)]) != list(before):
+            raise Unsupported(
+                "a source is dropped from a flow that has a DataFrame with state of its own",
+                detail="Spark finds the state of deduplications and aggregations by their position",
+                hint="do what needs state in a view, or in a query of its own that writes to a table",
+            )
+        _link_folder(f"{old}/state", f"{new}/state")
+
+
+def _offsets(checkpoint: str, epoch: int) -> list[str]:
+    path = f"{checkpoint}/offsets/{epoch}"
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().split("\n")
+    except OSError as missing:
+        raise Corrupt(
+            f"Spark's checkpoint does not know epoch {epoch}",
+            detail=f"`{path}`: {missing.strerror}",
+            hint="restore the checkpoint that belongs to this state",
+        ) from missing
+
+
+def _link_folder(old: str, new: str) -> None:
+    """Copy a folder of files that are never changed in place."""
+    if os.path.isdir(old):
+        shutil.copytree(old, new, copy_function=_link)
+
+
+def _link(old: str, new: str) -> None:
+    try:
+        os.link(old, new)
+    except OSError:
+        shutil.copy(old, new)
+
+
+def _write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

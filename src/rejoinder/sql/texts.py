@@ -1,9 +1,10 @@
-"""Texts compared and recognised: two definitions that say the same, and the query that is a whole relation."""
+"""Texts recognised: definitions that say the same, the query that is a whole relation, input that is complete."""
 
 from __future__ import annotations
 
 import sqlglot
 from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
 
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.statements import parse_query
@@ -33,6 +34,19 @@ def same_text(one: str, other: str) -> bool:
     (True, False)
     """
     return _words(one) == _words(other)
+
+
+def is_complete(text: str) -> bool:
+    """Whether the last statement of a text has its semicolon: one outside quotes and comments.
+
+    >>> is_complete("SELECT 1;"), is_complete("SELECT 1 -- ;"), is_complete("SELECT ';")
+    (True, False, False)
+    """
+    try:
+        tokens = sqlglot.tokenize(text, read=SparkSql)
+    except SqlglotError:
+        return False
+    return bool(tokens) and tokens[-1].token_type == TokenType.SEMICOLON
 
 
 def _words(text: str) -> list[tuple[TokenType, str]]:

@@ -65,6 +65,8 @@ class Stage:
             told["round"] = self.number
             arrays = [pa.array([0], pa.int32()), pa.array([FAILURE], pa.int32()), pa.array([json.dumps(told).encode()])]
             yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "channel", "payload"])
+        finally:
+            pa.default_memory_pool().release_unused()
 
 
 def attach(splits: DataFrame, rounds: Sequence[Round], buckets: int) -> DataFrame:

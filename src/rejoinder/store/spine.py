@@ -8,8 +8,8 @@ Invariants:
   proportion to what it inserted: no epoch pays for the whole state. A merge under way is visible only as
   references that cover a part of a file; there is no other state of it, and readers need not know.
 
-The cost argument: each inserted row brings credit for `CREDIT` rewritten rows, more than the number of levels, so a
-merge into level k is done before the next one into level k is due.
+The cost argument: each inserted row brings credit to rewrite as many rows as the spine has levels, and `SPARE_CREDIT`
+more, so a merge into a level is done before the next one into it is due.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import RunRef, new_name, read_run, with_epoch, write_run
 
 SMALLEST_LEVEL_ROWS = 4096
-PIECE_BYTES = 64 << 20
-CREDIT = 16
+PIECE_BYTES = 32 << 20
+SPARE_CREDIT = 2
 
 Keep = Callable[[pa.Table], pa.Table]
 
@@ -91,7 +91,8 @@ def level_of(rows: int, fan: int) -> int:
 
 def insert(spine: Spine, ref: RunRef) -> Spine:
     """Add a run; its rows bring credit for merges."""
-    return Spine((*spine.refs, ref), spine.credit + CREDIT * ref.rows)
+    levels = len({known.level for known in spine.refs} | {ref.level})
+    return Spine((*spine.refs, ref), spine.credit + (levels + SPARE_CREDIT) * ref.rows)
 
 
 def maintain(store: ObjectStore, spine: Spine, how: Merging, *, epoch: int, bounds: tuple[int, int]) -> Spine:

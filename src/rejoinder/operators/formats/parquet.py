@@ -12,13 +12,19 @@ from rejoinder.errors import MalformedInput
 from rejoinder.plan.catalog import Source
 
 
+CHUNK_BYTES = 32 << 20
+
+
 def read_parquet(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file; a file that is no Parquet is an error that names it."""
     try:
-        parquet = pq.ParquetFile(file)
+        parquet = pq.ParquetFile(file, pre_buffer=False)
+        size = sum(parquet.metadata.row_group(i).total_byte_size for i in range(parquet.metadata.num_row_groups))
+        width = max(1, size // max(1, parquet.metadata.num_rows))
+        rows = max(1024, min(chunk_rows, CHUNK_BYTES // width))
         wanted = {name.lower() for name in [*source.schema.names, source.op or "", source.diff or ""]}
         columns = [name for name in parquet.schema_arrow.names if name.lower() in wanted]
-        for batch in parquet.iter_batches(batch_size=chunk_rows, columns=columns, use_threads=False):
+        for batch in parquet.iter_batches(batch_size=rows, columns=columns, use_threads=False):
             yield True, pa.Table.from_batches([batch])
     except (pa.ArrowInvalid, OSError) as failure:
         if isinstance(failure, FileNotFoundError | PermissionError):

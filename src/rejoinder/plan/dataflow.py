@@ -206,6 +206,7 @@ class Builder:
     def block(self, join: JoinPlan, view: str) -> list[Fragment]:
         """All paths of a block; their streams together are its change."""
         if len(join.block.inputs) == 1:
+            self.paths.append(Path(view, join.block.inputs[0].relation, ()))
             return self.single(join)
         return [self.path(join, view, start, hops, all_after=False) for start, hops in enumerate(join.paths)]
 

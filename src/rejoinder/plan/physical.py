@@ -7,6 +7,7 @@ hashes) on what earlier rounds sent to it through *channels*. Within a round, *s
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from rejoinder.plan.catalog import Source
 Outputs = tuple[tuple[str, Expression], ...]
 
 
+LONGEST_SHOWN = 48
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -32,7 +34,10 @@ def _shown(part: Expression) -> str:
         name = token.group(1)
         return name if name is not None and _PLAIN.fullmatch(name) else token.group()
 
-    return _QUOTED.sub(bare, part.sql)
+    text = _QUOTED.sub(bare, part.sql)
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    return f"{text[: LONGEST_SHOWN - 14]}…#{hashlib.blake2b(part.sql.encode(), digest_size=6).hexdigest()}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 - A quote written twice is one quote: `'it''s'`.
 - `||` stands beside `+` and `-`, and goes from left to right with them.
+- EXPLAIN and SHOW are words like others: what follows them is read, not taken as one string.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class SparkSql(Spark):
         """Strings as Spark 4 reads them."""
 
         STRING_ESCAPES: ClassVar[list[str]] = ["'", '"', "\\"]
+        COMMANDS: ClassVar[set[TokenType]] = set()
 
     class Parser(SparkParser):
         """Operators in Spark's order."""

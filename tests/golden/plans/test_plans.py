@@ -29,7 +29,8 @@ QUERIES = {
     "join_of_a_union": "SELECT c.name, u.what FROM (SELECT id, item AS what FROM orders UNION ALL "
     "SELECT id, text FROM notes) u JOIN customers c ON u.id = c.id",
     "view_on_view": "SELECT p.name, i.price FROM placed p JOIN items i ON p.item = i.item",
-    "expression_key": "SELECT o.id, n.text FROM orders o JOIN notes n ON o.cust + 1 = n.id AND COALESCE(o.item, 'none') = n.text",
+    "expression_key": "SELECT o.id, n.text FROM orders o JOIN notes n ON o.cust + 1 = n.id "
+    "AND COALESCE(o.item, 'none') = n.text",
     "shared_with_another_view": "SELECT c.country, o.placed FROM orders o JOIN customers c ON o.cust = c.id",
 }
 BEFORE = {

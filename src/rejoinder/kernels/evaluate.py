@@ -171,7 +171,7 @@ def infer_types(schema: pa.Schema, sqls: Sequence[str]) -> list[pa.DataType]:
     """Ask DuckDB's binder for the types of texts over a schema; timestamps come back without a zone."""
     empty = _without_zones(schema.empty_table())
     listed = ", ".join(f"{sql} AS {quoted(str(index))}" for index, sql in enumerate(sqls))
-    return list(_session().run(empty, f"SELECT {listed} FROM {{input}}").schema.types)
+    return list(_session().run(empty, f"SELECT {listed}").schema.types)
 
 
 def _assembled(table: pa.Table, names: Sequence[str], arrays: Sequence[Any], keep: Sequence[str]) -> pa.Table:
@@ -189,7 +189,7 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
     source = _source(table, expressions, with_rows=False)
     listed = ", ".join(f"{expression.sql} AS {quoted(str(index))}" for index, expression in enumerate(expressions))
     try:
-        result = _session().run(source, f"SELECT {listed} FROM {{input}}")
+        result = _session().run(source, f"SELECT {listed}")
     except duckdb.Error as failure:
         if len(expressions) > 1:
             # Alone, the one that fails is known by name.
@@ -206,7 +206,7 @@ def _evaluate_selected(
     source = _source(table, [predicate, *expressions], with_rows=True)
     listed = ", ".join(f"{expression.sql} AS {quoted(str(index))}" for index, expression in enumerate(expressions))
     try:
-        result = _session().run(source, f"SELECT {listed}, {quoted(_ROW)} FROM {{input}} WHERE {predicate.sql}")
+        result = _session().run(source, f"SELECT {listed}, {quoted(_ROW)}", f"WHERE {predicate.sql}")
     except duckdb.Error:
         _evaluate(select_rows(table, predicate), expressions)
         raise
@@ -302,26 +302,26 @@ class _Session:
         self._prepared: OrderedDict[tuple[object, ...], tuple[str, _Input]] = OrderedDict()
         self._made = 0
 
-    def run(self, table: pa.Table, query: str) -> pa.Table:
-        """Run a query over `{input}`. Raises `duckdb.Error`."""
-        schema = table.schema
-        name, source = self._statement((query, *schema.names, *map(str, schema.types)), table, query)
+    def run(self, table: pa.Table, select: str, where: str = "") -> pa.Table:
+        """Run a query over a table: `select FROM table where`. Raises `duckdb.Error`."""
+        name, source = self._statement(table.schema, select, where)
         source.table = table
         try:
             return self._execute(f"EXECUTE {name}")
         finally:
             source.table = source.empty
 
-    def _statement(self, key: tuple[object, ...], table: pa.Table, query: str) -> tuple[str, _Input]:
+    def _statement(self, schema: pa.Schema, select: str, where: str) -> tuple[str, _Input]:
+        key = (select, where, *schema.names, *map(str, schema.types))
         if key in self._prepared:
             self._prepared.move_to_end(key)
             return self._prepared[key]
         self._made += 1
         name = f"statement_{self._made}"
-        source = _Input(table.schema.remove_metadata().empty_table())
+        source = _Input(schema.remove_metadata().empty_table())
         self._connection.register(f"input_{name}", source)
         try:
-            self._connection.execute(f"PREPARE {name} AS {query.replace('{input}', f'input_{name}')}")
+            self._connection.execute(f"PREPARE {name} AS {select} FROM input_{name} {where}")
         except duckdb.Error:
             self._connection.unregister(f"input_{name}")
             raise

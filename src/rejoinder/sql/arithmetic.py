@@ -123,10 +123,12 @@ def _modulo_operands(
     left, right = _numbers(compiler.compile(dividend), compiler.compile(divisor), node)
     if not types.is_decimal(left.type):
         return left, right, left.type
-    wide = types.common_type(left.type, right.type)
-    whole = min(left.type.precision - left.type.scale, right.type.precision - right.type.scale)
-    kind = types.adjusted_decimal(whole + wide.scale, wide.scale)
-    return coerce(left, wide, node), coerce(right, wide, node), kind
+    digits = [kind.precision - kind.scale for kind in (left.type, right.type)]
+    scale = max(left.type.scale, right.type.scale)
+    if max(digits) + scale > types.MAX_PRECISION:
+        raise _too_wide(max(digits) + scale, node)
+    wide = pa.decimal128(max(digits) + scale, scale)
+    return coerce(left, wide, node), coerce(right, wide, node), pa.decimal128(max(min(digits) + scale, 1), scale)
 
 
 def _rest(kind: pa.DataType) -> str:
@@ -211,13 +213,18 @@ def _quotient(left: Term, right: Term, node: exp.Expr) -> Term:
     scale = max(6, one.scale + two.precision + 1)
     kind = types.adjusted_decimal(one.precision - one.scale + two.scale + scale, scale)
     shift = kind.scale - one.scale + two.scale
-    # Spark rounds to 39 digits after the point first; with more digits than this, that could show.
-    if shift < 0 or one.precision + shift > types.MAX_PRECISION or kind.scale + two.precision > types.MAX_PRECISION:
+    twice = kind.scale + two.precision > types.MAX_PRECISION
+    if shift < 0 or one.precision + shift > types.MAX_PRECISION or (twice and kind.scale <= two.precision):
         raise _too_wide(one.precision + two.precision + kind.scale, node)
     whole = f"(abs({_unscaled('{0}', one)}) * CAST({10**shift} AS HUGEINT))"
     by = f"abs({_unscaled('{1}', two)})"
+    rest = f"({whole} % {by})"
     # Half is rounded away from zero.
-    rounded = f"({whole} // {by} + CASE WHEN {whole} % {by} >= {by} - {whole} % {by} THEN 1 ELSE 0 END)"
+    half = f"{rest} >= {by} - {rest}"
+    if twice:
+        # Spark rounds to 39 digits after the point first, which lifts what is that close to half.
+        half += f" OR ({by} - {rest} - {rest}) * CAST({10 ** (39 - kind.scale)} AS HUGEINT) <= {by}"
+    rounded = f"({whole} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END)"
     size = f"CAST({rounded} AS DECIMAL(38,0)) * {_power(-kind.scale)}"
     signed = f"CASE WHEN ({{0}} < 0) = ({{1}} < 0) THEN {size} ELSE -({size}) END"
     quotient = f"CAST({signed} AS {duckdb_type(kind)})"

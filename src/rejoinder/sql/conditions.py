@@ -56,7 +56,7 @@ def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
     if types.is_nested(kind):
         raise refuse(node, f"`{sign}` on {types.spark_name(kind)} is not offered", "compare the fields")
-    make = combine if sign == _NULL_SAFE else build
+    make = combine if sign.startswith("IS") else build
     return make(f"({{0}} {sign} {{1}})", types.BOOLEAN, left, right)
 
 
@@ -79,6 +79,12 @@ def compile_null_safe_equality(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `<=>`, which is never NULL."""
     only(node, "this", "expression")
     return _compare(_NULL_SAFE, compiler.compile(node.this), compiler.compile(node.expression), node)
+
+
+def compile_null_safe_inequality(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile IS DISTINCT FROM."""
+    only(node, "this", "expression")
+    return _compare("IS DISTINCT FROM", compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
 def compile_is(compiler: Compiler, node: exp.Expr) -> Term:

@@ -140,6 +140,7 @@ _NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.GT: conditions.compile_comparison,
     exp.GTE: conditions.compile_comparison,
     exp.NullSafeEQ: conditions.compile_null_safe_equality,
+    exp.NullSafeNEQ: conditions.compile_null_safe_inequality,
     exp.Is: conditions.compile_is,
     exp.Not: conditions.compile_not,
     exp.And: conditions.compile_and,

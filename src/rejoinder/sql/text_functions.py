@@ -138,11 +138,13 @@ def compile_split_part(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def compile_concat(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile CONCAT, `||` and adjacent string literals: NULL if a part is NULL."""
+    """Compile CONCAT and `||`: NULL if a part is NULL."""
     only(node, "this", "expression", "expressions", "safe", "coalesce")
     if isinstance(node.args.get("expression"), exp.Add | exp.Sub):
         # Spark reads `||`, `+` and `-` from left to right, sqlglot the sum first.
         raise refuse(node, "`||` before `+` or `-` without parentheses is not offered", "put the sum in parentheses")
+    if isinstance(node, exp.Concat) and "safe" not in node.args:
+        raise refuse(node, "strings side by side are not offered", "write CONCAT, or \\' for a quote inside a string")
     parts = node.expressions or [node.this, node.expression]
     compiled = [compiler.compile(part) for part in parts]
     if any(types.is_nested(term.type) or term.type == types.BINARY for term in compiled):

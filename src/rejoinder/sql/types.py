@@ -175,7 +175,7 @@ def decimal_for(kind: pa.DataType) -> pa.DataType:
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:
-    """Cut an exact result type down to 38 digits as Spark does where it may not lose fraction digits first."""
+    """Cut a type down to 38 digits, of those before the point."""
     return pa.decimal128(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
 
 
@@ -248,7 +248,9 @@ def _wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
             return DOUBLE
         one, two = decimal_for(left), decimal_for(right)
         scale = max(one.scale, two.scale)
-        return bounded_decimal(max(one.precision - one.scale, two.precision - two.scale) + scale, scale)
+        precision = max(one.precision - one.scale, two.precision - two.scale) + scale
+        # Past 38 digits, those after the point go first, all of them if need be.
+        return bounded_decimal(precision, max(scale - max(precision - MAX_PRECISION, 0), 0))
     wider = max(left, right, key=_NUMERIC_ORDER.index)
     # An integer beside a FLOAT would lose digits, so Spark goes to DOUBLE.
     return DOUBLE if wider == FLOAT else wider

@@ -1,0 +1,138 @@
+"""Two answers to one expression, Spark's and ours, row by row with errors, in a form that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.kernels.evaluate import Expression, project
+from rejoinder.sql import types
+from rejoinder.sql.dialect import SparkSql
+from rejoinder.sql.expressions import compile_expression, output_name
+
+FAILED = "FAILED"
+_PER_QUERY = 40
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Name, type and values of an expression; `refused` is the message if it was refused before any row was read."""
+
+    name: str | None = None
+    type: str = ""
+    values: tuple[object, ...] = ()
+    refused: str = ""
+    internal: str = ""
+
+
+class TableScope:
+    """All columns of one table, by their own names."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def resolve(self, column: exp.Column) -> tuple[str, pa.DataType]:
+        """Find a column without a qualifier; `st.x` is for the binder to take apart."""
+        if column.table or column.name not in self._schema.names:
+            raise errors.UnknownName(f"no column `{column.sql()}`")
+        return column.name, self._schema.field(column.name).type
+
+
+def our_answer(text: str, table: pa.Table) -> Answer:
+    """Compile and evaluate, and row by row if a row fails."""
+    node = sqlglot.parse_one(f"SELECT {text}", read=SparkSql).expressions[0]
+    scope = TableScope(table.schema)
+    try:
+        expression = compile_expression(node, scope)
+    except errors.PlanningError as refusal:
+        return Answer(refused=str(refusal))
+    try:
+        name = output_name(node, scope)
+    except errors.Unsupported:
+        name = None
+    return Answer(
+        name, types.spark_name(expression.type), tuple(_evaluated(expression, table)), internal=expression.sql
+    )
+
+
+def _evaluated(expression: Expression, table: pa.Table) -> list[object]:
+    try:
+        return comparable(project(table, [("value", expression)]).column("value"))
+    except errors.EvaluationError:
+        if table.num_rows == 1:
+            return [FAILED]
+    half = table.num_rows // 2
+    return [*_evaluated(expression, table.slice(0, half)), *_evaluated(expression, table.slice(half))]
+
+
+def spark_answers(spark: SparkSession, view: str, texts: Sequence[str]) -> dict[str, Answer]:
+    """Ask Spark, many expressions per query."""
+    answers: dict[str, Answer] = {}
+    different = list(dict.fromkeys(texts))
+    for start in range(0, len(different), _PER_QUERY):
+        known = _typed(spark, view, different[start : start + _PER_QUERY])
+        answers |= known
+        answers |= _evaluated_by_spark(spark, view, {text: one for text, one in known.items() if not one.refused})
+    return answers
+
+
+def _typed(spark: SparkSession, view: str, texts: Sequence[str]) -> dict[str, Answer]:
+    """Ask for names and types, of all at once, or of each alone if one is refused."""
+    try:
+        fields = spark.sql(f"SELECT {', '.join(texts)} FROM {view}").schema.fields
+    except PySparkException as refusal:
+        if len(texts) == 1:
+            return {texts[0]: Answer(refused=str(refusal).strip() or "refused")}
+        return {text: answer for each in texts for text, answer in _typed(spark, view, [each]).items()}
+    return {text: Answer(field.name, field.dataType.simpleString()) for text, field in zip(texts, fields, strict=True)}
+
+
+def _evaluated_by_spark(spark: SparkSession, view: str, known: dict[str, Answer]) -> dict[str, Answer]:
+    columns = []
+    for index, text in enumerate(known):
+        columns.append(_attempt(spark, text).alias(f"v{index}"))
+        columns.append(_attempt(spark, f"isnull({text})").alias(f"n{index}"))
+    if not columns:
+        return {}
+    result = spark.table(view).select(*columns).toArrow()
+    answers = {}
+    for index, (text, answer) in enumerate(known.items()):
+        values = comparable(result.column(f"v{index}"))
+        failed = result.column(f"n{index}").is_null().to_pylist()
+        rows = tuple(FAILED if lost else value for value, lost in zip(values, failed, strict=True))
+        answers[text] = replace(answer, values=rows)
+    return answers
+
+
+def _attempt(spark: SparkSession, text: str) -> Column:
+    """Wrap an expression so that a row that fails gives NULL; Spark has no SQL for it."""
+    jvm: Any = spark._jvm
+    tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    wrapped: Any = F.expr(text)
+    return Column(tools.column(jvm.org.apache.spark.sql.catalyst.expressions.TryEval(tools.expression(wrapped._jc))))
+
+
+def comparable(values: pa.ChunkedArray) -> list[object]:
+    """Give values that are equal exactly if the originals are: floats by their text, times by their numbers."""
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        values = values.cast(pa.int64())
+    elif pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_string(kind):
+        # Spark lets bytes that are no text through.
+        return [
+            "None" if value is None else repr(value.decode(errors="backslashreplace"))
+            for value in values.cast("binary").to_pylist()
+        ]
+    return [repr(value) for value in values.to_pylist()]

@@ -1,0 +1,110 @@
+"""What batch Spark answers, and what we answer: name, type, and value or failure of every row.
+
+The corpus is `expressions.yaml`. What differs and cannot be mended is refused, and has an entry that says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from rejoinder.sql import types
+from tests.spark.awkward_values import awkward_table
+from tests.spark.conformance import FAILED, Answer, our_answer, spark_answers
+from tests.spark.corpus import EQUAL, LOUDER, REFUSED, WRONG
+from tests.spark.random_values import random_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_ON_RANDOM_VALUES = """
+round(x); round(x, 2); round(x, 6); round(f, 3); floor(x); ceil(x); sqrt(abs(x)); x / y; x % y; pmod(x, y); x * y + 1
+cast(x as decimal(38,6)); cast(x as decimal(30,12)); cast(f as decimal(38,8)); cast(x as bigint); cast(x as float)
+cast(a as double); cast(c as double); cast(z as double); cast(z as float); cast(l as double); cast(l as float)
+a / b; a / c; c / a; a / 3; a / h; c / c; z / 3; z / a; l / a; a * b; c * c; a + z; c - z; a % b; pmod(c, b)
+cast(z as decimal(20,2)); try_cast(c as decimal(10,1)); cast(c as bigint); cast(z as string); ceil(b); round(z, 5)
+cast(s as double); cast(s as float); cast(s as decimal(38,6)); l div h; l % h; l * h; a * x; c > x; x = cast(x as float)
+cast(t as string); weekofyear(t); date_trunc('week', t); t + interval 1 month; t - interval 11 months; last_day(t)
+extract(second from t); unix_timestamp(t); cast(t as double); cast(cast(t as string) as timestamp)
+"""
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    running = SparkSession.getActiveSession()
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = (running or builder.getOrCreate()).newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    # Shared between expressions, a part could fail for all that use it.
+    session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
+    session.sparkContext.setLogLevel("OFF")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    _register(session, "awkward", awkward_table())
+    _register(session, "random_values", random_table())
+    yield session
+    if running is None:
+        session.stop()
+
+
+def _register(session: SparkSession, name: str, table: pa.Table) -> None:
+    schema = ", ".join(f"`{field.name}` {types.spark_name(field.type)}" for field in table.schema)
+    session.createDataFrame(table, schema=schema).createOrReplaceTempView(name)
+
+
+def _differences(spark: Answer, ours: Answer) -> list[str]:
+    if spark.refused or ours.refused:
+        return [f"refused by Spark: {spark.refused or 'no'}, by us: {ours.refused or 'no'}"]
+    found = []
+    if ours.name is not None and ours.name != spark.name:
+        found.append(f"named {ours.name}, by Spark {spark.name}")
+    if ours.type != spark.type:
+        found.append(f"type {ours.type}, by Spark {spark.type}")
+    rows = [row for row, (one, two) in enumerate(zip(ours.values, spark.values, strict=True)) if one != two]
+    return found + [f"row {row}: {ours.values[row]}, by Spark {spark.values[row]}" for row in rows[:3]]
+
+
+@pytest.mark.parametrize("topic", EQUAL)
+def test_answers_are_spark_s(spark: SparkSession, topic: str) -> None:
+    table = awkward_table()
+    answers = spark_answers(spark, "awkward", EQUAL[topic])
+    differing = {}
+    for text in EQUAL[topic]:
+        if found := _differences(answers[text], our_answer(text, table)):
+            differing[text] = found
+    assert differing == {}
+
+
+def test_last_digits_are_spark_s(spark: SparkSession) -> None:
+    texts = [text.strip() for text in _ON_RANDOM_VALUES.replace("\n", ";").split(";") if text.strip()]
+    table = random_table()
+    answers = spark_answers(spark, "random_values", texts)
+    differing = {text: found for text in texts if (found := _differences(answers[text], our_answer(text, table)))}
+    assert differing == {}
+
+
+def test_where_we_cannot_answer_a_row_fails(spark: SparkSession) -> None:
+    table = awkward_table()
+    answers = spark_answers(spark, "awkward", LOUDER)
+    for text in LOUDER:
+        theirs, ours = answers[text], our_answer(text, table)
+        assert (ours.type, ours.refused, theirs.refused) == (theirs.type, "", ""), text
+        differing = {one for one, two in zip(ours.values, theirs.values, strict=True) if one != two}
+        assert differing == {FAILED}, text
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused_is_what_spark_would_answer(spark: SparkSession, text: str) -> None:
+    assert spark.sql(f"SELECT {text} FROM awkward").schema
+    refusal = our_answer(text, awkward_table()).refused
+    assert refusal.startswith("[RJ105]"), refusal
+    assert "Detail: " in refusal
+
+
+def test_both_refuse_what_is_wrong(spark: SparkSession) -> None:
+    answers = spark_answers(spark, "awkward", WRONG)
+    for text in WRONG:
+        assert answers[text].refused, text
+        assert our_answer(text, awkward_table()).refused, text

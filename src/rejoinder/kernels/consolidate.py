@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.kernels.columns import DIFF, EPOCH, Int64, UInt64, diffs, payload_names, replaced, single_chunk, take
-from rejoinder.kernels.hashing import hash_rows, not_distinct
+from rejoinder.kernels.equality import identity, not_distinct
+from rejoinder.kernels.hashing import hash_rows
 from rejoinder.kernels.sorting import group_starts, order_by_hash
 
 
@@ -90,8 +91,7 @@ def _sums_colliding(table: pa.Table, hashes: UInt64, compared: list[str]) -> tup
     rows = table.select(compared).to_pylist()
     groups: dict[tuple[int, str], list[int]] = {}
     for at, row in enumerate(rows):
-        normal = [0.0 if value == 0 and isinstance(value, float) else value for value in row.values()]
-        groups.setdefault((int(hashes[at]), repr(normal)), []).append(at)
+        groups.setdefault((int(hashes[at]), identity(row)), []).append(at)
     starts = np.array([members[0] for members in groups.values()], np.int64)
     sums = np.array([int(multiplicity[members].sum()) for members in groups.values()], np.int64)
     return starts, sums

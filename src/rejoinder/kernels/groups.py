@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.kernels.columns import Int64, single_chunk
-from rejoinder.kernels.hashing import hash_rows, not_distinct
+from rejoinder.kernels.equality import identity, not_distinct
+from rejoinder.kernels.hashing import hash_rows
 from rejoinder.kernels.sorting import order_by_hash
 
 
@@ -47,8 +48,7 @@ def _colliding(table: pa.Table) -> Groups:
     starts: list[int] = []
     group_of = np.empty(table.num_rows, np.int64)
     for at, row in enumerate(table.to_pylist()):
-        values = [0.0 if value == 0 and isinstance(value, float) else value for value in row.values()]
-        number = numbers.setdefault(repr(values), len(numbers))
+        number = numbers.setdefault(identity(row), len(numbers))
         if number == len(starts):
             starts.append(at)
         group_of[at] = number

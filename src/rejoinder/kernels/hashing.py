@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rejoinder.kernels.columns import UInt64, single_chunk
 
@@ -166,20 +165,3 @@ def _hash_lists(offsets: pa.Array, elements: UInt64) -> UInt64:
     if len(scrambled):
         total[filled] += np.add.reduceat(scrambled, (np.cumsum(count) - count)[filled])
     return mix(total)
-
-
-def not_distinct(left: pa.Array, right: pa.Array) -> Mask:
-    """Compare two columns row by row as SQL's IS NOT DISTINCT FROM (NaN equals NaN, NULL equals NULL).
-
-    Nested values are compared by a second, independent 64-bit hash: with the first one, 128 bits.
-    """
-    if pa.types.is_nested(left.type):
-        salt = pa.array(np.zeros(len(left), np.int64))
-        same: Mask = hash_rows([salt, left], len(left)) == hash_rows([salt, right], len(right))
-        return same
-    equal = np.asarray(pc.fill_null(pc.equal(left, right), False))
-    if pa.types.is_floating(left.type):
-        equal = equal | np.asarray(pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
-    if left.null_count and right.null_count:
-        equal = equal | (np.asarray(left.is_null()) & np.asarray(right.is_null()))
-    return equal

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.kernels.columns import Int64, UInt64
-from rejoinder.kernels.hashing import not_distinct
+from rejoinder.kernels.equality import not_distinct
 
 LAST_HASH = (1 << 64) - 1
 

@@ -22,8 +22,8 @@ from rejoinder.kernels.columns import (
     without,
 )
 from rejoinder.kernels.consolidate import consolidate
+from rejoinder.kernels.equality import not_distinct
 from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.kernels.hashing import not_distinct
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task
 from rejoinder.plan.physical import Distinct

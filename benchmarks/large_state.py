@@ -41,7 +41,7 @@ class WorkerMemory(threading.Thread):
         while not self.done.wait(0.2):
             for process in psutil.Process().children(recursive=True):
                 try:
-                    if "pyspark" in " ".join(process.cmdline()[-1:]):
+                    if "pyspark.daemon" in process.cmdline():
                         self.peak_mb = max(self.peak_mb, own_memory_mb(process.pid))
                 except (psutil.Error, OSError):
                     continue

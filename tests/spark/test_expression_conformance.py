@@ -6,7 +6,6 @@ The corpus is `expressions.yaml`. What differs and cannot be mended is refused, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -18,7 +17,7 @@ from tests.spark.conformance import FAILED, Answer, our_answer, spark_answers
 from tests.spark.corpus import EQUAL, LOUDER, REFUSED, WRONG
 from tests.spark.random_values import random_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 _ON_RANDOM_VALUES = """
 round(x); round(x, 2); round(x, 6); round(f, 3); floor(x); ceil(x); sqrt(abs(x)); x / y; x % y; pmod(x, y); x * y + 1
@@ -33,20 +32,16 @@ extract(second from t); unix_timestamp(t); cast(t as double); cast(cast(t as str
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    running = SparkSession.getActiveSession()
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = (running or builder.getOrCreate()).newSession()
+def batch(spark: SparkSession) -> SparkSession:
+    """A session of its own on the shared JVM, with the two tables."""
+    session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     # Shared between expressions, a part could fail for all that use it.
     session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
-    session.sparkContext.setLogLevel("OFF")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     _register(session, "awkward", awkward_table())
     _register(session, "random_values", random_table())
-    yield session
-    if running is None:
-        session.stop()
+    return session
 
 
 def _register(session: SparkSession, name: str, table: pa.Table) -> None:
@@ -67,9 +62,9 @@ def _differences(spark: Answer, ours: Answer) -> list[str]:
 
 
 @pytest.mark.parametrize("topic", EQUAL)
-def test_answers_are_spark_s(spark: SparkSession, topic: str) -> None:
+def test_answers_are_spark_s(batch: SparkSession, topic: str) -> None:
     table = awkward_table()
-    answers = spark_answers(spark, "awkward", EQUAL[topic])
+    answers = spark_answers(batch, "awkward", EQUAL[topic])
     differing = {}
     for text in EQUAL[topic]:
         if found := _differences(answers[text], our_answer(text, table)):
@@ -77,17 +72,17 @@ def test_answers_are_spark_s(spark: SparkSession, topic: str) -> None:
     assert differing == {}
 
 
-def test_last_digits_are_spark_s(spark: SparkSession) -> None:
+def test_last_digits_are_spark_s(batch: SparkSession) -> None:
     texts = [text.strip() for text in _ON_RANDOM_VALUES.replace("\n", ";").split(";") if text.strip()]
     table = random_table()
-    answers = spark_answers(spark, "random_values", texts)
+    answers = spark_answers(batch, "random_values", texts)
     differing = {text: found for text in texts if (found := _differences(answers[text], our_answer(text, table)))}
     assert differing == {}
 
 
-def test_where_we_cannot_answer_a_row_fails(spark: SparkSession) -> None:
+def test_where_we_cannot_answer_a_row_fails(batch: SparkSession) -> None:
     table = awkward_table()
-    answers = spark_answers(spark, "awkward", LOUDER)
+    answers = spark_answers(batch, "awkward", LOUDER)
     for text in LOUDER:
         theirs, ours = answers[text], our_answer(text, table)
         assert (ours.type, ours.refused, theirs.refused) == (theirs.type, "", ""), text
@@ -96,15 +91,15 @@ def test_where_we_cannot_answer_a_row_fails(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_refused_is_what_spark_would_answer(spark: SparkSession, text: str) -> None:
-    assert spark.sql(f"SELECT {text} FROM awkward").schema
+def test_refused_is_what_spark_would_answer(batch: SparkSession, text: str) -> None:
+    assert batch.sql(f"SELECT {text} FROM awkward").schema
     refusal = our_answer(text, awkward_table()).refused
     assert refusal.startswith("[RJ105]"), refusal
     assert "Detail: " in refusal
 
 
-def test_both_refuse_what_is_wrong(spark: SparkSession) -> None:
-    answers = spark_answers(spark, "awkward", WRONG)
+def test_both_refuse_what_is_wrong(batch: SparkSession) -> None:
+    answers = spark_answers(batch, "awkward", WRONG)
     for text in WRONG:
         assert answers[text].refused, text
         assert our_answer(text, awkward_table()).refused, text

@@ -1,0 +1,91 @@
+"""`rejoinder sql` and `rejoinder explain`: statements and queries on a state, in this process, without Spark."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.text import Text
+
+from rejoinder.cli.answers import Showing, show_answer
+from rejoinder.cli.prompt import statements
+from rejoinder.cli.screen import err, note, show_error
+from rejoinder.cli.state import open_state
+from rejoinder.engine.definitions import Definition
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.explain import explain
+from rejoinder.engine.statements import execute
+from rejoinder.errors import InvalidSql, RejoinderError
+from rejoinder.sql.statements import (
+    CreateIndex,
+    CreateSource,
+    CreateView,
+    Drop,
+    Explain,
+    Select,
+    Show,
+    parse_statements,
+)
+
+
+def ask(place: str, text: str | None, showing: Showing) -> None:
+    """Run the text, or what comes through a pipe; without either, ask for statements until told to quit."""
+    if text is None and sys.stdin.isatty():
+        _converse(place, showing)
+        return
+    given = sys.stdin.read() if text is None else text
+    parsed = parse_statements(given)
+    if not parsed:
+        raise InvalidSql("there is no statement", hint='rejoinder sql STATE "SELECT * FROM view"')
+    engine = open_state(place, may_create=isinstance(parsed[0], CreateSource | CreateView))
+    _run(engine, given, showing)
+
+
+def show_plan(place: str, target: str) -> None:
+    """Print the plan of a view or a query."""
+    engine = open_state(place)
+    print(explain(engine, target))
+
+
+def _run(engine: Engine, text: str, showing: Showing) -> None:
+    for statement in parse_statements(text):
+        answer = execute(engine, statement)
+        if answer is not None:
+            show_answer(engine, answer, showing)
+        elif not isinstance(statement, Explain | Show | Select):
+            err.print(Text(told(statement), style="green"))
+
+
+def told(statement: Definition) -> str:
+    """What a definition has done."""
+    match statement:
+        case CreateSource(source=source):
+            return f"{source.kind} {source.name} is there"
+        case CreateView(name=name):
+            return f"view {name} is there"
+        case CreateIndex(name=name):
+            return f"index {name} is there"
+        case Drop(name=name):
+            return f"{name} is gone"
+
+
+def _converse(place: str, showing: Showing) -> None:
+    engine = open_state(place, may_create=True)
+    if engine.manifest is None:
+        note(f"{place}: nothing there yet; a CREATE makes a new state. \\? for help")
+    else:
+        views = ", ".join(view.name for view in engine.catalog.views) or "none"
+        note(f"{place}: epoch {engine.epoch}, views: {views}. \\? for help")
+    for text in statements():
+        try:
+            engine.recover()  # a flow may have gone on since the last statement
+            _run(engine, _meant(text) if text.startswith("\\") else text, showing)
+        except RejoinderError as error:
+            show_error(error)
+        except KeyboardInterrupt:
+            note("given up")
+
+
+def _meant(word: str) -> str:
+    if word == "\\d":
+        return "SHOW SOURCES; SHOW VIEWS"
+    raise InvalidSql(f"`{word}` is not known", hint="\\? lists what is")

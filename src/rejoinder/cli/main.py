@@ -1,0 +1,160 @@
+"""The commands and their options. Errors of ours are shown as fact, detail and hint, with exit code 1."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from rejoinder import __version__
+from rejoinder.cli import screen
+from rejoinder.cli.answers import Format, Showing
+from rejoinder.errors import RejoinderError
+
+DEBUG = "--debug"
+INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
+
+
+class Commands(TyperGroup):
+    """The commands, with one way to report errors; `--debug` is understood anywhere on the line."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `--debug` off the line."""
+        ctx.obj = DEBUG in args
+        return super().parse_args(ctx, [arg for arg in args if arg != DEBUG])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; show an error of ours without a traceback, and leave all others as they are."""
+        try:
+            return super().invoke(ctx)
+        except RejoinderError as error:
+            if ctx.obj:
+                traceback.print_exc()
+            screen.show_error(error)
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt:
+            screen.note("interrupted")
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="rejoinder",
+    help="Keeps the results of SQL joins up to date on Spark while their inputs change.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+State = Annotated[str, typer.Argument(metavar="STATE", help="The state: a folder, or a URL such as s3://bucket/shop.")]
+Limit = Annotated[int | None, typer.Option(min=0, show_default="100 in tables", help="Rows to show; 0 for all.")]
+As = Annotated[Format, typer.Option("--format", help="How to write rows.")]
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"rejoinder {__version__}")
+        raise typer.Exit
+
+
+def _interval(text: str) -> str:
+    if not INTERVAL.fullmatch(text.strip().lower()):
+        raise typer.BadParameter('say it like "500 milliseconds", "1 second" or "2 minutes"')
+    return text
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show tracebacks, and what Spark says.")] = False,
+) -> None:
+    """Options of all commands."""
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FLOW.SQL", help="A file of SQL statements.")],
+    state: Annotated[
+        str | None, typer.Option(show_default="state/ and the file's name", help="Where the state is kept.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more input until Ctrl-C.")] = False,
+    parallelism: Annotated[
+        int | None, typer.Option(min=1, show_default="one per core", help="Hash ranges, and tasks at a time.")
+    ] = None,
+    interval: Annotated[
+        str, typer.Option(callback=_interval, help="With --follow: at most one epoch per interval.")
+    ] = "0 seconds",
+    watch: Annotated[
+        str | None, typer.Option(metavar="VIEW", help="Show what every epoch takes back from the view and adds to it.")
+    ] = None,
+    limit: Limit = None,
+    format_: As = Format.TABLE,
+) -> None:
+    """Run a file of statements until all input is processed.
+
+    Definitions that the state has already are skipped, so the same file can be run again.
+    SELECT, SHOW and EXPLAIN in it are answered at the end.
+    """
+    from rejoinder.cli.running import run_file
+
+    run_file(
+        file,
+        state or str(Path("state") / file.stem),
+        interval=interval if follow else None,
+        parallelism=parallelism,
+        watched=watch,
+        showing=Showing(format_, limit),
+        is_debug=bool(context.obj),
+    )
+
+
+@app.command()
+def sql(
+    state: State,
+    statements: Annotated[
+        str | None, typer.Argument(help="SQL statements. Without: from a pipe, or a prompt.", show_default=False)
+    ] = None,
+    limit: Limit = None,
+    format_: As = Format.TABLE,
+) -> None:
+    """Ask a state, or define sources and views in it; without Spark.
+
+    SELECT reads views and sources; SELECT STREAM shows a view's changes, SELECT TVR its history.
+    """
+    from rejoinder.cli.ask import ask
+
+    ask(state, statements, Showing(format_, limit))
+
+
+@app.command()
+def explain(
+    state: State,
+    target: Annotated[str, typer.Argument(metavar="VIEW|QUERY", help="A view's name, or a query.")],
+) -> None:
+    """Show how a view or query is kept up to date: paths, arrangements, who shares them."""
+    from rejoinder.cli.ask import show_plan
+
+    show_plan(state, target)
+
+
+@app.command()
+def demo(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("rejoinder-demo"),
+) -> None:
+    """See a three-way join of generated orders follow its inputs, in under a minute."""
+    from rejoinder.cli.demo import run_demo
+
+    run_demo(folder, is_debug=bool(context.obj))
+
+
+if __name__ == "__main__":
+    sys.exit(app())

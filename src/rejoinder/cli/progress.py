@@ -1,0 +1,108 @@
+"""Progress of a flow: one live line on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from types import TracebackType
+
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from rejoinder.cli.screen import count, duration, err, out, size
+from rejoinder.engine.engine import Progress
+
+PLAIN_SECONDS = 1.0
+IDLE_SECONDS = 2.0
+RATE_SECONDS = 5.0
+
+
+class ProgressLine:
+    """Takes the progress of every epoch, from whichever thread, and shows it while it is entered."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+        self.epochs = self.rows_in = self.rows_out = self.bytes_written = 0
+        self.last: Progress | None = None
+        self._started = self._told = time.monotonic()
+        self._last_at = self._started
+        self._recent: deque[tuple[float, int]] = deque()
+        self._untold = False
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(
+            console=err,
+            get_renderable=self._line,
+            refresh_per_second=8,
+            transient=True,
+            redirect_stdout=out.is_terminal,  # what is printed meanwhile goes above the line
+        )
+
+    def __enter__(self) -> ProgressLine:
+        if err.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if err.is_terminal:
+            self._live.stop()
+        elif self._untold:
+            self._tell()
+
+    def take(self, progress: Progress) -> None:
+        """Count an epoch in."""
+        now = time.monotonic()
+        rows = sum(progress.rows_in.values())
+        self.epochs += 1
+        self.rows_in += rows
+        self.rows_out += sum(progress.rows_out.values())
+        self.bytes_written += progress.bytes_written
+        self._recent.append((now - progress.seconds, rows))
+        self.last, self._last_at, self._untold = progress, now, True
+        if not err.is_terminal and now - self._told >= PLAIN_SECONDS:
+            self._tell()
+
+    def seconds(self) -> float:
+        """Since when this line is there."""
+        return time.monotonic() - self._started
+
+    def _tell(self) -> None:
+        self._told, self._untold = time.monotonic(), False
+        err.print(self.text())
+
+    def _line(self) -> Spinner:
+        self._spinner.update(text=self.text())
+        return self._spinner
+
+    def text(self) -> Text:
+        """What is known now, on one line."""
+        now = time.monotonic()
+        if self.last is None:
+            return Text(self.doing)
+        idle = now - self._last_at
+        parts = [
+            (f"epoch {self.last.epoch}", "bold"),
+            (f"in {self.rows_in:,} ({self._rate(now)})", ""),
+            (f"out {self.rows_out:,}", ""),
+            (f"state {size(self.last.state_bytes)}", ""),
+            (f"written {size(self.bytes_written)}", ""),
+        ]
+        if self.last.lag_seconds is not None:
+            parts.append((f"lag {duration(self.last.lag_seconds)}", ""))
+        if idle >= IDLE_SECONDS:
+            parts.append((f"waiting for {duration(idle)}", "dim"))
+        return Text("  ").join(Text(text, style=style) for text, style in parts)
+
+    def _rate(self, now: float) -> str:
+        """Rows per second over the last seconds; while nothing comes, over the last epoch."""
+        while len(self._recent) > 1 and self._recent[0][0] < now - RATE_SECONDS:
+            self._recent.popleft()
+        span = max(self._last_at - self._recent[0][0], 0.001)
+        return f"{round(sum(rows for _, rows in self._recent) / span):,} rows/s"
+
+    def summary(self) -> str:
+        """What was done, as a sentence."""
+        done = f"{count(self.rows_in, 'row')} in, {count(self.rows_out, 'change')} out"
+        return f"{count(self.epochs, 'epoch')} in {duration(self.seconds())}: {done}"

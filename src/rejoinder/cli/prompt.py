@@ -1,0 +1,66 @@
+"""Statements from a person: a prompt that reads until the semicolon, with history where readline is there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from rejoinder.cli.screen import err, note
+from rejoinder.sql.texts import is_complete
+
+HISTORY = Path.home() / ".rejoinder_history"
+HISTORY_LINES = 1_000
+HELP = """\
+Statements end with a semicolon and may take several lines:
+  SELECT * FROM view;   SELECT STREAM * FROM view;   SELECT TVR * FROM view;
+  SHOW VIEWS;   SHOW SOURCES;   SHOW ARRANGEMENTS;   EXPLAIN view;   CREATE …;   DROP …;
+\\d lists sources and views, \\q quits, Ctrl-C forgets the current input."""
+
+
+def statements() -> Iterator[str]:
+    """Yield complete inputs until `\\q` or the end of input; backslash words other than `\\?` are passed on."""
+    with _remembered():
+        lines: list[str] = []
+        while True:
+            try:
+                line = input("rejoinder> " if not lines else "       ...> ")
+            except KeyboardInterrupt:
+                err.print()
+                lines = []
+                continue
+            except EOFError:
+                err.print()
+                return
+            word = line.strip()
+            if not lines and word in ("\\q", "quit", "exit", "quit;", "exit;"):
+                return
+            if not lines and word in ("\\?", "\\h", "help", "help;"):
+                note(HELP)
+                continue
+            if not lines and (not word or word.startswith("\\")):
+                if word:
+                    yield word
+                continue
+            lines.append(line)
+            if is_complete("\n".join(lines)):
+                yield "\n".join(lines)
+                lines = []
+
+
+@contextlib.contextmanager
+def _remembered() -> Iterator[None]:
+    """Keep what is typed for the next time. Windows has no readline; a read-only home is no reason to fail."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    with contextlib.suppress(OSError):
+        readline.read_history_file(HISTORY)
+    try:
+        yield
+    finally:
+        readline.set_history_length(HISTORY_LINES)
+        with contextlib.suppress(OSError):
+            readline.write_history_file(HISTORY)

@@ -1,0 +1,156 @@
+"""`rejoinder run`: the definitions of a file are made or recognised, the flow runs, the queries are answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from rejoinder.cli.answers import Showing, show_answer
+from rejoinder.cli.changes import SHOWN, changes_of, counts, show_changes
+from rejoinder.cli.following import run_until
+from rejoinder.cli.progress import ProgressLine
+from rejoinder.cli.screen import err, note, out, size, status
+from rejoinder.cli.state import open_state
+from rejoinder.engine.definitions import Definition, defined, is_defined
+from rejoinder.engine.engine import Progress
+from rejoinder.engine.statements import execute, find_view
+from rejoinder.errors import InvalidSql, MissingInput, RejoinderError, UnknownName
+from rejoinder.plan.catalog import Catalog
+from rejoinder.sql.statements import Explain, Select, Show, parse_statements
+
+if TYPE_CHECKING:
+    from rejoinder.api.flow import Flow
+
+
+@dataclass(frozen=True)
+class Script:
+    """A file of statements, sorted into definitions and questions."""
+
+    definitions: list[Definition]
+    questions: list[Explain | Show | Select]
+
+
+def read_script(path: Path) -> Script:
+    """Read and parse a file. Raises a `RejoinderError` that names it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        near = sorted(str(other) for other in path.parent.glob("*.sql"))[:5]
+        reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
+        hint = f"there is {', '.join(near)}" if near else "give a file of SQL statements"
+        raise MissingInput(f"cannot read `{path}`: {reason}", hint=hint) from failure
+    definitions: list[Definition] = []
+    questions: list[Explain | Show | Select] = []
+    for statement in parse_statements(text):
+        if isinstance(statement, Explain | Show | Select):
+            questions.append(statement)
+        else:
+            definitions.append(statement)
+    if not definitions and not questions:
+        raise InvalidSql(f"`{path}` holds no statement", hint="CREATE sources and views in it")
+    return Script(definitions, questions)
+
+
+def check(script: Script, catalog: Catalog) -> Catalog:
+    """The catalog after the definitions: all errors of planning show before Spark is started."""
+    for statement in script.definitions:
+        if not is_defined(catalog, statement):
+            catalog = defined(catalog, statement)
+    return catalog
+
+
+def run_file(
+    path: Path,
+    state: str,
+    *,
+    interval: str | None,
+    parallelism: int | None,
+    watched: str | None,
+    showing: Showing,
+    is_debug: bool,
+) -> None:
+    """Run a file until all input is processed, or with an interval until told to stop. `watched`: a view to show."""
+    script = read_script(path)
+    before = open_state(state, may_create=True)
+    catalog = check(script, before.catalog)
+    if watched is not None and catalog.get(watched) not in catalog.views:
+        raise UnknownName(f"`{watched}` is a source: only a view can be watched")
+    if before.manifest is None:
+        note(f"new state in {state}")
+    elif before.epoch >= 0:
+        note(f"state in {state}, resumed after epoch {before.epoch}")
+    if not catalog.views:
+        note("no view is defined: there is nothing to keep up to date")
+    with spark_flow(state, parallelism, is_debug=is_debug) as flow:
+        for statement in script.definitions:
+            if not is_defined(flow.engine.catalog, statement):
+                with status("defining…"):
+                    flow.define(statement)
+        if watched is not None:
+            _watch(flow, watched, showing)
+        _run(flow, state, interval)
+        for question in script.questions:
+            answer = execute(flow.engine, question)
+            if answer is not None:
+                show_answer(flow.engine, answer, showing)
+
+
+def _watch(flow: Flow, view: str, showing: Showing) -> None:
+    """Show the changes of a view after every epoch."""
+    name, _ = find_view(flow.engine, view)
+
+    def show(progress: Progress) -> None:
+        changes = changes_of(flow.engine, name, progress.epoch)
+        if changes:
+            out.print(Text.assemble((f"epoch {progress.epoch}", "bold cyan"), f"  {name}: {counts(changes)}"))
+            show_changes(changes, SHOWN if showing.limit is None else showing.limit)
+
+    flow.on_progress(show)
+
+
+def _run(flow: Flow, state: str, interval: str | None) -> None:
+    line = ProgressLine("reading…" if interval is None else "waiting for input…")
+    flow.on_progress(line.take)
+    with line:
+        caught_up = run_until(flow, interval=interval, on_stop=lambda: note("stopping after this epoch…"))
+    end = "caught up" if caught_up else "stopped"
+    if line.last is None:
+        err.print(f"[bold]{end}[/bold] at epoch {flow.epoch}, nothing new" if flow.epoch >= 0 else f"{end}: no input")
+    else:
+        kept = f"state {size(line.last.state_bytes)} in {state}"
+        err.print(f"[bold green]{end}[/bold green] at epoch {flow.epoch}: {line.summary()}; {kept}")
+
+
+@contextmanager
+def spark_flow(state: str, parallelism: int | None, *, is_debug: bool) -> Iterator[Flow]:
+    """A flow on a local session of its own. What the JVM says is shown if something unexpected ends it, or at once."""
+    with status("starting Spark…"):
+        from rejoinder.api.flow import Flow
+        from rejoinder.exchange.gateway import JvmLog
+        from rejoinder.exchange.session import make_session
+
+        log = JvmLog(is_quiet=not is_debug)
+        try:
+            session = make_session(parallelism or min(os.cpu_count() or 1, 32), log=log)
+        except RejoinderError:
+            raise
+        except Exception:
+            err.file.writelines(log.lines)
+            raise
+        flow = Flow(state, spark=session, parallelism=parallelism)
+    try:
+        yield flow
+    except (RejoinderError, KeyboardInterrupt):
+        raise
+    except Exception:
+        if not is_debug:
+            err.file.writelines(log.lines)
+        raise
+    finally:
+        session.stop()

@@ -1,0 +1,77 @@
+"""Where the command line writes: results to standard output; progress, notes and errors to standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
+
+from rejoinder.errors import RejoinderError
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(highlight=False, soft_wrap=True, stderr=True)
+
+
+def show_error(error: RejoinderError) -> None:
+    """Print fact, detail and hint; no traceback."""
+    err.print(Text.assemble(("error: ", "bold red"), (error.fact, "bold"), (f"  [{error.code}]", "dim")))
+    for label, text in (("Detail", error.detail), ("Hint", error.hint)):
+        if text:
+            err.print(Text.assemble((f"{label}: ", "yellow" if label == "Detail" else "green"), text))
+
+
+def note(text: str) -> None:
+    """Say something in passing."""
+    err.print(Text(text, style="dim"))
+
+
+@contextmanager
+def status(text: str) -> Iterator[None]:
+    """Show that something is going on, on a terminal; say nothing elsewhere."""
+    if not err.is_terminal:
+        yield
+        return
+    with err.status(text):
+        yield
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "row"), count(12345, "row")
+    ('1 row', '12,345 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(count_: float) -> str:
+    """A number of bytes.
+
+    >>> size(0), size(2048), size(3_500_000)
+    ('0 B', '2.0 KB', '3.3 MB')
+    """
+    for unit in ("B", "KB", "MB", "GB"):
+        if count_ < 1024:
+            return f"{count_:.0f} {unit}" if unit == "B" else f"{count_:.1f} {unit}"
+        count_ /= 1024
+    return f"{count_:.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """A span of time.
+
+    >>> duration(0.25), duration(12.5), duration(150), duration(9000)
+    ('0.25 s', '12.5 s', '2 m 30 s', '2 h 30 m')
+    """
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02d} s"
+    if whole < 172_800:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
+    return f"{whole // 86_400} days"

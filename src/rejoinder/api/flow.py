@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -26,17 +27,18 @@ from rejoinder.api.relation import Relation
 from rejoinder.engine.definitions import Definition, execute_definition
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import explain, show
-from rejoinder.engine.reading import expanded, read_table
+from rejoinder.engine.reading import expanded, read_table, timeline_of
 from rejoinder.engine.rendering import Snapshot, tvr_snapshots
 from rejoinder.engine.serving import Serving
 from rejoinder.engine.spark import SparkExecutor, staged
 from rejoinder.engine.statements import Explained, Queried, Rendered, Shown, execute, find_view
-from rejoinder.errors import InvalidSql, UnknownName
+from rejoinder.errors import InvalidSql, PlanningError, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, make_source, parse_statements
+from rejoinder.sql.types import parse_type
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
 
@@ -63,6 +65,13 @@ class Flow:
         **store_options: Option,
     ) -> None:
         store = open_store(os.fspath(state), **store_options)
+        if store.url.startswith("memory:"):
+            raise Unsupported(
+                "the state of a flow on Spark cannot be in memory",
+                detail=f"`{store.url}` is seen by this process only, and workers are other processes",
+                hint="give a folder, or use rejoinder.testing.Driver",
+            )
+        spark = spark or session.present_session()
         self.spark: SparkSession = spark or session.make_session(parallelism or min(os.cpu_count() or 1, 32))
         if spark is not None:
             _warn_of_settings(session.missing_settings(self.spark))
@@ -71,16 +80,14 @@ class Flow:
         self.engine = Engine(store, SparkExecutor(self.spark), buckets=buckets, history=history, spool=spool)
         self._frames: dict[str, DataFrame] = {}
         self._inbox = Inbox(store)
-        self._format = f"rejoinder-{id(self):x}"
+        self._format = f"rejoinder-{uuid.uuid4().hex}"
         self._serving = Serving(store)
         serving = self._serving
         reader.register(
             self.spark, self._format, serving.schema, serving.partitions, serving.read, serving.first, serving.latest
         )
-        folder = checkpoint or (
-            store.url.removeprefix("file://") if store.is_local else store.url.replace("s3:", "s3a:")
-        )
-        folder = f"{folder}/spark" if checkpoint is None else folder
+        beside = store.path if store.is_local else store.url.replace("s3:", "s3a:")
+        folder = f"{beside}/spark" if checkpoint is None else checkpoint
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch)
         self._listeners: list[Callable[[Progress], None]] = []
 
@@ -113,6 +120,9 @@ class Flow:
         if running:
             self._runner.stop()
         try:
+            if isinstance(statement, CreateSource) and self.engine.catalog.find(statement.source.name) is None:
+                self.engine.check_fence()
+                self._inbox.clear(statement.source.name)  # of an earlier source of that name
             execute_definition(self.engine, statement)
         finally:
             if running:
@@ -140,12 +150,14 @@ class Flow:
     def _declare(
         self, name: str, kind: Kind, frame: DataFrame, key: tuple[str, ...], options: Mapping[str, str]
     ) -> Relation:
-        from rejoinder.exchange.sources import frame_schema
+        from rejoinder.exchange.sources import frame_columns
 
         if not frame.isStreaming:
             raise InvalidSql(f"the DataFrame of `{name}` is not a stream", hint="make it with spark.readStream")
-        source = make_source(name, kind, list(frame_schema(frame)), key, "dataframe", options)
-        self._frames[source.name] = frame
+        fields = [_field(name, column, text) for column, text in frame_columns(frame)]
+        source = make_source(name, kind, fields, key, "dataframe", options)
+        known = self.engine.catalog.find(name)
+        self._frames[source.name if known is None else known.name] = frame
         self.define(CreateSource(source, if_not_exists=True))
         return self.relation(name)
 
@@ -264,8 +276,8 @@ class Flow:
     def _epoch(self, as_of: int | datetime | None) -> int:
         if isinstance(as_of, datetime):
             aware = as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=timezone.utc)
-            return self.engine.timeline.epoch_at(self.engine.store, round(aware.timestamp() * 1000))
-        return self.engine.epoch if as_of is None else as_of
+            return timeline_of(self._serving.manifest()).epoch_at(self.engine.store, round(aware.timestamp() * 1000))
+        return self._serving.manifest().epoch if as_of is None else as_of
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -297,6 +309,16 @@ def _make_spool(flow: Flow) -> Spool:
     spool = Spool(tempfile.mkdtemp(prefix="rejoinder-spool-"))
     weakref.finalize(flow, spool.clear)
     return spool
+
+
+def _field(source: str, column: str, text: str) -> pa.Field:
+    try:
+        return pa.field(column, parse_type(text))
+    except PlanningError as refused:
+        raise Unsupported(
+            f"column `{column}` of `{source}` has the type `{text}`, which is not offered",
+            hint="select it as another type, or leave it out",
+        ) from refused
 
 
 def _warn_of_settings(missing: Mapping[str, str]) -> None:

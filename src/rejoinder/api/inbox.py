@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.errors import InputError
+from rejoinder.errors import InputError, NullKey, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.plan.catalog import Source
 from rejoinder.store.objects import ObjectStore
@@ -22,8 +23,7 @@ class Inbox:
     """Writes rows to the folder of their source. One writer at a time per source."""
 
     def __init__(self, store: ObjectStore) -> None:
-        base = store.url.removeprefix("file://") if store.is_local else tempfile.mkdtemp(prefix="rejoinder-")
-        self.base = f"{base}/inbox"
+        self.base = f"{store.path if store.is_local else tempfile.mkdtemp(prefix='rejoinder-')}/inbox"
 
     def folder(self, source: str) -> str:
         """Where the rows of a source wait. The name is hashed: it may hold anything."""
@@ -33,22 +33,52 @@ class Inbox:
         """Make the folder, so that there is something to watch."""
         os.makedirs(self.folder(source.name), exist_ok=True)
 
+    def clear(self, source: str) -> None:
+        """Forget the rows of a source that is not there."""
+        shutil.rmtree(self.folder(source), ignore_errors=True)
+
     def add(self, source: Source, rows: pa.Table | Sequence[Mapping[str, Any]], sign: int) -> None:
         """Write rows as one new file; it appears whole or not at all."""
         if sign < 0 and source.kind == "stream":
             raise InputError(f"stream `{source.name}` is append-only", hint="CREATE CHANGELOG or CREATE TABLE instead")
-        try:
-            table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=source.schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as failure:
-            raise InputError(f"a row does not fit the columns of `{source.name}`", detail=str(failure)) from failure
-        if DIFF not in table.column_names:
-            table = replaced(table, DIFF, np.full(table.num_rows, sign, np.int64))
+        table = checked_rows(source, rows)
+        table = replaced(table, DIFF, np.full(table.num_rows, sign, np.int64))
         self.prepare(source)
         folder = self.folder(source.name)
-        number = time.time_ns() // 1_000_000
-        while os.path.exists(f"{folder}/{number:020d}.arrow"):
-            number += 1
+        last = max((int(name[:20]) for name in os.listdir(folder) if name[:20].isdigit()), default=0)
+        number = max(last + 1, time.time_ns() // 1_000_000)  # ascending, whatever the clock does
         part = f"{folder}/.{number:020d}.part"
         with pa.OSFile(part, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         os.replace(part, f"{folder}/{number:020d}.arrow")
+
+
+def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows in the columns of a source, missing ones NULL. What no epoch could take is refused here."""
+    given = rows.column_names if isinstance(rows, pa.Table) else dict.fromkeys(name for row in rows for name in row)
+    names = source.schema.names
+    for name in given:
+        if name not in names:
+            raise InputError(
+                f"`{source.name}` has no column `{name}`",
+                detail=f"columns: {', '.join(names)}",
+                hint=near_misses(name, names) or None,
+            )
+    try:
+        if isinstance(rows, pa.Table):
+            for field in source.schema:
+                if field.name not in given:
+                    rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+            table = rows.select(names).cast(source.schema)
+        else:
+            table = pa.Table.from_pylist(list(rows), schema=source.schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as failure:
+        raise InputError(f"a row does not fit the columns of `{source.name}`", detail=str(failure)) from failure
+    for name in source.primary_key:
+        if table.column(name).null_count:
+            raise NullKey(
+                f"NULL in the primary key of `{source.name}`",
+                detail=f"column `{name}` of a row that was to be inserted or deleted",
+                hint="give every row its key",
+            )
+    return table

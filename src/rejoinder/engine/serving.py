@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.reading import changelog_refs, check_epoch, expanded, read_changes, read_table, timeline_of
-from rejoinder.errors import NotCommitted
+from rejoinder.errors import Corrupt, NotCommitted
 from rejoinder.kernels.columns import DIFF, EPOCH, diffs, numbers, without
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.plan.catalog import REJECTED_SCHEMA, Catalog
-from rejoinder.store.manifest import Manifest, latest, load
+from rejoinder.store.manifest import Manifest, latest
 from rejoinder.store.objects import ObjectStore
 
 ROWS_PER_PARTITION = 500_000
@@ -71,36 +71,34 @@ class Serving:
         start, end = -2, int(options.get("as_of", manifest.epoch))
         if "start" in between:
             start, end = between["start"]["epoch"], between["end"]["epoch"]
-            since = manifest.extra["since"]
-            if 0 <= start < since:
-                raise NotCommitted(
-                    f"the changes of `{view}` after epoch {start} are no longer kept",
-                    detail=f"history starts at epoch {since}",
-                    hint="start the reader anew, and open the flow with a longer history=…",
-                )
+            _check_start(manifest, view, start)
         elif "as_of" in options:
             check_epoch(manifest, view, end)
         rows = sum(ref.rows for ref in changelog_refs(manifest, view) if ref.epochs[0] <= end and ref.epochs[1] > start)
         count = max(1, min(64, -(-rows // ROWS_PER_PARTITION)))
-        return [
-            {"part": part, "parts": count, "version": manifest.version, "start": start, "end": end}
-            for part in range(count)
-        ]
+        return [{"part": part, "parts": count, "start": start, "end": end} for part in range(count)]
 
     def read(self, options: Mapping[str, str], partition: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition."""
-        manifest = load(self.store, partition["version"])
-        view = options["view"]
+        """The rows of a partition. Any later manifest tells the same of an epoch, so a reader may take its time."""
+        manifest = self.manifest()
+        try:
+            rows = self._rows(manifest, options, partition)
+        except Corrupt:
+            newer = self.manifest()
+            if newer.version == manifest.version:
+                raise
+            rows = self._rows(newer, options, partition)  # files were merged and deleted while we read
+        yield from rows.combine_chunks().to_batches(BATCH_ROWS)
+
+    def _rows(self, manifest: Manifest, options: Mapping[str, str], partition: Mapping[str, int]) -> pa.Table:
+        view, start, end = options["view"], partition["start"], partition["end"]
         schema = self.view_schema(manifest, view)
         hashes = hash_range(partition["part"], partition["parts"])
         if options["what"] == "table":
-            rows = read_table(self.store, manifest, view, schema, as_of=partition["end"], hashes=hashes)
-            yield from expanded(rows).combine_chunks().to_batches(BATCH_ROWS)
-            return
-        changes = read_changes(
-            self.store, manifest, view, schema, after=partition["start"], until=partition["end"], hashes=hashes
-        )
-        yield from self.described(manifest, changes, schema).combine_chunks().to_batches(BATCH_ROWS)
+            return expanded(read_table(self.store, manifest, view, schema, as_of=end, hashes=hashes))
+        _check_start(manifest, view, start)
+        changes = read_changes(self.store, manifest, view, schema, after=start, until=end, hashes=hashes)
+        return self.described(manifest, changes, schema)
 
     def described(self, manifest: Manifest, changes: pa.Table, schema: pa.Schema) -> pa.Table:
         """Changes with the columns that say what happened and when, in order of epoch, retractions first."""
@@ -119,3 +117,14 @@ class Serving:
         for field, values in zip(CHANGE_COLUMNS, columns, strict=True):
             rows = rows.append_column(field, values)
         return rows.take(pa.array(order))
+
+
+def _check_start(manifest: Manifest, view: str, start: int) -> None:
+    """Refuse to go on from an epoch whose successors are merged into one."""
+    since = manifest.extra["since"]
+    if 0 <= start < since:
+        raise NotCommitted(
+            f"the changes of `{view}` after epoch {start} are no longer kept",
+            detail=f"history starts at epoch {since}",
+            hint="start the reader anew, and open the flow with a longer history=…",
+        )

@@ -84,7 +84,9 @@ def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], e
         return
     lines = _offsets(old, epoch) if before else _FIRST_HEADER
     header, offsets = lines[:2], dict(zip(before, lines[2:], strict=True))
-    _write(f"{new}/offsets/{epoch}", "\n".join([*header, *(offsets.get(name, "-") for name in after)]))
+    moved = "\n".join([*header, *(offsets.get(name, "-") for name in after)])
+    for known in (epoch - 1, epoch) if epoch else (epoch,):  # Spark wants two; what lies between them is done
+        _write(f"{new}/offsets/{known}", moved)
     if os.path.exists(f"{old}/commits/{epoch}"):
         os.makedirs(f"{new}/commits")
         shutil.copy(f"{old}/commits/{epoch}", f"{new}/commits/{epoch}")
@@ -92,9 +94,10 @@ def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], e
         _write(f"{new}/commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
     if os.path.exists(f"{old}/metadata"):
         shutil.copy(f"{old}/metadata", f"{new}/metadata")
-    for position, name in enumerate(after):
-        if name in offsets:
-            _link_folder(f"{old}/sources/{before.index(name)}", f"{new}/sources/{position}")
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(before))}
+    for number, name in enumerate(dict.fromkeys(after)):
+        if name in numbers:
+            _link_folder(f"{old}/sources/{numbers[name]}", f"{new}/sources/{number}")
     if os.path.isdir(f"{old}/state"):
         if list(after[: len(before)]) != list(before):
             raise Unsupported(

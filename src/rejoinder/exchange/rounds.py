@@ -61,8 +61,8 @@ class Stage:
             assert context is not None, "a stage runs in a task"
             yield from self.round(context.getLocalProperty(WORK) or "", received)
         except errors.RejoinderError as error:
-            told = {"kind": type(error).__name__, "fact": error.fact, "detail": error.detail, "hint": error.hint}
-            told["round"] = self.number
+            told: dict[str, Any] = {"kind": type(error).__name__, "round": self.number}
+            told |= {"fact": error.fact, "detail": error.detail, "hint": error.hint}
             arrays = [pa.array([0], pa.int32()), pa.array([FAILURE], pa.int32()), pa.array([json.dumps(told).encode()])]
             yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "channel", "payload"])
         finally:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rejoinder.errors import RejoinderError, RuntimeMismatch, StateError
+from rejoinder.errors import RejoinderError, RuntimeMismatch, StateError, Unsupported
 from rejoinder.exchange import checkpoint
 from rejoinder.exchange.query import start_query, wait_for
 from rejoinder.exchange.sources import file_splits, frame_splits, streams_in, union_splits
@@ -79,12 +79,7 @@ class Runner:
         if not sources:
             return
         splits = [self._splits(source, frames, inbox) for source in sources]
-        positions = [
-            f"{self.ledger.attached[source.name]}/{at}"
-            for source, frame in zip(sources, splits, strict=True)
-            for at in range(streams_in(frame))
-        ]
-        folder = self.checkpoint.generation(self.ledger, positions)
+        folder = self.checkpoint.generation(self.ledger, self._positions(sources, splits))
         rows = staged(union_splits(splits))
         self.query = start_query(rows, folder, self._guarded, once=once, interval=interval)
 
@@ -140,6 +135,23 @@ class Runner:
                 hint="set PYSPARK_PYTHON (spark.pyspark.python) to the driver's Python on every host",
             )
         return cause or error or StateError("the query has ended", hint="start it again")
+
+    def _positions(self, sources: Sequence[ReadSource], splits: Sequence[DataFrame]) -> list[str]:
+        """What identifies each of Spark's own sources from run to run, in the order of the plan."""
+        readers: dict[str, str] = {}
+        result = []
+        for source, frame in zip(sources, splits, strict=True):
+            streams = streams_in(frame)
+            for stream in streams:
+                if readers.setdefault(stream, source.name) != source.name:
+                    raise Unsupported(
+                        f"`{readers[stream]}` and `{source.name}` read the same streaming DataFrame",
+                        detail="Spark would read it once, and not from the start for who comes later",
+                        hint="make one with spark.readStream for each, or declare it once and select from it in views",
+                    )
+            numbers = {stream: at for at, stream in enumerate(dict.fromkeys(streams))}
+            result += [f"{self.ledger.attached[source.name]}/{numbers[stream]}" for stream in streams]
+        return result
 
     def _splits(self, source: ReadSource, frames: Mapping[str, DataFrame], inbox: Callable[[str], str]) -> DataFrame:
         if source.format == "dataframe":

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 
 import pyspark
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from rejoinder.errors import RuntimeMismatch
@@ -65,6 +65,11 @@ def make_session(
     context = start_context(conf, log or JvmLog(is_quiet=False))
     context.setLogLevel("ERROR")
     return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def present_session() -> SparkSession | None:
+    """The session that this process has already, if any."""
+    return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
 
 
 def is_local(session: SparkSession) -> bool:

@@ -11,7 +11,7 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from rejoinder.errors import MissingInput
 from rejoinder.exchange.rounds import SPLITS, is_pattern
@@ -102,16 +102,28 @@ class Pack:
         )
 
 
-def frame_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of a DataFrame as Arrow types."""
-    schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
-    return schema
+def frame_columns(frame: DataFrame) -> list[tuple[str, str]]:
+    """The names of a DataFrame's columns and their types as SQL."""
+    return [(field.name, _type_text(field.dataType)) for field in frame.schema]
 
 
-def streams_in(frame: DataFrame) -> int:
-    """The number of Spark's own sources in a DataFrame."""
+def _type_text(kind: DataType) -> str:
+    """A type as SQL that can be read back whatever the fields are called, as `simpleString` cannot."""
+    if isinstance(kind, StructType):
+        fields = ((field.name.replace("`", "``"), _type_text(field.dataType)) for field in kind)
+        return f"STRUCT<{', '.join(f'`{name}`: {text}' for name, text in fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{_type_text(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{_type_text(kind.keyType)}, {_type_text(kind.valueType)}>"
+    return kind.simpleString()
+
+
+def streams_in(frame: DataFrame) -> list[str]:
+    """Spark's own sources in a DataFrame, in the order of the plan; the same text for the same one."""
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    return sum(bool(leaves.apply(at).isStreaming()) for at in range(leaves.size()))
+    found = [leaves.apply(at) for at in range(leaves.size())]
+    return [str(leaf.output().toString()) for leaf in found if leaf.isStreaming()]
 
 
 def union_splits(frames: list[DataFrame]) -> DataFrame:

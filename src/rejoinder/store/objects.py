@@ -98,6 +98,12 @@ class ObjectStore:
         """Tell whether the objects are files of this machine (or of a file system that it mounts)."""
         return self._scheme == "file"
 
+    @property
+    def path(self) -> str:
+        """The folder of a local store, as the file system knows it."""
+        assert self.is_local, "only a local store has a path"
+        return self._place
+
     def put(self, name: str, data: Bytes) -> None:
         """Store `data` under `name`, replacing what was there in one step."""
         with self._failures("write", name):

@@ -41,8 +41,9 @@ class Stage:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the round; pass failures of earlier rounds on, turn our own into rows."""
         _cheap_collections()
-        received = list(batches)
+        received: Batches = _checked(batches)
         if self.number:
+            received = list(batches)
             failed = [batch for batch in received if FAILURE in batch.column(1).to_pylist()]
             if failed:
                 for batch in failed:
@@ -55,8 +56,6 @@ class Stage:
                     detail=f"the driver runs {self.python[0]}.{self.python[1]}",
                     hint="set PYSPARK_PYTHON (spark.pyspark.python) to the same Python on every host",
                 )
-            if not self.number:
-                _check_names(received)
             context = TaskContext.get()
             assert context is not None, "a stage runs in a task"
             yield from self.round(context.getLocalProperty(WORK) or "", received)
@@ -83,15 +82,17 @@ def is_pattern(path: str) -> bool:
     return any(character in path for character in "\\*?[]{}")
 
 
-def _check_names(splits: Sequence[pa.RecordBatch]) -> None:
+def _checked(splits: Batches) -> Iterator[pa.RecordBatch]:
     """Refuse a file whose name is a pattern: Spark hands over all that match it, which may be files that it had."""
-    for path in (path for batch in splits for path in batch.column(1).to_pylist() if path is not None):
-        if is_pattern(path.rpartition("/")[2]):
-            raise errors.InputError(
-                f"file `{path}` has a name that Spark takes for a pattern",
-                detail="it contains one of \\ * ? [ ] { }",
-                hint="rename the file and run again",
-            )
+    for batch in splits:
+        for path in batch.column(1).to_pylist():
+            if path is not None and is_pattern(path.rpartition("/")[2]):
+                raise errors.InputError(
+                    f"file `{path}` has a name that Spark takes for a pattern",
+                    detail="it contains one of \\ * ? [ ] { }",
+                    hint="rename the file and run again",
+                )
+        yield batch
 
 
 def run_attached(rows: DataFrame, work: str) -> list[tuple[int, int, bytes]]:

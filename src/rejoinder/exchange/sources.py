@@ -21,6 +21,8 @@ BINARY_FILE = "path string, modificationTime timestamp, length bigint, content b
 PACKED_ROWS = 1 << 17
 # Spark passes over a file that is a week older than the newest one, without a word.
 ANY_AGE = "36500d"
+# Unless the user says otherwise an epoch takes this much of a source per core: a backlog must fit the workers' memory.
+EPOCH_BYTES = 64 << 20
 PASSED_ON = {
     "maxfilespertrigger": "maxFilesPerTrigger",
     "maxbytespertrigger": "maxBytesPerTrigger",
@@ -38,6 +40,8 @@ def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) ->
     path = options["path"]
     check_path(name, path)
     reader = session.readStream.format("binaryFile").schema(BINARY_FILE).option("maxFileAge", ANY_AGE)
+    if not {"maxfilespertrigger", "maxbytespertrigger"} & set(options):
+        reader = reader.option("maxBytesPerTrigger", EPOCH_BYTES * session.sparkContext.defaultParallelism)
     for key, value in options.items():
         if key in PASSED_ON:
             reader = reader.option(PASSED_ON[key], value)

@@ -149,7 +149,7 @@ def _show_end(engine: Engine) -> None:
 
 def _show_next(folder: Path) -> None:
     command, state = _command(), folder / "state"
-    moved = json.dumps({"id": GRACE, "name": name_of(GRACE), "city": "Cork"})
+    moved = json.dumps({"id": GRACE, "name": name_of(GRACE), "city": "Oslo"})
     lines = [
         ("Every change so far", f'{command} sql {state} "SELECT STREAM * FROM {VIEW}" --limit 20'),
         ("Ask what you like; \\q quits", f"{command} sql {state}"),

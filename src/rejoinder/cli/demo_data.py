@@ -83,8 +83,8 @@ class Shop:
         ]
 
     def price(self, product: str) -> Decimal:
-        """A price of the day: some cents more or less."""
-        return Decimal(PRODUCTS[product]) + Decimal(self.random.randint(-20, 20)) / 100
+        """A price of the day: up to a fifth more or less."""
+        return (Decimal(PRODUCTS[product]) * self.random.randint(8_000, 12_000) / 10_000).quantize(Decimal("0.01"))
 
     def write_customers(self, rows: Sequence[Mapping[str, Any]]) -> int:
         """Write a JSON file of customers; give the number of rows."""

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from rejoinder.cli.screen import count, duration, err, out, size
+from rejoinder.cli.screen import count, duration, err, size
 from rejoinder.engine.engine import Progress
 
 PLAIN_SECONDS = 1.0
@@ -30,13 +30,7 @@ class ProgressLine:
         self._recent: deque[tuple[float, int]] = deque()
         self._untold = False
         self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(
-            console=err,
-            get_renderable=self._line,
-            refresh_per_second=8,
-            transient=True,
-            redirect_stdout=out.is_terminal,  # what is printed meanwhile goes above the line
-        )
+        self._live = Live(console=err, get_renderable=self._line, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> ProgressLine:
         if err.is_terminal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,7 +12,9 @@ from rich.text import Text
 from rejoinder.errors import RejoinderError
 
 out = Console(highlight=False, soft_wrap=True)
-err = Console(highlight=False, soft_wrap=True, stderr=True)
+# One console where both are the same terminal: what is printed then goes above a live line instead of through it.
+_is_shared = sys.stdout.isatty() and sys.stderr.isatty()
+err = out if _is_shared else Console(highlight=False, soft_wrap=True, stderr=True)
 
 
 def show_error(error: RejoinderError) -> None:

@@ -37,7 +37,8 @@ from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.plan.physical import SourceScan
-from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, make_source, parse_statements
+from rejoinder.sql.source_definition import make_source
+from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, parse_statements
 from rejoinder.sql.types import parse_type
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool

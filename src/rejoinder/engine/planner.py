@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rejoinder.plan.catalog import Catalog
-from rejoinder.plan.dataflow import Builder, Program, program_of
+from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.normal import Block, Derived, normalise
 from rejoinder.plan.physical import Arrangement, Dataflow
+from rejoinder.plan.program import Program, program_of
 from rejoinder.sql.binder import bind
 
 

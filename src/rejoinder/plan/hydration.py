@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rejoinder.plan.dataflow import Builder, Fragment, JoinPlan, Program, row_arrangement
+from rejoinder.plan.dataflow import Builder, Fragment, JoinPlan
 from rejoinder.plan.normal import Derived
 from rejoinder.plan.physical import Arrangement, ArrangementScan, Dataflow, Distinct
+from rejoinder.plan.program import Program, row_arrangement
 
 
 class Hydration(Builder):

@@ -51,7 +51,7 @@ _names = itertools.count()
 
 
 class Driver:
-    """One flow in this process. `store` is a path or URL (a new one in memory unless given), with the store's options."""
+    """One flow in this process. `store` is a path or URL (else one in memory), with its options."""
 
     def __init__(
         self,

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from rejoinder.errors import MalformedInput
 from rejoinder.plan.catalog import Source
 
-
 CHUNK_BYTES = 32 << 20
 
 

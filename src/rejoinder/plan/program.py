@@ -1,0 +1,63 @@
+"""The program: what a catalog's views need, before anything is scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from rejoinder.kernels.evaluate import column
+from rejoinder.plan.catalog import Catalog, Source
+from rejoinder.plan.delta import Statistics
+from rejoinder.plan.normal import Block, Derived
+from rejoinder.plan.physical import Arrangement, Key
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is to be kept up to date: sources, derived relations (inner ones first), views, indexes."""
+
+    sources: Mapping[str, Source]
+    derived: Mapping[str, Derived]
+    views: Mapping[str, Block]
+    indexes: tuple[Arrangement, ...]
+    statistics: Mapping[str, Statistics] = field(default_factory=dict)
+
+
+def base_arrangement(source: Source) -> Arrangement:
+    """The arrangement that a source has in any case: by primary key, or else by the whole row."""
+    if source.primary_key:
+        key = Key(tuple(column(name, source.schema.field(name).type) for name in source.primary_key))
+        return Arrangement(source.name, key, source.schema)
+    return row_arrangement(source.name, source.schema)
+
+
+def row_arrangement(relation: str, schema: pa.Schema) -> Arrangement:
+    """An arrangement by the whole row, in which NULL is a value like any other."""
+    return Arrangement(relation, Key(tuple(column(f.name, f.type) for f in schema), null_safe=True), schema)
+
+
+def program_of(
+    catalog: Catalog, blocks: Mapping[str, tuple[Block, Mapping[str, Derived]]], statistics: Mapping[str, Statistics]
+) -> Program:
+    """Collect what the views of a catalog need.
+
+    Sources that no view or index reads stay out, to be read from their start when one does. A source in memory has no
+    start to go back to: it is always kept.
+    """
+    derived: dict[str, Derived] = {}
+    for _, inner in blocks.values():
+        derived |= inner
+    indexes = []
+    for index in catalog.indexes:
+        relation = catalog.get(index.relation)
+        key = Key(tuple(column(name, relation.schema.field(name).type) for name in index.columns))
+        indexes.append(Arrangement(relation.name, key, relation.schema))
+    used = {i.relation for block, _ in blocks.values() for i in block.inputs}
+    used |= {i.relation for d in derived.values() for block in d.blocks for i in block.inputs}
+    used |= {index.relation for index in indexes}
+    used |= {source.name for source in catalog.sources if source.format == "memory"}
+    sources = {source.name: source for source in catalog.sources if source.name in used}
+    views = {name: block for name, (block, _) in blocks.items()}
+    return Program(sources, derived, views, tuple(indexes), statistics)

@@ -1,0 +1,34 @@
+"""The timeline: when each epoch was committed, however many there are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rejoinder.engine import timeline
+from rejoinder.engine.timeline import Timeline
+from rejoinder.errors import NotCommitted
+from rejoinder.store.objects import open_store
+
+
+def test_old_entries_move_to_blocks_and_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "BLOCK", 4)
+    store = open_store("memory://timeline")
+    line = Timeline()
+    for epoch in range(50):
+        line = line.after(store, epoch, 1000 * epoch, since=epoch - 20)
+        assert len(line.recent) < 8
+    assert Timeline.from_json(json.loads(json.dumps(line.to_json()))) == line
+    times = line.times(store)
+    assert set(times) >= set(range(29, 50)) and len(times) <= 20 + 8
+    assert all(times[epoch] == 1000 * epoch for epoch in times)
+    assert line.files() == {name for _, _, name in line.blocks}
+
+
+def test_the_epoch_at_a_time() -> None:
+    store = open_store("memory://timeline-at")
+    line = Timeline(((3, 100), (4, 200), (5, 200), (6, 350)))
+    assert [line.epoch_at(store, time) for time in (100, 199, 200, 349, 350, 9999)] == [3, 3, 5, 5, 6, 6]
+    with pytest.raises(NotCommitted):
+        line.epoch_at(store, 99)

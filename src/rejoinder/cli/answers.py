@@ -63,6 +63,9 @@ def show_answer(engine: Engine, answer: Answer, showing: Showing) -> None:
 
 
 def _listed(value: Any) -> Any:
+    """Lists as words, and the text of a query on one line."""
+    if isinstance(value, str):
+        return " ".join(value.split())
     return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 

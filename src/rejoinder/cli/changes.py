@@ -32,7 +32,7 @@ def counts(changes: list[tuple[Row, int]]) -> str:
 
 def show_changes(changes: list[tuple[Row, int]], limit: int = SHOWN) -> None:
     """Print the first changes: − in red, + in green, with the number of copies if it is not one."""
-    shown = changes[:limit] if limit else changes
+    shown = _both(changes, limit) if limit else changes
     if not shown:
         return
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1, 0, 1))
@@ -48,3 +48,11 @@ def show_changes(changes: list[tuple[Row, int]], limit: int = SHOWN) -> None:
     show_table(table)
     if len(shown) < len(changes):
         out.print(Text(f"    … and {len(changes) - len(shown):,} more", style="dim"))
+
+
+def _both(changes: list[tuple[Row, int]], limit: int) -> list[tuple[Row, int]]:
+    """The first of the retractions and the first of the additions, together `limit` of them."""
+    gone = [change for change in changes if change[1] < 0]
+    come = [change for change in changes if change[1] > 0]
+    kept = min(len(gone), max(limit // 2, limit - len(come)))
+    return gone[:kept] + come[: limit - kept]

@@ -120,7 +120,8 @@ def run(
 def sql(
     state: State,
     statements: Annotated[
-        str | None, typer.Argument(help="SQL statements. Without: from a pipe, or a prompt.", show_default=False)
+        str | None,
+        typer.Argument(metavar="STATEMENTS", help="SQL. Without: from a pipe, or a prompt.", show_default=False),
     ] = None,
     limit: Limit = None,
     format_: As = Format.TABLE,

@@ -94,7 +94,8 @@ class ProgressLine:
         while len(self._recent) > 1 and self._recent[0][0] < now - RATE_SECONDS:
             self._recent.popleft()
         span = max(self._last_at - self._recent[0][0], 0.001)
-        return f"{round(sum(rows for _, rows in self._recent) / span):,} rows/s"
+        rate = sum(rows for _, rows in self._recent) / span
+        return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s"
 
     def summary(self) -> str:
         """What was done, as a sentence."""

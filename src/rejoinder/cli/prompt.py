@@ -33,7 +33,7 @@ def statements() -> Iterator[str]:
                 err.print()
                 return
             word = line.strip()
-            if not lines and word in ("\\q", "quit", "exit", "quit;", "exit;"):
+            if word == "\\q" or (not lines and word in ("quit", "exit", "quit;", "exit;")):
                 return
             if not lines and word in ("\\?", "\\h", "help", "help;"):
                 note(HELP)

@@ -19,9 +19,11 @@ from rejoinder.cli.screen import err, note, out, size, status
 from rejoinder.cli.state import open_state
 from rejoinder.engine.definitions import Definition, defined, is_defined
 from rejoinder.engine.engine import Progress
+from rejoinder.engine.planner import plan
 from rejoinder.engine.statements import execute, find_view
 from rejoinder.errors import InvalidSql, MissingInput, RejoinderError, UnknownName
 from rejoinder.plan.catalog import Catalog
+from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.statements import Explain, Select, Show, parse_statements
 
 if TYPE_CHECKING:
@@ -58,10 +60,15 @@ def read_script(path: Path) -> Script:
 
 
 def check(script: Script, catalog: Catalog) -> Catalog:
-    """The catalog after the definitions: all errors of planning show before Spark is started."""
+    """The catalog after the definitions. What cannot be planned and which paths are missing shows before Spark starts."""
+    from rejoinder.exchange.sources import check_path
+
     for statement in script.definitions:
         if not is_defined(catalog, statement):
             catalog = defined(catalog, statement)
+    for scan in plan(catalog, {}).dataflow.scans.values():
+        if isinstance(scan, SourceScan) and "path" in scan.source.options:
+            check_path(scan.source.name, scan.source.options["path"])
     return catalog
 
 

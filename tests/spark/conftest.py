@@ -25,8 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The session that `Flow` makes for itself, on two cores."""
-    session = make_session(2)
+    """The session that `Flow` makes for itself, on two cores; batch queries to compare with shuffle into two parts."""
+    session = make_session(2, settings={"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()
 

@@ -201,15 +201,6 @@ def test_two_sources_on_one_stream_are_refused(spark: SparkSession, flow: rj.Flo
         flow.run()
 
 
-@pytest.fixture
-def few_partitions(spark: SparkSession) -> Iterator[None]:
-    """Two instead of 200 state stores."""
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    yield
-    spark.conf.unset("spark.sql.shuffle.partitions")
-
-
-@pytest.mark.usefixtures("few_partitions")
 def test_frame_with_state_of_its_own(spark: SparkSession, open_flow: OpenFlow, tmp_path: Path) -> None:
     fed = Fed(spark, tmp_path / "in", "id BIGINT, at TIMESTAMP")
     other = tmp_path / "other"

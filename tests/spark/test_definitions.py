@@ -1,0 +1,143 @@
+"""Definitions that change while a flow goes on: what was read stays read, what is new is right from its first epoch."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+import rejoinder as rj
+from rejoinder.errors import StateError, UnknownName
+from tests.spark.conftest import OpenFlow
+from tests.spark.files import write_rows
+from tests.spark.rows import bag, view, wait_until
+
+
+def files_of(flow: rj.Flow, tmp_path: Path, name: str) -> Path:
+    """Create a stream on a folder of files."""
+    folder = tmp_path / name
+    folder.mkdir(exist_ok=True)
+    flow.sql(f"CREATE STREAM IF NOT EXISTS {name} (id BIGINT) USING parquet OPTIONS (path '{folder}')")
+    return folder
+
+
+def test_sources_come_and_go(open_flow: OpenFlow, tmp_path: Path) -> None:
+    """Each source is read from its start, once, whatever happens to the others."""
+    flow = open_flow()
+    a, b, c = (files_of(flow, tmp_path, name) for name in "abc")
+    flow.sql("CREATE VIEW va AS SELECT id FROM a")
+    for number in range(3):  # Spark's offsets count for themselves, not in epochs
+        write_rows(a / f"{number}.parquet", [{"id": number}])
+        flow.run()
+    write_rows(b / "0.parquet", [{"id": 10}])
+    write_rows(a / "3.parquet", [{"id": 3}])
+    flow.sql("CREATE VIEW vb AS SELECT id FROM b")
+    flow.run()
+    assert view(flow, "va") == bag([(i,) for i in range(4)]) and view(flow, "vb") == bag([(10,)])
+    flow = open_flow()
+    flow.sql("DROP VIEW va")
+    write_rows(a / "4.parquet", [{"id": 4}])
+    write_rows(b / "1.parquet", [{"id": 11}])
+    write_rows(c / "0.parquet", [{"id": 20}])
+    flow.sql("CREATE VIEW vc AS SELECT id FROM c")
+    flow.run()
+    assert view(flow, "vb") == bag([(10,), (11,)]) and view(flow, "vc") == bag([(20,)])
+    flow.sql("CREATE VIEW va AS SELECT id FROM a")
+    write_rows(b / "2.parquet", [{"id": 12}])
+    flow.run()
+    assert view(flow, "va") == bag([(i,) for i in range(5)]) and view(flow, "vb") == bag([(10,), (11,), (12,)])
+    assert flow.run() == []
+    assert open_flow().run() == []
+
+
+def test_a_source_dropped_and_created_again_starts_afresh(open_flow: OpenFlow, tmp_path: Path) -> None:
+    flow = open_flow()
+    a, b = files_of(flow, tmp_path, "a"), files_of(flow, tmp_path, "b")
+    flow.sql("CREATE VIEW v AS SELECT a.id FROM a JOIN b ON a.id = b.id")
+    for number in range(2):
+        write_rows(a / f"{number}.parquet", [{"id": number}])
+        write_rows(b / f"{number}.parquet", [{"id": number}])
+        flow.run()
+    assert view(flow, "v") == bag([(0,), (1,)])
+    flow.sql("DROP VIEW v; DROP STREAM a")
+    files_of(flow, tmp_path, "a")
+    (a / "0.parquet").unlink()
+    flow.sql("CREATE VIEW v AS SELECT a.id FROM a JOIN b ON a.id = b.id")
+    flow.run()
+    assert view(flow, "v") == bag([(1,)])
+
+
+def test_views_of_a_running_flow(open_flow: OpenFlow, tmp_path: Path) -> None:
+    flow = open_flow()
+    flow.start()
+    assert flow.is_running and flow.wait(1)
+    a, b = files_of(flow, tmp_path, "a"), files_of(flow, tmp_path, "b")
+    flow.sql("CREATE VIEW va AS SELECT id FROM a")
+    write_rows(a / "0.parquet", [{"id": i} for i in range(100)])
+    write_rows(b / "0.parquet", [{"id": i} for i in range(0, 200, 2)])
+    wait_until(lambda: view(flow, "va").total() == 100)
+    flow.sql("CREATE VIEW ab AS SELECT a.id FROM a JOIN b ON a.id = b.id")
+    wait_until(lambda: view(flow, "ab").total() == 50)
+    flow.sql("CREATE VIEW small AS SELECT DISTINCT id % 7 AS r FROM ab WHERE id < 50")
+    assert view(flow, "small") == bag([(i,) for i in range(7)]), "filled when the statement is done"
+    for number in range(1, 4):
+        write_rows(a / f"{number}.parquet", [{"id": 100 + number}])
+        flow.sql(f"CREATE VIEW more{number} AS SELECT id + {number} AS id FROM ab")
+    wait_until(lambda: view(flow, "more3").total() == 51)
+    flow.sql("DROP VIEW more1; DROP VIEW small; DROP VIEW more2; DROP VIEW more3; DROP VIEW ab; DROP VIEW va")
+    assert flow.is_running, "with nothing to read"
+    flow.sql("CREATE VIEW vb AS SELECT id FROM b")
+    wait_until(lambda: view(flow, "vb").total() == 100)
+    with pytest.raises(StateError, match="running already"):
+        flow.run()
+    with pytest.raises(StateError, match="running already"):
+        flow.start()
+    flow.stop()
+    assert flow.engine.dataflow.scans.keys() == {"b"}
+
+
+def test_a_wrong_statement_does_not_stop_a_running_flow(open_flow: OpenFlow, tmp_path: Path) -> None:
+    flow = open_flow()
+    a = files_of(flow, tmp_path, "a")
+    flow.sql("CREATE VIEW va AS SELECT id FROM a")
+    flow.start()
+    with pytest.raises(UnknownName):
+        flow.sql("CREATE VIEW wrong AS SELECT ida FROM a")
+    write_rows(a / "0.parquet", [{"id": 1}])
+    wait_until(lambda: view(flow, "va").total() == 1)
+    flow.stop()
+
+
+def is_in_an_epoch(flow: rj.Flow) -> bool:
+    """Whether somebody else holds the lock of the engine."""
+    is_free = flow.engine.lock.acquire(blocking=False)
+    if is_free:
+        flow.engine.lock.release()
+    return not is_free
+
+
+def test_stop_in_the_middle_of_an_epoch_waits_for_it(open_flow: OpenFlow, tmp_path: Path) -> None:
+    flow = open_flow()
+    a = files_of(flow, tmp_path, "a")
+    flow.sql("CREATE VIEW va AS SELECT id FROM a")
+    for turn in range(3):
+        flow.start()
+        write_rows(a / f"{turn}.parquet", [{"id": i} for i in range(1000)])
+        wait_until(lambda: is_in_an_epoch(flow))
+        flow.stop()
+        assert flow.epoch == turn
+    assert flow.run() == [] and view(flow, "va").total() == 3000
+
+
+def test_stop_at_any_moment(open_flow: OpenFlow, tmp_path: Path) -> None:
+    flow = open_flow()
+    a = files_of(flow, tmp_path, "a")
+    flow.sql("CREATE VIEW va AS SELECT id FROM a")
+    for turn in range(12):
+        flow.start()
+        write_rows(a / f"{turn}.parquet", [{"id": turn}])
+        time.sleep(0.03 * turn)
+        flow.stop()
+    flow.run()
+    assert view(flow, "va") == bag([(i,) for i in range(12)])

@@ -192,10 +192,10 @@ class Flow:
 
     def run(self) -> list[Progress]:
         """Process everything that is there, then return; one Progress per epoch. Raises what stopped an epoch."""
-        before = len(self.engine.progress)
+        before = self.engine.epoch
         self._start(once=True, interval="")
         self._runner.wait()
-        return self.engine.progress[before:]
+        return [progress for progress in self.engine.progress if progress.epoch > before]
 
     def start(self, *, interval: str = "0 seconds") -> None:
         """Keep going in the background: an epoch whenever there is input, at most one per interval."""

@@ -10,6 +10,7 @@ import hashlib
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +33,7 @@ from rejoinder.store.spool import Spool
 
 KEEP_VERSIONS = 8
 HISTORY = 10_000
+REMEMBERED = 10_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Engine:
         self.clock = clock
         self.spool = spool
         self.lock = threading.RLock()
-        self.progress: list[Progress] = []
+        self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
         self._named: dict[str, tuple[str, frozenset[str]]] = {}
         self.recover()
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, near_misses
+from rejoinder.kernels.columns import RESERVED
 from rejoinder.plan.catalog import Catalog, Index, Source, View
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
@@ -27,6 +28,7 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             check_name(statement.name)
             query = bind(statement.query, catalog)
             refuse_doubles(query.schema.names, f"in view `{statement.name}`")
+            _refuse_reserved(query.schema.names, statement.name)
             return catalog.with_relation(View(statement.name, statement.query.strip(), query.schema))
         case CreateIndex():
             return _with_index(catalog, statement)
@@ -92,12 +94,23 @@ def execute_definition(engine: Engine, statement: Definition) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse names that could not be written back in SQL or shown in a message."""
-    if not name or len(name) > 128 or any(ord(c) < 32 or c in "`\"'/\\" for c in name) or ".." in name:
+    """Refuse names that could not be told from others, written back in SQL, or shown in a message."""
+    odd = any(ord(c) < 32 or c in "`\"'/\\.#" for c in name) or name != name.strip()
+    if not name or len(name) > 128 or odd:
         raise InvalidSql(
             f"{name[:140]!r} is not a name for a relation",
-            detail="a name has 1 to 128 characters, without quotes, slashes, `..` and control characters",
+            detail="a name has 1 to 128 characters, without quotes, slashes, dots, `#`, line breaks and spaces around it",
             hint="choose another name",
+        )
+
+
+def _refuse_reserved(names: list[str], view: str) -> None:
+    reserved = next((name for name in names if name.lower() in RESERVED), None)
+    if reserved is not None:
+        raise InvalidSql(
+            f"column `{reserved}` of `{view}` has a reserved name",
+            detail=f"reserved: {', '.join(sorted(RESERVED))}",
+            hint="give it another name with AS",
         )
 
 
@@ -126,10 +139,14 @@ def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
     for name in statement.columns:
         found = next((n for n in relation.schema.names if n.lower() == name.lower()), None)
         if found is None:
+            listed = ", ".join(relation.schema.names)
             raise UnknownName(
-                f"`{relation.name}` has no column `{name}`", hint=near_misses(name, relation.schema.names) or None
+                f"`{relation.name}` has no column `{name}`",
+                detail=f"columns: {listed}",
+                hint=near_misses(name, relation.schema.names) or "an index is on columns, not on expressions",
             )
         columns.append(found)
+    refuse_doubles(columns, f"in index `{statement.name}`")
     if statement.if_not_exists and any(i.name.lower() == statement.name.lower() for i in catalog.indexes):
         return catalog
     check_name(statement.name)
@@ -142,17 +159,30 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
         if statement.name.lower() not in [name.lower() for name in known]:
             if statement.if_exists:
                 return catalog
-            raise UnknownName(f"there is no index `{statement.name}`", hint=near_misses(statement.name, known) or None)
+            raise UnknownName(
+                f"there is no index `{statement.name}`",
+                detail=f"indexes: {', '.join(known) or 'none'}",
+                hint=near_misses(statement.name, known) or "SHOW ARRANGEMENTS tells what is kept",
+            )
         return catalog.without_index(statement.name)
     if statement.if_exists and catalog.find(statement.name) is None:
         return catalog
     relation = catalog.get(statement.name)
+    kind = "VIEW" if isinstance(relation, View) else relation.kind.upper()
+    if kind != statement.what:
+        raise DefinitionConflict(
+            f"`{relation.name}` is a {kind.lower()}, not a {statement.what.lower()}",
+            detail=f"DROP {statement.what} {statement.name}",
+            hint=f"DROP {kind} {relation.name}",
+        )
     smaller = catalog.without_relation(relation.name)
     for view in smaller.views:
         try:
             bind(view.query, smaller)
         except UnknownName as missing:
             raise DefinitionConflict(
-                f"`{relation.name}` is read by view `{view.name}`", hint=f"DROP VIEW {view.name} first"
+                f"`{relation.name}` is read by view `{view.name}`",
+                detail=f"{view.name}: {view.query}",
+                hint=f"DROP VIEW {view.name} first",
             ) from missing
     return smaller

@@ -18,10 +18,16 @@ def explain(engine: Engine, target: str) -> str:
     words = target.strip().rstrip(";")
     found = engine.catalog.find(words.strip("`"))
     if isinstance(found, Source):
-        raise Unsupported(f"`{found.name}` is a source and has no plan", hint="EXPLAIN a view or a query")
+        raise Unsupported(
+            f"`{found.name}` is a source and has no plan",
+            detail=f"EXPLAIN {words}",
+            hint="EXPLAIN a view or a query; SHOW ARRANGEMENTS tells what is kept of a source",
+        )
     existing = set(engine.state.arrangements)
     if found is not None:
         return describe(engine.dataflow, found.name, existing)
+    if len(words.split()) == 1:
+        engine.catalog.get(words.strip("`"))
     query = bind(words, engine.catalog)
     catalog = Catalog((*engine.catalog.relations, View("query", words, query.schema)), engine.catalog.indexes)
     return describe(plan(catalog, engine.state.statistics()).dataflow, "query", existing)

@@ -99,14 +99,20 @@ class Catalog:
         """Add a definition; the name must be free."""
         if self.find(relation.name) is not None:
             raise DefinitionConflict(
-                f"`{relation.name}` is defined already", hint="DROP it first, or choose another name"
+                f"`{relation.name}` is defined already",
+                detail=f"relations: {', '.join(known.name for known in self.relations)}",
+                hint="DROP it first, or choose another name",
             )
         return replace(self, relations=(*self.relations, relation))
 
     def with_index(self, index: Index) -> Catalog:
         """Add an index; the name must be free."""
         if any(known.name.lower() == index.name.lower() for known in self.indexes):
-            raise DefinitionConflict(f"index `{index.name}` is defined already", hint="DROP INDEX it first")
+            raise DefinitionConflict(
+                f"index `{index.name}` is defined already",
+                detail=f"indexes: {', '.join(known.name for known in self.indexes)}",
+                hint="DROP INDEX it first, or choose another name",
+            )
         return replace(self, indexes=(*self.indexes, index))
 
     def without_relation(self, name: str) -> Catalog:

@@ -43,15 +43,17 @@ class Binder:
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
         if not isinstance(node, exp.Select | exp.Union | exp.Subquery):
-            raise Unsupported(f"{node.key.upper()} is not offered", detail=text_of(node))
+            raise Unsupported(f"{node.key.upper()} is not offered", detail=text_of(node), hint="SELECT and UNION are")
         refuse_unread_clauses(node)
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is not None:
             if with_.args.get("recursive"):
-                raise Unsupported("WITH RECURSIVE is not offered")
+                hint = "take RECURSIVE out if no part refers to itself"
+                raise Unsupported("WITH RECURSIVE is not offered", detail=text_of(node), hint=hint)
             for cte in with_.expressions:
                 if cte.args["alias"].columns:
-                    raise Unsupported(f"column names after `{cte.alias}` are not offered", hint="use AS in its SELECT")
+                    fact = f"column names after `{cte.alias}` are not offered"
+                    raise Unsupported(fact, detail=text_of(cte), hint="use AS in its SELECT")
                 ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, ctes)}
         if isinstance(node, exp.Subquery):
             return self.query(node.this, ctes)
@@ -63,7 +65,8 @@ class Binder:
         """Bind SELECT … FROM … WHERE …."""
         source = node.args.get("from_") or node.args.get("from")
         if source is None:
-            raise Unsupported("a query without FROM is not offered", detail=text_of(node))
+            hint = "select from a relation of the flow"
+            raise Unsupported("a query without FROM is not offered", detail=text_of(node), hint=hint)
         root, scope = self.relation(source.this, ctes)
         for join in node.args.get("joins") or []:
             root, scope = self.join(root, scope, join, ctes)
@@ -75,7 +78,7 @@ class Binder:
         if distinct is None:
             return Query(root, outputs)
         if distinct.args.get("on"):
-            raise Unsupported("DISTINCT ON is not offered", detail=text_of(node))
+            raise Unsupported("DISTINCT ON is not offered", detail=text_of(node), hint="DISTINCT of whole rows is")
         return self.distinct(Query(root, outputs))
 
     def distinct(self, query: Query) -> Query:
@@ -87,7 +90,8 @@ class Binder:
             if _holds_map(kind):
                 raise TypeMismatch(
                     f"DISTINCT on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
-                    hint="maps cannot be compared",
+                    detail="maps cannot be compared",
+                    hint="leave it out of the SELECT, or take values out of it",
                 )
         root = Distinct(Project(query.root, named), columns)
         return Query(root, tuple((name, column(f"{number}.{name}", e.type)) for name, e in query.outputs))
@@ -122,7 +126,8 @@ class Binder:
     def relation(self, node: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one item of FROM."""
         if not isinstance(node, exp.Table | exp.Subquery):
-            raise Unsupported(f"{node.key.upper()} in FROM is not offered", detail=text_of(node))
+            hint = "a relation or a subquery is"
+            raise Unsupported(f"{node.key.upper()} in FROM is not offered", detail=text_of(node), hint=hint)
         refuse_unread_clauses(node)
         if isinstance(node, exp.Table):
             root, scope = self.table(node, ctes)
@@ -144,7 +149,11 @@ class Binder:
         given = node.args.get("alias")
         plain = isinstance(node.this, exp.Identifier) and (given is None or isinstance(given.this, exp.Identifier))
         if node.args.get("db") or not plain:
-            raise Unsupported(f"`{text_of(node)}` is not a plain name", hint="relations of a flow have plain names")
+            raise Unsupported(
+                f"`{text_of(node)}` is not a plain name",
+                detail=f"in FROM {text_of(node)}",
+                hint="relations of a flow have plain names",
+            )
         name, alias = node.name, node.alias or node.name
         cte = ctes.get(name.lower())
         if cte is not None:
@@ -175,7 +184,8 @@ class Binder:
         if not names:
             return columns
         if len(names) != len(columns):
-            raise InvalidSql(f"{len(names)} column names for {len(columns)} columns", detail=text_of(node))
+            hint = f"columns: {', '.join(c.name for c in columns)}"
+            raise InvalidSql(f"{len(names)} column names for {len(columns)} columns", detail=text_of(node), hint=hint)
         return [Column(c.qualifier, n, c.id, c.type) for c, n in zip(columns, names, strict=True)]
 
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
@@ -223,7 +233,8 @@ class Binder:
             refuse_subqueries(bare)
             whole = compile_expression(bare, scope)
             if not (pa.types.is_boolean(whole.type) or pa.types.is_null(whole.type)):
-                raise TypeMismatch(f"a condition must be boolean, not {spark_name(whole.type)}", detail=text_of(bare))
+                fact = f"a condition must be boolean, not {spark_name(whole.type)}"
+                raise TypeMismatch(fact, detail=text_of(bare), hint="compare it with something")
             result.append(Predicate(whole, self.equality(bare, scope)))
         return tuple(result)
 
@@ -246,7 +257,8 @@ class Binder:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 star = item if isinstance(item, exp.Star) else item.this
                 if star.args.get("except_") or star.args.get("except") or star.args.get("replace"):
-                    raise Unsupported("* EXCEPT and REPLACE are not offered", detail=text_of(item))
+                    hint = "list the columns"
+                    raise Unsupported("* EXCEPT and REPLACE are not offered", detail=text_of(item), hint=hint)
                 qualifier = item.table if isinstance(item, exp.Column) else None
                 result += [(c.name, column(c.id, c.type)) for c in scope.all(qualifier, text_of(item))]
                 continue

@@ -45,10 +45,10 @@ def refuse_unread_clauses(node: exp.Expr) -> None:
         raise Unsupported(f"{words} is not offered in a view", detail=text_of(node), hint=_hint(clause))
 
 
-def _hint(clause: str) -> str | None:
+def _hint(clause: str) -> str:
     if clause in ("order", "limit"):
         return "a view has no order; ORDER BY and LIMIT work in a SELECT that is run once"
-    return None
+    return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, WITH and UNION"
 
 
 def refuse_subqueries(node: exp.Expr) -> None:

@@ -36,7 +36,7 @@ def split_ordering(text: str) -> tuple[str, Ordering]:
     if limit is not None:
         number = limit.expression
         if not isinstance(number, exp.Literal) or number.is_string:
-            raise Unsupported("LIMIT takes a number", detail=limit.sql(dialect="spark"))
+            raise Unsupported("LIMIT takes a number", detail=limit.sql(dialect="spark"), hint="as in LIMIT 10")
         count = int(number.this)
     return _before_ordering(text), Ordering(keys, count)
 
@@ -61,4 +61,5 @@ def _key(item: exp.Expression) -> tuple[str | int, Direction, Placement]:
         return int(node.this) - 1, direction, placement
     if isinstance(node, exp.Column) and not node.table:
         return node.name, direction, placement
-    raise Unsupported("ORDER BY takes columns of the result", detail=node.sql(dialect="spark"))
+    hint = "name it in the SELECT with AS, and order by that name"
+    raise Unsupported("ORDER BY takes columns of the result", detail=node.sql(dialect="spark"), hint=hint)

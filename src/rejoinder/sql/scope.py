@@ -66,7 +66,9 @@ class Scope:
         if not found:
             known = sorted({c.qualifier for c in self.columns if c.qualifier})
             raise UnknownName(
-                f"there is no relation `{qualifier}` in this FROM", detail=place, hint=near_misses(qualifier, known)
+                f"there is no relation `{qualifier}` in this FROM",
+                detail=place,
+                hint=near_misses(qualifier, known) or f"relations here: {', '.join(known) or 'none with a name'}",
             )
         return found
 
@@ -91,13 +93,20 @@ class Scope:
         raise UnknownName(
             f"there is no column `{shown}`",
             detail=f"in {place}; columns here: {listed}",
-            hint=near_misses(name, known) or None,
+            hint=near_misses(name, known) or self._hint(qualifier),
         )
+
+    def _hint(self, qualifier: str | None) -> str:
+        relations = sorted({c.qualifier for c in self.columns if c.qualifier})
+        if qualifier and qualifier.lower() not in [name.lower() for name in relations]:
+            return f"relations here: {', '.join(relations) or 'none with a name'}"
+        return "take one of these, or add the relation that has it to FROM"
 
     def resolve(self, column: exp.Column) -> tuple[str, pa.DataType]:
         """Give the identifier and type of a column node; `alias.column`, or a plain name."""
         if column.args.get("db"):
-            raise InvalidSql(f"`{column.sql(dialect='spark')}` has too many parts")
+            text = column.sql(dialect="spark")
+            raise InvalidSql(f"`{text}` has too many parts", detail=_place(column), hint="write alias.column")
         place = _place(column)
         found = self.find(column.table or None, column.name, place)
         return found.id, found.type

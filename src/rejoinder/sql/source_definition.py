@@ -28,49 +28,84 @@ def make_source(
 ) -> Source:
     """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault."""
     given = dict(options)
+    _check_options(name, format_, given)
+    op, diff, order = given.pop("op", None), given.pop("diff", None), given.pop("order", None)
+    marks = {mark.lower() for mark in (op, diff) if mark}
+    kept = [f for f in fields if f.name.lower() not in marks]
+    listed = f"columns: {', '.join(f.name for f in fields) or 'none'}"
+    _check_columns(name, [f.name for f in kept], listed)
+    key = tuple(_column(name, column, kept, listed) for column in primary_key)
+    if order is not None:
+        order = _column(name, order, kept, listed)
+    problem, hint = _misfit(kind, key, op, diff, order, format_)
+    if problem:
+        raise InvalidSql(f"{kind} `{name}` {problem}", detail=listed, hint=hint)
+    return Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given)
+
+
+def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:
+    listed = f"options: {', '.join(given) or 'none'}"
+    if format_ not in (*_FORMATS, "dataframe"):
+        raise Unsupported(
+            f"format `{format_}` of `{name}` is not known",
+            detail=f"known: {', '.join(_FORMATS)}",
+            hint=near_misses(format_, _FORMATS) or "convert the data, or hand a DataFrame over",
+        )
     for option in given:
         if option not in _OPTIONS:
             hint = near_misses(option, _OPTIONS) or f"one of {', '.join(sorted(_OPTIONS))}"
-            raise UnknownName(f"option `{option}` of `{name}` is not known", hint=hint)
+            raise UnknownName(f"option `{option}` of `{name}` is not known", detail=listed, hint=hint)
     if given.get("malformed", "fail") not in ("fail", "divert"):
-        raise InvalidSql(f"option `malformed` of `{name}` is `{given['malformed']}`", hint="'fail' or 'divert'")
-    op, diff, order = given.pop("op", None), given.pop("diff", None), given.pop("order", None)
-    marks = {mark for mark in (op, diff) if mark}
-    kept = [f for f in fields if f.name not in marks]
-    names = [f.name for f in kept]
-    if len({n.lower() for n in names}) != len(names):
-        double = next(n for n in names if sum(n.lower() == other.lower() for other in names) > 1)
-        raise InvalidSql(f"column `{double}` of `{name}` is declared twice")
-    for reserved in RESERVED.intersection(names):
-        raise InvalidSql(f"column `{reserved}` of `{name}` has a reserved name", hint="choose another name")
-    if not names:
-        raise InvalidSql(f"`{name}` has no columns")
-    if format_ not in (*_FORMATS, "dataframe"):
-        hint = near_misses(format_, _FORMATS) or f"one of {', '.join(_FORMATS)}"
-        raise Unsupported(f"format `{format_}` of `{name}` is not known", hint=hint)
+        fact = f"option `malformed` of `{name}` is `{given['malformed']}`"
+        raise InvalidSql(fact, detail=listed, hint="'fail' or 'divert'")
     if format_ not in ("memory", "dataframe") and "path" not in given:
-        raise InvalidSql(f"`{name}` USING {format_} has no path", hint="add OPTIONS (path '…')")
-    if kind == "table" and not primary_key:
-        raise InvalidSql(
-            f"table `{name}` has no primary key",
-            hint="add PRIMARY KEY (…), or declare a STREAM (rows only come) or a CHANGELOG (rows come and go)",
-        )
-    if kind != "table" and primary_key:
-        raise InvalidSql(f"{kind} `{name}` cannot have a primary key", hint="only a TABLE has one")
-    for column in (*primary_key, *([order] if order else [])):
-        if column not in names:
-            raise InvalidSql(f"`{name}` has no column `{column}`", hint=near_misses(column, names))
-    if kind == "stream" and marks:
-        raise InvalidSql(f"stream `{name}` is append-only and has no op or diff", hint="declare a CHANGELOG")
-    if op and diff:
-        raise InvalidSql(f"`{name}` has both op and diff", hint="give one of them")
-    if kind == "changelog" and not marks and format_ not in ("memory",):
-        raise InvalidSql(
-            f"changelog `{name}` does not say which column tells inserts from deletes",
-            hint="add OPTIONS (op 'column') or OPTIONS (diff 'column')",
-        )
-    if kind == "table" and diff:
-        raise InvalidSql(f"table `{name}` has a diff column", hint="a table takes op; a CHANGELOG takes diff")
-    if order and kind != "table":
-        raise InvalidSql(f"{kind} `{name}` has an order column", hint="only a TABLE has one")
-    return Source(name, kind, pa.schema(kept), primary_key, order, op, diff, format_, given)
+        raise InvalidSql(f"`{name}` USING {format_} has no path", detail=listed, hint="add OPTIONS (path '…')")
+
+
+def _check_columns(name: str, columns: list[str], listed: str) -> None:
+    lowered = [column.lower() for column in columns]
+    double = next((column for column in columns if lowered.count(column.lower()) > 1), None)
+    if double is not None:
+        hint = "names compare without case; rename one of them"
+        raise InvalidSql(f"column `{double}` of `{name}` is declared twice", detail=listed, hint=hint)
+    for column in columns:
+        if column.lower() in RESERVED:
+            raise InvalidSql(
+                f"column `{column}` of `{name}` has a reserved name",
+                detail=f"reserved: {', '.join(sorted(RESERVED))}",
+                hint="choose another name",
+            )
+    if not columns:
+        raise InvalidSql(f"`{name}` has no columns", detail=listed, hint="declare at least one that holds data")
+
+
+def _column(name: str, wanted: str, fields: list[pa.Field], listed: str) -> str:
+    """The declared name of a column."""
+    found = next((f for f in fields if f.name.lower() == wanted.lower()), None)
+    if found is None:
+        hint = near_misses(wanted, [f.name for f in fields]) or "declare it among the columns"
+        raise UnknownName(f"`{name}` has no column `{wanted}`", detail=listed, hint=hint)
+    declared: str = found.name
+    return declared
+
+
+def _misfit(
+    kind: Kind, key: tuple[str, ...], op: str | None, diff: str | None, order: str | None, format_: str
+) -> tuple[str, str]:
+    """What does not fit the kind of a source, and what to do about it; empty if all is well."""
+    other = "a STREAM (rows only come) or a CHANGELOG (rows come and go)"
+    cases = (
+        (kind == "table" and not key, "has no primary key", f"add PRIMARY KEY (…), or declare {other}"),
+        (kind != "table" and bool(key), "cannot have a primary key", "only a TABLE has one"),
+        (len(set(key)) < len(key), "names a column of its primary key twice", "name each once"),
+        (kind == "stream" and bool(op or diff), "is append-only and has no op or diff", "declare a CHANGELOG"),
+        (bool(op and diff), "has both op and diff", "give one of them"),
+        (
+            kind == "changelog" and not (op or diff) and format_ != "memory",
+            "does not say which column tells inserts from deletes",
+            "add OPTIONS (op 'column') or OPTIONS (diff 'column')",
+        ),
+        (kind == "table" and bool(diff), "has a diff column", "a table takes op; a CHANGELOG takes diff"),
+        (kind != "table" and order is not None, "has an order column", "only a TABLE has one"),
+    )
+    return next(((problem, hint) for holds, problem, hint in cases if holds), ("", ""))

@@ -6,23 +6,26 @@ Queries themselves are sqlglot's. A statement keeps the text it came from, for m
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.source_definition import make_source
+from rejoinder.sql.tokens import TokenReader, split_statements
 from rejoinder.sql.types import parse_type
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
+DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "VIEW", "INDEX"]
 _KINDS: dict[str, Kind] = {"STREAM": "stream", "TABLE": "table", "CHANGELOG": "changelog"}
 _SHOWN = ("ARRANGEMENTS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
+_AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
 _STARTS = ("CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
 
 
@@ -49,7 +52,7 @@ class CreateIndex:
 
 @dataclass(frozen=True)
 class Drop:
-    what: Literal["RELATION", "INDEX"]
+    what: DropKind
     name: str
     if_exists: bool
 
@@ -75,7 +78,7 @@ Statement = CreateSource | CreateView | CreateIndex | Drop | Explain | Show | Se
 
 def parse_statements(text: str) -> list[Statement]:
     """Read a text of statements separated by semicolons. Raises `InvalidSql`, which shows the place."""
-    return [_Reader(text, tokens).statement() for tokens in _split(text)]
+    return [_Reader(text, tokens).statement() for tokens in split_statements(text)]
 
 
 def parse_query(text: str) -> exp.Query:
@@ -94,46 +97,20 @@ def _from_sqlglot(failure: SqlglotError, text: str) -> InvalidSql:
     if found:
         first = found[0]
         place = f"line {first['line']}, column {first['col']}: … {first['start_context'][-40:]}>>{first['highlight']}<<"
-        return InvalidSql(str(first["description"]).lower().rstrip("."), detail=place + first["end_context"][:40])
-    return InvalidSql("the text cannot be read as SQL", detail=f"{failure}: {text.strip()[:80]}")
-
-
-def _split(text: str) -> list[list[Token]]:
-    try:
-        tokens = sqlglot.tokenize(text, read=SparkSql)
-    except SqlglotError as failure:
-        raise InvalidSql("the text cannot be read as SQL", detail=str(failure).splitlines()[0]) from failure
-    result: list[list[Token]] = [[]]
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            result.append([])
-        else:
-            result[-1] += _words(token)
-    return [part for part in result if part]
-
-
-def _words(token: Token) -> list[Token]:
-    """Take apart what sqlglot joins: `PRIMARY KEY` is one token there."""
-    words = token.text.split()
-    if len(words) < 2 or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
-        return [token]
-    return [Token(TokenType.VAR, word, token.line, token.col, token.start, token.end, []) for word in words]
+        fact, hint = str(first["description"]).lower().rstrip("."), "look at the text before the marked word"
+        return InvalidSql(fact, detail=place + first["end_context"][:40], hint=hint)
+    hint = "look for a quote or a comment that is not closed"
+    return InvalidSql("the text cannot be read as SQL", detail=f"{failure}: {text.strip()[:80]}", hint=hint)
 
 
 @dataclass
 class _Columns:
     fields: list[pa.Field] = field(default_factory=list)
     primary_key: tuple[str, ...] = ()
-    watermarks: dict[str, str] = field(default_factory=dict)
 
 
-class _Reader:
-    """Reads one statement from its tokens."""
-
-    def __init__(self, text: str, tokens: list[Token]) -> None:
-        self.text = text
-        self.tokens = tokens
-        self.at = 0
+class _Reader(TokenReader):
+    """Reads one statement."""
 
     def statement(self) -> Statement:
         word = self.word()
@@ -156,21 +133,26 @@ class _Reader:
     def select(self) -> Select:
         """A query; TABLE, STREAM or TVR after the first SELECT outside parentheses says how to show it."""
         depth = 0
-        for before, token in zip(self.tokens, self.tokens[1:], strict=False):
+        start, end = self.tokens[0].start, self.tokens[-1].end + 1
+        for before, token, after in zip(self.tokens, self.tokens[1:], self.tokens[2:], strict=False):
             depth += (before.token_type == TokenType.L_PAREN) - (before.token_type == TokenType.R_PAREN)
-            word = token.text.upper()
-            if depth == 0 and before.text.upper() == "SELECT" and word in ("TABLE", "STREAM", "TVR"):
-                query = (
-                    self.text[self.tokens[0].start : token.start] + self.text[token.end + 1 : self.tokens[-1].end + 1]
-                )
-                rendering: Rendering = "TABLE" if word == "TABLE" else "STREAM" if word == "STREAM" else "TVR"
-                return Select(query, rendering)
-        return Select(self.text[self.tokens[0].start : self.tokens[-1].end + 1], "TABLE")
+            if depth or before.text.upper() != "SELECT":
+                continue
+            rendering = next((word for word in get_args(Rendering) if word == token.text.upper()), None)
+            is_column = token.token_type == TokenType.IDENTIFIER or after.token_type in _AFTER_A_COLUMN
+            if rendering is not None and not is_column:
+                return Select(self.text[start : token.start] + self.text[token.end + 1 : end], rendering)
+        return Select(self.text[start:end], "TABLE")
 
     def create(self) -> Statement:
         word = self.word()
         if word in ("TEMPORARY", "OR"):
-            raise Unsupported(f"CREATE {word} is not offered", hint="DROP the relation and CREATE it again")
+            words = "OR REPLACE" if word == "OR" else word
+            raise Unsupported(
+                f"CREATE {words} is not offered",
+                detail=self.place(self.tokens[0]),
+                hint="DROP the relation and CREATE it again",
+            )
         if word == "MATERIALIZED":
             word = self.word()
         if word in _KINDS:
@@ -178,6 +160,12 @@ class _Reader:
         if word == "VIEW":
             unless = self.if_not_exists()
             name = self.name()
+            if self.peek() == "(":
+                raise Unsupported(
+                    f"column names after view `{name}` are not offered",
+                    detail=self.place(self.tokens[self.at]),
+                    hint="name the columns with AS in the SELECT",
+                )
             self.expect("AS")
             return CreateView(name, self.rest(), unless)
         if word == "INDEX":
@@ -200,21 +188,28 @@ class _Reader:
 
     def drop(self) -> Drop:
         word = self.word()
-        if word not in (*_KINDS, "VIEW", "INDEX"):
-            raise InvalidSql(f"DROP {word} is not known", hint="DROP VIEW, TABLE, STREAM, CHANGELOG or INDEX")
+        what = next((kind for kind in get_args(DropKind) if kind == word), None)
+        if what is None:
+            raise InvalidSql(
+                f"DROP {word} is not known",
+                detail=self.place(self.tokens[self.at - 1]),
+                hint="DROP VIEW, TABLE, STREAM, CHANGELOG or INDEX",
+            )
         exists = self.peek() == "IF"
         if exists:
             self.expect("IF")
             self.expect("EXISTS")
         name = self.name()
         self.end()
-        return Drop("INDEX" if word == "INDEX" else "RELATION", name, exists)
+        return Drop(what, name, exists)
 
     def show(self) -> Show:
         word = self.word()
         if word not in _SHOWN:
             raise InvalidSql(
-                f"SHOW {word} is not known", hint=near_misses(word, _SHOWN) or f"one of {', '.join(_SHOWN)}"
+                f"SHOW {word} is not known",
+                detail=self.place(self.tokens[self.at - 1]),
+                hint=near_misses(word, _SHOWN) or f"one of {', '.join(_SHOWN)}",
             )
         self.end()
         return Show(word)
@@ -253,6 +248,7 @@ class _Reader:
             elif word == "WATERMARK":
                 raise Unsupported(
                     f"WATERMARK on `{relation}` is not offered yet",
+                    detail=self.place(self.tokens[self.at]),
                     hint="leave the clause out: joins without time bounds need no watermark",
                 )
             else:
@@ -264,7 +260,7 @@ class _Reader:
             return result
 
     def column(self, result: _Columns) -> pa.Field:
-        """A column: name, type, and perhaps PRIMARY KEY or NOT NULL."""
+        """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT."""
         name = self.name()
         first = self.at
         depth = 0
@@ -276,14 +272,21 @@ class _Reader:
             depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
             self.at += 1
         if first == self.at:
-            raise InvalidSql(f"column `{name}` has no type", detail=self.place(self.tokens[first - 1]))
+            raise InvalidSql(
+                f"column `{name}` has no type",
+                detail=self.place(self.tokens[first - 1]),
+                hint="write a type after the name, as in `id BIGINT`",
+            )
         kind = parse_type(self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1])
-        while self.peek() in ("PRIMARY", "NOT"):
-            if self.word() == "PRIMARY":
+        while self.peek() in ("PRIMARY", "NOT", "COMMENT"):
+            word = self.word()
+            if word == "PRIMARY":
                 self.expect("KEY")
                 result.primary_key = (*result.primary_key, name)
-            else:
+            elif word == "NOT":
                 self.expect("NULL")
+            else:
+                self.take()
         return pa.field(name, kind)
 
     def options(self) -> dict[str, str]:
@@ -302,60 +305,3 @@ class _Reader:
                 self.expect(",")
         self.expect(")")
         return result
-
-    # -- tokens -------------------------------------------------------------------------------------------------------
-
-    def peek(self) -> str:
-        return self.tokens[self.at].text.upper() if self.at < len(self.tokens) else ""
-
-    def take(self) -> Token:
-        if self.at >= len(self.tokens):
-            raise InvalidSql("the statement ends too early", detail=self.place(self.tokens[-1]))
-        self.at += 1
-        return self.tokens[self.at - 1]
-
-    def word(self) -> str:
-        return self.take().text.upper()
-
-    def expect(self, word: str) -> None:
-        token = self.take()
-        if token.text.upper() != word:
-            raise InvalidSql(f"expected `{word}` and found `{token.text}`", detail=self.place(token))
-
-    def name(self) -> str:
-        token = self.take()
-        if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not token.text.strip():
-            raise InvalidSql(f"expected a name and found `{token.text}`", detail=self.place(token))
-        return token.text
-
-    def names(self) -> tuple[str, ...]:
-        self.expect("(")
-        result = [self.name()]
-        while self.peek() == ",":
-            self.expect(",")
-            result.append(self.name())
-        self.expect(")")
-        return tuple(result)
-
-    def if_not_exists(self) -> bool:
-        if self.peek() != "IF":
-            return False
-        for word in ("IF", "NOT", "EXISTS"):
-            self.expect(word)
-        return True
-
-    def rest(self) -> str:
-        """The text from here to the end of the statement."""
-        if self.at >= len(self.tokens):
-            raise InvalidSql("the statement ends too early", detail=self.place(self.tokens[-1]))
-        return self.text[self.tokens[self.at].start : self.tokens[-1].end + 1]
-
-    def end(self) -> None:
-        if self.at < len(self.tokens):
-            raise InvalidSql(
-                f"unexpected `{self.tokens[self.at].text}` at the end", detail=self.place(self.tokens[self.at])
-            )
-
-    def place(self, token: Token) -> str:
-        line = self.text.splitlines()[token.line - 1] if self.text.splitlines() else ""
-        return f"line {token.line}: {line.strip()}"

@@ -1,0 +1,132 @@
+"""Statements cut out of a text, and the reader of their tokens: every refusal shows the place."""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from rejoinder.errors import InvalidSql
+from rejoinder.sql.dialect import SparkSql
+
+_NAME = re.compile(r"\w+")
+
+
+def split_statements(text: str) -> list[list[Token]]:
+    """The tokens of each statement of a text. Raises `InvalidSql`."""
+    try:
+        tokens = sqlglot.tokenize(text, read=SparkSql)
+    except SqlglotError as failure:
+        raise InvalidSql(
+            "the text cannot be read as SQL",
+            detail=str(failure).splitlines()[0],
+            hint="look for a quote or a comment that is not closed",
+        ) from failure
+    result: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            result.append([])
+        else:
+            result[-1] += _words(token)
+    return [part for part in result if part]
+
+
+def _words(token: Token) -> list[Token]:
+    """Take apart what sqlglot joins: `PRIMARY KEY` is one token there."""
+    words = token.text.split()
+    if len(words) < 2 or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+        return [token]
+    return [Token(TokenType.VAR, word, token.line, token.col, token.start, token.end, []) for word in words]
+
+
+class TokenReader:
+    """Reads the tokens of one statement from left to right."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.at = 0
+
+    def peek(self) -> str:
+        """The next word, in upper case; empty at the end."""
+        return self.tokens[self.at].text.upper() if self.at < len(self.tokens) else ""
+
+    def take(self) -> Token:
+        """The next token."""
+        if self.at >= len(self.tokens):
+            raise self.too_early()
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def word(self) -> str:
+        """The next word, in upper case."""
+        return self.take().text.upper()
+
+    def expect(self, word: str) -> None:
+        """Go past a word. Raises `InvalidSql` if another one is there."""
+        token = self.take()
+        if token.text.upper() != word:
+            raise InvalidSql(
+                f"expected `{word}` and found `{token.text}`", detail=self.place(token), hint=f"write {word} there"
+            )
+
+    def name(self) -> str:
+        """Go past a name."""
+        token = self.take()
+        quoted = token.token_type == TokenType.IDENTIFIER and token.text.strip()
+        plain = token.token_type not in (TokenType.STRING, TokenType.NUMBER) and _NAME.fullmatch(token.text)
+        if not quoted and not plain:
+            raise InvalidSql(
+                f"expected a name and found `{token.text}`",
+                detail=self.place(token),
+                hint="quote an unusual name with backticks",
+            )
+        return token.text
+
+    def names(self) -> tuple[str, ...]:
+        """Go past names in parentheses."""
+        self.expect("(")
+        result = [self.name()]
+        while self.peek() == ",":
+            self.expect(",")
+            result.append(self.name())
+        self.expect(")")
+        return tuple(result)
+
+    def if_not_exists(self) -> bool:
+        """Go past IF NOT EXISTS, if it is there."""
+        if self.peek() != "IF":
+            return False
+        for word in ("IF", "NOT", "EXISTS"):
+            self.expect(word)
+        return True
+
+    def rest(self) -> str:
+        """The text from here to the end of the statement."""
+        if self.at >= len(self.tokens):
+            raise self.too_early()
+        return self.text[self.tokens[self.at].start : self.tokens[-1].end + 1]
+
+    def end(self) -> None:
+        """Require that nothing follows."""
+        if self.at < len(self.tokens):
+            raise InvalidSql(
+                f"unexpected `{self.tokens[self.at].text}` at the end",
+                detail=self.place(self.tokens[self.at]),
+                hint="put a semicolon between statements",
+            )
+
+    def too_early(self) -> InvalidSql:
+        """The error of a statement that is not complete."""
+        return InvalidSql(
+            "the statement ends too early",
+            detail=self.place(self.tokens[-1]),
+            hint="complete it, or look for a stray `;`",
+        )
+
+    def place(self, token: Token) -> str:
+        """Where a token stands, for messages."""
+        line = self.text.splitlines()[token.line - 1] if self.text.splitlines() else ""
+        return f"line {token.line}: {line.strip()}"

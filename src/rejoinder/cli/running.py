@@ -60,7 +60,7 @@ def read_script(path: Path) -> Script:
 
 
 def check(script: Script, catalog: Catalog) -> Catalog:
-    """The catalog after the definitions. What cannot be planned and which paths are missing shows before Spark starts."""
+    """The catalog after the definitions. What cannot be planned or has no input shows before Spark starts."""
     from rejoinder.exchange.sources import check_path
 
     for statement in script.definitions:
@@ -127,11 +127,11 @@ def _run(flow: Flow, state: str, interval: str | None) -> None:
     with line:
         caught_up = run_until(flow, interval=interval, on_stop=lambda: note("stopping after this epoch…"))
     end = "caught up" if caught_up else "stopped"
-    if line.last is None:
-        err.print(f"[bold]{end}[/bold] at epoch {flow.epoch}, nothing new" if flow.epoch >= 0 else f"{end}: no input")
+    if line.last is not None:
+        told = f" at epoch {flow.epoch}: {line.summary()}; state {size(line.last.state_bytes)} in {state}"
     else:
-        kept = f"state {size(line.last.state_bytes)} in {state}"
-        err.print(f"[bold green]{end}[/bold green] at epoch {flow.epoch}: {line.summary()}; {kept}")
+        told = f" at epoch {flow.epoch}: nothing new" if flow.epoch >= 0 else ": no input yet"
+    err.print(Text.assemble((end, "bold green"), told))
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], *, styles: Sequence[s
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in columns:
         is_number = any(_is_number(row[name]) for row in rows)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for at, row in enumerate(rows):
         table.add_row(*[cell(row[name]) for name in columns], style=styles[at] if styles else None)
     show_table(table)

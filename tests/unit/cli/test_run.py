@@ -1,0 +1,103 @@
+"""`rejoinder run` up to the point where Spark would start: files, definitions, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rejoinder.cli.running import check, read_script
+from rejoinder.errors import DefinitionConflict
+from rejoinder.plan.catalog import Catalog
+from tests.unit.cli.conftest import Rejoinder
+
+FLOW = """
+CREATE STREAM orders (id BIGINT, item STRING) USING json OPTIONS (path '{path}');
+CREATE VIEW big AS SELECT id FROM orders WHERE id > 100; -- a comment
+SELECT * FROM big;
+"""
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Path:
+    """A file of statements whose input folder exists."""
+    (tmp_path / "in").mkdir()
+    file = tmp_path / "flow.sql"
+    file.write_text(FLOW.format(path=tmp_path / "in"), encoding="utf-8")
+    return file
+
+
+def changed(file: Path, old: str, new: str) -> Path:
+    """The file with one text replaced by another."""
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    return file
+
+
+def test_the_same_definitions_are_recognised(flow: Path) -> None:
+    catalog = check(read_script(flow), Catalog())
+    assert [relation.name for relation in catalog.relations] == ["orders", "big"]
+    assert check(read_script(flow), catalog) == catalog
+    respaced = changed(flow, "SELECT id FROM orders", "select  id\n  from orders")
+    assert check(read_script(respaced), catalog) == catalog
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("id > 100", "id > 1", "`big`"),
+        ("CREATE VIEW big", "CREATE VIEW IF NOT EXISTS big", ""),
+        ("item STRING", "item BIGINT", "`orders`"),
+        ("CREATE STREAM orders (", "CREATE TABLE orders (PRIMARY KEY (id), ", "`orders`"),
+        ("OPTIONS (", "OPTIONS (malformed 'divert', ", "`orders`"),
+    ],
+)
+def test_another_text_for_the_same_name_is_an_error(flow: Path, old: str, new: str, named: str) -> None:
+    catalog = check(read_script(flow), Catalog())
+    script = read_script(changed(flow, old, new))
+    if not named:
+        assert check(script, catalog) == catalog
+        return
+    with pytest.raises(DefinitionConflict, match=f"{named} is defined otherwise in this state"):
+        check(script, catalog)
+
+
+def test_a_missing_file(rejoinder: Rejoinder, flow: Path) -> None:
+    result = rejoinder("run", "flw.sql")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "error: cannot read `flw.sql`: No such file or directory  [RJ203]",
+        "Hint: there is flow.sql",
+    ]
+
+
+def test_a_file_that_is_no_text(rejoinder: Rejoinder, tmp_path: Path) -> None:
+    (tmp_path / "flow.sql").write_bytes(b"\xff\xfe\x00")
+    assert "it is not UTF-8 text" in rejoinder("run", "flow.sql").stderr
+    (tmp_path / "flow.sql").write_text("-- nothing yet")
+    assert "holds no statement" in rejoinder("run", "flow.sql").stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fact"),
+    [
+        ("WHERE id", "WHERE idd", "there is no column `idd`"),
+        ("CREATE VIEW", "CREATE VEIW", "CREATE VEIW is not known"),
+        ("/in'", "/nowhere'", "does not exist"),
+    ],
+)
+def test_what_is_wrong_shows_before_spark_starts(
+    rejoinder: Rejoinder, flow: Path, old: str, new: str, fact: str
+) -> None:
+    result = rejoinder("run", str(changed(flow, old, new)), "--state", "nothing-made")
+    assert result.exit_code == 1
+    assert fact in result.stderr
+    assert not Path("nothing-made").exists()
+
+
+def test_options_are_checked(rejoinder: Rejoinder, flow: Path) -> None:
+    assert rejoinder("run", str(flow), "--interval", "5 fortnights").exit_code == 2
+    assert rejoinder("run", str(flow), "--parallelism", "0").exit_code == 2
+    assert "only a view can be watched" in rejoinder("run", str(flow), "--watch", "orders").stderr
+    assert "there is no relation `bigg`" in rejoinder("run", str(flow), "--watch", "bigg").stderr

@@ -1,0 +1,143 @@
+"""`rejoinder sql` and `rejoinder explain`, on a state that the test driver made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from rejoinder.testing import Driver
+from tests.unit.cli.conftest import Rejoinder
+
+
+def lines(text: str) -> list[str]:
+    """Lines without the space around them, and with single spaces inside."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def test_select_prints_an_aligned_table_and_the_number_of_rows(rejoinder: Rejoinder, shop: str) -> None:
+    result = rejoinder("sql", shop, "SELECT id, price, at FROM priced ORDER BY id DESC")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "id   price   at",
+        "────────────────────────────────",
+        " 2    4.25   NULL",
+        " 1    4.25   2026-01-01 10:00:00",
+        "(2 rows)",
+    ]
+
+
+def test_stream_shows_what_was_taken_back(rejoinder: Rejoinder, shop: str) -> None:
+    shown = lines(rejoinder("sql", shop, "SELECT STREAM * FROM priced").stdout)
+    assert shown[0] == "id item price at _epoch _emit_time _undo"
+    assert shown[4] == "1 tea 3.50 2026-01-01 10:00:00 1 2026-01-01 10:00:01.5 true"
+    assert shown[6] == "1 tea 4.25 2026-01-01 10:00:00 1 2026-01-01 10:00:01.5 false"
+    assert shown[-1] == "(6 changes)"
+
+
+def test_tvr_shows_each_snapshot_with_the_time_for_which_it_held(rejoinder: Rejoinder, shop: str) -> None:
+    shown = lines(rejoinder("sql", shop, "SELECT TVR * FROM priced").stdout)
+    assert [line for line in shown if line.startswith("from")] == [
+        "from the beginning to 2026-01-01 10:00:00",
+        "from 2026-01-01 10:00:00 (epoch 0) to 2026-01-01 10:00:01.5",
+        "from 2026-01-01 10:00:01.5 (epoch 1) to now",
+    ]
+
+
+def test_show_and_explain(rejoinder: Rejoinder, shop: str) -> None:
+    shown = lines(rejoinder("sql", shop, "SHOW VIEWS; SHOW SOURCES; SHOW ARRANGEMENTS; SHOW WATERMARKS").stdout)
+    assert any(line.startswith("priced id bigint, item string, price decimal(10,2)") for line in shown)
+    assert any(line.startswith("prices table memory item string") for line in shown)
+    assert any(line.startswith("orders[item] orders item rows 2") for line in shown)
+    plan = rejoinder("explain", shop, "priced").stdout
+    assert plan == rejoinder("sql", shop, "EXPLAIN priced").stdout
+    assert "changes of orders" in plan
+    assert "shared with priced" in rejoinder("explain", shop, "SELECT id FROM orders JOIN prices USING (item)").stdout
+
+
+def test_statements_come_through_a_pipe(rejoinder: Rejoinder, shop: str) -> None:
+    result = rejoinder("sql", shop, stdin="SELECT id FROM priced\nWHERE id = 1;\nSELECT item FROM priced;")
+    assert lines(result.stdout) == ["id", "──", "1", "(1 row)", "item", "────", "tea", "tea", "(2 rows)"]
+
+
+def test_a_view_defined_here_is_filled_at_once_and_kept(rejoinder: Rejoinder, shop: str) -> None:
+    result = rejoinder("sql", shop, "CREATE VIEW cheap AS SELECT id FROM priced WHERE price < 9; SELECT * FROM cheap")
+    assert result.exit_code == 0
+    assert result.stderr == "view cheap is there\n"
+    assert lines(result.stdout)[-1] == "(2 rows)"
+    driver = Driver(store=shop)
+    driver.insert("orders", {"id": 3, "item": "tea"})
+    assert driver.step()["cheap"] == [({"id": 3}, 1)]
+    assert rejoinder("sql", shop, "DROP VIEW cheap").stderr == "cheap is gone\n"
+
+
+def test_long_results_are_cut_with_a_note(rejoinder: Rejoinder, shop: str) -> None:
+    driver = Driver(store=shop)
+    driver.insert("orders", *[{"id": number, "item": "tea"} for number in range(3, 151)])
+    driver.step()
+    assert lines(rejoinder("sql", shop, "SELECT id FROM priced").stdout)[-1] == (
+        "(the first 100 of 150 rows; --limit 0 shows all)"
+    )
+    assert lines(rejoinder("sql", shop, "SELECT id FROM priced", "--limit", "0").stdout)[-1] == "(150 rows)"
+    assert len(lines(rejoinder("sql", shop, "SELECT id FROM priced", "--limit", "2").stdout)) == 5
+    assert len(lines(rejoinder("sql", shop, "SELECT id FROM priced", "--format", "csv").stdout)) == 151
+
+
+def test_json_and_csv_for_other_programs(rejoinder: Rejoinder, shop: str) -> None:
+    query = "SELECT id, price, at FROM priced ORDER BY id"
+    rows = [json.loads(line) for line in rejoinder("sql", shop, query, "--format", "json").stdout.splitlines()]
+    assert rows == [
+        {"id": 1, "price": "4.25", "at": "2026-01-01 10:00:00"},
+        {"id": 2, "price": "4.25", "at": None},
+    ]
+    assert rejoinder("sql", shop, query, "--format", "csv").stdout == (
+        "id,price,at\n1,4.25,2026-01-01 10:00:00\n2,4.25,\n"
+    )
+    stream = rejoinder("sql", shop, "SELECT STREAM * FROM priced", "--format", "json").stdout.splitlines()
+    assert [json.loads(line)["_undo"] for line in stream] == [False, False, True, True, False, False]
+    tvr = rejoinder("sql", shop, "SELECT TVR * FROM priced", "--format", "csv").stdout.splitlines()
+    assert tvr[1] == "2026-01-01 10:00:00,2026-01-01 10:00:01.5,1,tea,3.50,2026-01-01 10:00:00"
+
+
+def test_an_error_has_fact_detail_and_hint_and_no_traceback(rejoinder: Rejoinder, shop: str) -> None:
+    result = rejoinder("sql", shop, "SELECT * FROM price")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines() == [
+        "error: there is no relation `price`  [RJ102]",
+        "Detail: known: orders, prices, priced",
+        "Hint: did you mean `prices` or `priced`?",
+    ]
+    assert "Traceback" in rejoinder("sql", shop, "SELECT * FROM price", "--debug").stderr
+
+
+def test_a_state_that_is_not_there(rejoinder: Rejoinder, shop: str) -> None:
+    result = rejoinder("sql", "shopp", "SELECT * FROM priced")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "error: there is no state in `shopp`  [RJ404]",
+        "Hint: states near by: shop",
+    ]
+    assert not Path("shopp").exists()
+    assert rejoinder("explain", "shopp", "priced").exit_code == 1
+
+
+def test_a_first_create_makes_a_state(rejoinder: Rejoinder) -> None:
+    made = rejoinder("sql", "new", "CREATE STREAM s (id BIGINT); CREATE VIEW v AS SELECT id FROM s")
+    assert (made.exit_code, made.stderr) == (0, "stream s is there\nview v is there\n")
+    assert lines(rejoinder("sql", "new", "SELECT * FROM v").stdout) == ["id", "──", "(0 rows)"]
+
+
+def test_no_statement_at_all(rejoinder: Rejoinder, shop: str) -> None:
+    assert "there is no statement" in rejoinder("sql", shop, "").stderr
+    assert "there is no statement" in rejoinder("sql", shop, stdin="-- nothing\n").stderr
+
+
+def test_reading_loads_no_pyspark(shop: str) -> None:
+    program = (
+        "import sys; from rejoinder.cli.main import app\n"
+        f"app(['sql', {shop!r}, 'SELECT * FROM priced; CREATE VIEW w AS SELECT id FROM priced; SELECT * FROM w'],"
+        " standalone_mode=False)\n"
+        "assert 'pyspark' not in sys.modules and 'py4j' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

@@ -99,7 +99,7 @@ def check_name(name: str) -> None:
     if not name or len(name) > 128 or odd:
         raise InvalidSql(
             f"{name[:140]!r} is not a name for a relation",
-            detail="a name has 1 to 128 characters, without quotes, slashes, dots, `#`, line breaks and spaces around it",
+            detail="a name has 1 to 128 characters: no quotes, slashes, dots, `#`, line breaks or spaces around it",
             hint="choose another name",
         )
 

@@ -86,7 +86,11 @@ def _position(table: pa.Table, key: str | int) -> int:
     names = table.column_names
     if isinstance(key, int):
         if not 0 <= key < len(names):
-            raise InvalidSql(f"ORDER BY {key + 1} of {len(names)} column(s)", hint="positions start at 1")
+            raise InvalidSql(
+                f"ORDER BY {key + 1} of {len(names)} column(s)",
+                detail=f"columns of the result: {', '.join(names)}",
+                hint="positions start at 1",
+            )
         return key
     found = [at for at, name in enumerate(names) if name.lower() == key.lower()]
     if len(found) != 1:

@@ -106,7 +106,10 @@ class Binder:
                 hint="both parts need the same number of columns",
             )
         number = next(self.numbers)
-        kinds = [common_type(a.type, b.type) for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)]
+        try:
+            kinds = [common_type(a.type, b.type) for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)]
+        except TypeMismatch as failure:
+            raise TypeMismatch(failure.fact, detail=text_of(node), hint=failure.hint) from failure
         columns = tuple((f"{number}.{name}", kind) for (name, _), kind in zip(left.outputs, kinds, strict=True))
         parts, selected = [], []
         for part in (left, right):

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
-from rejoinder.errors import InvalidSql, Unsupported, near_misses
+from rejoinder.errors import InvalidSql, PlanningError, Unsupported, near_misses
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.source_definition import make_source
@@ -277,7 +277,14 @@ class _Reader(TokenReader):
                 detail=self.place(self.tokens[first - 1]),
                 hint="write a type after the name, as in `id BIGINT`",
             )
-        kind = parse_type(self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1])
+        try:
+            kind = parse_type(self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1])
+        except PlanningError as failure:
+            place, hint = (
+                self.place(self.tokens[first]),
+                failure.hint or "write a type such as BIGINT or DECIMAL(10, 2)",
+            )
+            raise type(failure)(failure.fact, detail=f"column `{name}` in {place}", hint=hint) from failure
         while self.peek() in ("PRIMARY", "NOT", "COMMENT"):
             word = self.word()
             if word == "PRIMARY":

@@ -1,0 +1,164 @@
+"""The binder: names resolved as Spark does, and everything that is not offered refused with fact, detail and hint."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from rejoinder.errors import AmbiguousName, InvalidSql, RejoinderError, TypeMismatch, UnknownName, Unsupported
+from rejoinder.plan.catalog import Catalog, Source
+from rejoinder.sql.binder import bind
+from rejoinder.testing import Driver
+
+
+def source(name: str, **columns: pa.DataType) -> Source:
+    return Source(name, "changelog", pa.schema(list(columns.items())))
+
+
+CATALOG = Catalog(
+    (
+        source("a", k=pa.int32(), x=pa.int32(), s=pa.string(), b=pa.bool_()),
+        source("b", k=pa.int64(), y=pa.float64(), d=pa.date32()),
+        source("c", K=pa.int32(), m=pa.map_(pa.string(), pa.int32()), n=pa.struct([("i", pa.int32())])),
+    )
+)
+
+
+def columns(query: str) -> dict[str, str]:
+    return {field.name: str(field.type) for field in bind(query, CATALOG).schema}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM a JOIN b USING (k)", "k x s b y d"),
+        ("SELECT * FROM b JOIN a USING (K)", "k y d x s b"),
+        ("SELECT a.*, d FROM a JOIN b ON a.k = b.k", "k x s b d"),
+        ("SELECT b.*, k FROM (SELECT y FROM b) b, a WHERE a.x = b.y", "y k"),
+        ("SELECT A.K, X AS `Big X` FROM A", "K Big X"),
+        ("SELECT q.z FROM (SELECT k AS z FROM a) q", "z"),
+        ("SELECT m FROM (SELECT k, x FROM a) q(m, n)", "m"),
+        ("WITH w AS (SELECT k FROM a) SELECT w.k, v.k AS vk FROM w JOIN w v ON w.k = v.k", "k vk"),
+        ("SELECT l.k FROM a l JOIN a r ON l.k = r.k", "k"),
+        ("SELECT k FROM a UNION ALL SELECT y FROM b", "k"),
+    ],
+)
+def test_columns_have_the_names_that_spark_gives(query: str, expected: str) -> None:
+    names = bind(query, CATALOG).schema.names
+    assert names == ([*expected.split()] if "Big" not in expected else ["K", "Big X"])
+
+
+def test_unions_have_the_common_type() -> None:
+    assert columns("SELECT k FROM a UNION ALL SELECT k FROM b") == {"k": "int64"}
+    assert columns("SELECT k FROM a UNION SELECT y FROM b") == {"k": "double"}
+    assert columns("SELECT d FROM b UNION ALL SELECT CAST(NULL AS TIMESTAMP) FROM a") == {"d": "timestamp[us, tz=UTC]"}
+
+
+REFUSED: list[tuple[str, type[RejoinderError], str]] = [
+    ("SELECT kk FROM a", UnknownName, "there is no column `kk`"),
+    ("SELECT a.kk FROM a", UnknownName, "there is no column `a.kk`"),
+    ("SELECT q.k FROM a", UnknownName, "there is no column `q.k`"),
+    ("SELECT q.* FROM a", UnknownName, "there is no relation `q` in this FROM"),
+    ("SELECT a.k FROM a AS z", UnknownName, "there is no column `a.k`"),
+    ("SELECT k FROM aa", UnknownName, "there is no relation `aa`"),
+    ("SELECT a.k FROM a JOIN b USING (nope)", UnknownName, "there is no column `nope`"),
+    ("SELECT k FROM a JOIN b ON a.k = b.k", AmbiguousName, "column `k` is ambiguous"),
+    ("SELECT a.k FROM a JOIN b a ON a.k = a.k", AmbiguousName, "`a` stands for two relations"),
+    ("SELECT a.k FROM a JOIN b ON k = y", AmbiguousName, "column `k` is ambiguous"),
+    ("SELECT a.k FROM a JOIN b ON a.s = b.k", TypeMismatch, "`a.s` and `b.k` cannot be equal: string against bigint"),
+    ("SELECT a.k FROM a JOIN b ON a.b = b.k", TypeMismatch, "`boolean` and `bigint` have no common type"),
+    ("SELECT a.k FROM a JOIN b ON a.k", TypeMismatch, "a condition must be boolean, not int"),
+    ("SELECT k FROM a WHERE s", TypeMismatch, "a condition must be boolean, not string"),
+    ("SELECT k FROM a UNION SELECT k, y FROM b", TypeMismatch, "UNION of 1 and 2 columns"),
+    ("SELECT b FROM a UNION SELECT y FROM b", TypeMismatch, "`boolean` and `double` have no common type"),
+    ("SELECT NULL AS n FROM a", TypeMismatch, "a column of nothing but NULL has no type"),
+    ("SELECT DISTINCT m FROM c", TypeMismatch, "DISTINCT on column `m` of type map<string,int>"),
+    ("SELECT k FROM (SELECT k, x AS K FROM a) q", InvalidSql, "column `k` appears twice in a subquery"),
+    ("SELECT k FROM (SELECT k FROM a) q(x, y)", InvalidSql, "2 column names for 1 columns"),
+    ("SELECT 1 AS one", Unsupported, "a query without FROM is not offered"),
+    ("SELECT a.k FROM a LEFT JOIN b ON a.k = b.k", Unsupported, "LEFT JOIN is not offered yet"),
+    ("SELECT a.k FROM a NATURAL JOIN b", Unsupported, "NATURAL JOIN is not offered yet"),
+    ("SELECT a.k FROM a LEFT SEMI JOIN b ON a.k = b.k", Unsupported, "LEFT SEMI JOIN is not offered yet"),
+    ("SELECT k FROM a GROUP BY k", Unsupported, "GROUP BY is not offered in a view"),
+    ("SELECT k FROM a HAVING k > 1", Unsupported, "HAVING is not offered in a view"),
+    ("SELECT k FROM a ORDER BY k", Unsupported, "ORDER BY is not offered in a view"),
+    ("SELECT k FROM a LIMIT 3", Unsupported, "LIMIT is not offered in a view"),
+    ("SELECT k FROM a UNION ALL SELECT k FROM b ORDER BY k", Unsupported, "ORDER BY is not offered in a view"),
+    ("(SELECT k FROM a) LIMIT 3", Unsupported, "LIMIT is not offered in a view"),
+    ("SELECT k FROM (SELECT k FROM a LIMIT 3) q", Unsupported, "LIMIT is not offered in a view"),
+    ("SELECT k FROM a OFFSET 3", Unsupported, "OFFSET is not offered in a view"),
+    ("SELECT k FROM a UNION ALL BY NAME SELECT k FROM b", Unsupported, "UNION BY NAME is not offered in a view"),
+    ("SELECT k FROM a TABLESAMPLE (5 PERCENT)", Unsupported, "TABLESAMPLE is not offered in a view"),
+    ("SELECT k FROM a VERSION AS OF 3", Unsupported, "AS OF is not offered in a view"),
+    ("SELECT k FROM a LATERAL VIEW explode(s) t AS e", Unsupported, "LATERAL VIEW is not offered in a view"),
+    ("SELECT k FROM a FOR UPDATE", Unsupported, "FOR UPDATE is not offered in a view"),
+    ("SELECT k FROM a EXCEPT SELECT k FROM b", Unsupported, "EXCEPT is not offered"),
+    ("SELECT k FROM a INTERSECT SELECT k FROM b", Unsupported, "INTERSECT is not offered"),
+    ("SELECT * FROM VALUES (1) t(a)", Unsupported, "VALUES in FROM is not offered"),
+    ("SELECT k FROM a, LATERAL (SELECT 1 AS o)", Unsupported, "LATERAL in FROM is not offered"),
+    ("SELECT k FROM db.a", Unsupported, "`db.a` is not a plain name"),
+    (
+        "SELECT k FROM (a JOIN b ON a.k = b.k) z",
+        Unsupported,
+        "an alias for parentheses around relations, `z`, is not offered",
+    ),
+    ("SELECT * EXCEPT (k) FROM a", Unsupported, "* EXCEPT and REPLACE are not offered"),
+    ("SELECT DISTINCT ON (k) k FROM a", Unsupported, "DISTINCT ON is not offered"),
+    ("SELECT k FROM a WHERE k IN (SELECT k FROM b)", Unsupported, "a subquery in an expression is not offered yet"),
+    ("SELECT k FROM a WHERE EXISTS (SELECT 1 FROM b)", Unsupported, "a subquery in an expression is not offered yet"),
+    ("SELECT (SELECT 1 FROM b) AS q FROM a", Unsupported, "a subquery in an expression is not offered yet"),
+    ("WITH RECURSIVE w AS (SELECT k FROM a) SELECT k FROM w", Unsupported, "WITH RECURSIVE is not offered"),
+    ("WITH w(z) AS (SELECT k FROM a) SELECT z FROM w", Unsupported, "column names after `w` are not offered"),
+]
+
+
+@pytest.mark.parametrize(("query", "error", "fact"), REFUSED, ids=[query for query, _, _ in REFUSED])
+def test_what_is_not_offered_is_refused_with_detail_and_hint(
+    query: str, error: type[RejoinderError], fact: str
+) -> None:
+    with pytest.raises(error) as raised:
+        bind(query, CATALOG)
+    assert type(raised.value) is error
+    assert raised.value.fact == fact
+    assert raised.value.detail and raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.k FROM a JOIN b",
+        "SELECT a.k FROM a, b WHERE a.k < b.k",
+        "SELECT a.k FROM a JOIN b ON a.k = b.k OR a.x = b.y",
+        "SELECT a.k FROM a, b WHERE a.k = 1 AND b.k = 1",
+        "SELECT a.k FROM a JOIN b ON a.k = b.k CROSS JOIN c",
+    ],
+)
+def test_a_join_without_an_equality_is_refused(query: str) -> None:
+    driver = Driver()
+    driver.sql("CREATE CHANGELOG a (k INT, x INT); CREATE CHANGELOG b (k INT, y INT); CREATE CHANGELOG c (k INT)")
+    with pytest.raises(Unsupported) as raised:
+        driver.sql(f"CREATE VIEW v AS {query}")
+    assert raised.value.fact.startswith("no equality links `") and raised.value.detail and raised.value.hint
+
+
+def test_near_misses_are_named() -> None:
+    with pytest.raises(UnknownName) as raised:
+        bind("SELECT a.kx FROM a", CATALOG)
+    assert "columns here: `k`, `x`, `s`, `b`" in (raised.value.detail or "")
+    assert "did you mean" in (raised.value.hint or "")
+
+
+def test_the_place_is_shown() -> None:
+    with pytest.raises(UnknownName) as raised:
+        bind("SELECT a.k\nFROM a\nWHERE nope > 1", CATALOG)
+    assert "`nope > 1` (line 3)" in (raised.value.detail or "")
+    with pytest.raises(InvalidSql) as unread:
+        bind("SELECT k FRM a", CATALOG)
+    assert "line 1" in (unread.value.detail or "") and ">>a<<" in (unread.value.detail or "")
+
+
+def test_a_view_cannot_read_itself_and_hides_no_source() -> None:
+    driver = Driver()
+    driver.sql("CREATE CHANGELOG a (k INT)")
+    with pytest.raises(UnknownName, match="there is no relation `v`"):
+        driver.sql("CREATE VIEW v AS SELECT k FROM v")

@@ -22,7 +22,7 @@ from rejoinder.sql.expressions import compile_expression, output_name
 from rejoinder.sql.scope import Column, Scope
 from rejoinder.sql.statements import parse_query
 from rejoinder.sql.terms import Term
-from rejoinder.sql.types import common_type, is_integer, key_type, spark_name
+from rejoinder.sql.types import common_type, comparable, is_integer, key_type, spark_name
 
 
 def bind(text: str, catalog: Catalog) -> Query:
@@ -87,7 +87,7 @@ class Binder:
         named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
         columns = tuple((i, e.type) for i, e in named)
         for i, kind in columns:
-            if _holds_map(kind):
+            if not comparable(kind, kind):
                 raise TypeMismatch(
                     f"DISTINCT on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
                     detail="maps cannot be compared",
@@ -293,9 +293,3 @@ def _coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
         return Expression(side.sql, kind, side.columns, text=side.text)
     term = coerce(Term(side.sql, side.type, side.columns), kind, node)
     return Expression(term.sql, kind, term.columns, text=side.text)
-
-
-def _holds_map(kind: pa.DataType) -> bool:
-    if pa.types.is_map(kind):
-        return True
-    return pa.types.is_nested(kind) and any(_holds_map(kind.field(i).type) for i in range(kind.num_fields))

@@ -18,7 +18,7 @@ from rejoinder.errors import InvalidSql, PlanningError, Unsupported, near_misses
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.source_definition import make_source
-from rejoinder.sql.tokens import TokenReader, split_statements
+from rejoinder.sql.tokens import TokenReader, split_statements, unreadable
 from rejoinder.sql.types import parse_type
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
@@ -86,21 +86,10 @@ def parse_query(text: str) -> exp.Query:
     try:
         node = sqlglot.parse_one(text, read=SparkSql)
     except SqlglotError as failure:
-        raise _from_sqlglot(failure, text) from failure
+        raise unreadable(failure, text) from failure
     if not isinstance(node, exp.Query):
         raise InvalidSql("this is not a query", detail=text.strip(), hint="a query starts with SELECT or WITH")
     return node
-
-
-def _from_sqlglot(failure: SqlglotError, text: str) -> InvalidSql:
-    found = getattr(failure, "errors", None)
-    if found:
-        first = found[0]
-        place = f"line {first['line']}, column {first['col']}: … {first['start_context'][-40:]}>>{first['highlight']}<<"
-        fact, hint = str(first["description"]).lower().rstrip("."), "look at the text before the marked word"
-        return InvalidSql(fact, detail=place + first["end_context"][:40], hint=hint)
-    hint = "look for a quote or a comment that is not closed"
-    return InvalidSql("the text cannot be read as SQL", detail=f"{failure}: {text.strip()[:80]}", hint=hint)
 
 
 @dataclass

@@ -14,16 +14,24 @@ from rejoinder.sql.dialect import SparkSql
 _NAME = re.compile(r"\w+")
 
 
+def unreadable(failure: SqlglotError, text: str) -> InvalidSql:
+    """What sqlglot says about a text, as an error of ours."""
+    found = getattr(failure, "errors", None)
+    if found:
+        first = found[0]
+        place = f"line {first['line']}, column {first['col']}: … {first['start_context'][-40:]}>>{first['highlight']}<<"
+        fact, hint = str(first["description"]).lower().rstrip("."), "look at the text before the marked word"
+        return InvalidSql(fact, detail=place + first["end_context"][:40], hint=hint)
+    hint = "look for a quote or a comment that is not closed"
+    return InvalidSql("the text cannot be read as SQL", detail=f"{failure}: {text.strip()[:80]}", hint=hint)
+
+
 def split_statements(text: str) -> list[list[Token]]:
     """The tokens of each statement of a text. Raises `InvalidSql`."""
     try:
         tokens = sqlglot.tokenize(text, read=SparkSql)
     except SqlglotError as failure:
-        raise InvalidSql(
-            "the text cannot be read as SQL",
-            detail=str(failure).splitlines()[0],
-            hint="look for a quote or a comment that is not closed",
-        ) from failure
+        raise unreadable(failure, text) from failure
     result: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:

@@ -1,0 +1,34 @@
+"""Queries brought to normal form without an engine, for tests of the plan."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rejoinder.engine.planner import Plan, plan
+from rejoinder.plan.catalog import Catalog, Index, Source, View
+from rejoinder.plan.delta import Statistics
+from rejoinder.plan.normal import Normalised, normalise
+from rejoinder.sql.binder import bind
+
+COLUMNS = {"a": "k x s", "b": "k y s", "c": "k z s", "d": "k w s"}
+CATALOG = Catalog(
+    (
+        *(
+            Source(name, "changelog", pa.schema([(column, pa.int64()) for column in columns.split()]), format="parquet")
+            for name, columns in COLUMNS.items()
+        ),
+        Source("t", "table", pa.schema([("id", pa.int64()), ("v", pa.string())]), ("id",), format="parquet"),
+    )
+)
+
+
+def normal(query: str) -> Normalised:
+    return normalise(bind(query, CATALOG))
+
+
+def planned(*queries: str, statistics: dict[str, Statistics] | None = None, indexes: tuple[Index, ...] = ()) -> Plan:
+    """The plan of views v0, v1, … over the catalog."""
+    catalog = Catalog(CATALOG.relations, indexes)
+    for number, query in enumerate(queries):
+        catalog = catalog.with_relation(View(f"v{number}", query, bind(query, catalog).schema))
+    return plan(catalog, statistics or {})

@@ -1,0 +1,81 @@
+"""Delta paths: one per input, n(n−1) lookups, only along equalities, smallest fan-out first, ties by input order."""
+
+from __future__ import annotations
+
+import pytest
+
+from rejoinder.errors import Unsupported
+from rejoinder.plan.delta import Statistics, join_graph, order_path
+from rejoinder.plan.physical import Lookup
+from tests.unit.plan.queries import normal, planned
+
+CHAIN = "SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND b.y = c.k AND c.z = d.k"
+STAR = "SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND a.x = c.k AND a.s = d.k"
+CLASS = "SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND b.k = c.k AND c.k = d.k"
+CYCLE = "SELECT a.k FROM a, b, c WHERE a.k = b.k AND b.y = c.k AND c.z = a.x"
+
+
+def hops(query: str, start: int, statistics: dict[str, Statistics] | None = None) -> list[str]:
+    block = normal(query).block
+    path = order_path(block, join_graph(block), start, statistics or {}, {"t": {"id"}})
+    return [hop.arrangement.id for hop in path]
+
+
+@pytest.mark.parametrize("query", [CHAIN, STAR, CLASS, CYCLE])
+def test_every_path_meets_every_other_input_once(query: str) -> None:
+    block = normal(query).block
+    graph = join_graph(block)
+    for start in range(len(block.inputs)):
+        path = order_path(block, graph, start, {}, {})
+        assert sorted([start, *(hop.input for hop in path)]) == list(range(len(block.inputs)))
+        assert all(hop.after == (hop.input < start) for hop in path)
+    lookups = [step for step in planned(query).dataflow.steps() if isinstance(step, Lookup)]
+    assert len(lookups) == len(block.inputs) * (len(block.inputs) - 1)
+
+
+def test_a_path_goes_on_only_along_an_equality() -> None:
+    assert hops(CHAIN, 0) == ["b[k]", "c[k]", "d[k]"]
+    assert hops(CHAIN, 3) == ["c[z]", "b[y]", "a[k]"]
+    assert hops(STAR, 2) == ["a[x]", "b[k]", "d[k]"]
+
+
+def test_equal_columns_are_one_class() -> None:
+    assert hops(CLASS, 3) == ["a[k]", "b[k]", "c[k]"]
+    arrangements = {a.id for a in planned(CLASS).dataflow.arrangements}
+    assert arrangements == {"a[k]", "b[k]", "c[k]", "d[k]"}
+    assert len(planned(CLASS).dataflow.rounds) == 2, "one key, one exchange"
+
+
+def test_a_lookup_uses_every_equality_that_links() -> None:
+    assert hops(CYCLE, 0) == ["b[k]", "c[k, z]"]
+    two = "SELECT a.k FROM a JOIN b ON a.k = b.k AND a.x = b.y AND a.s > b.s"
+    assert hops(two, 0) == ["b[k, y]"]
+
+
+def test_the_smallest_fan_out_comes_first() -> None:
+    many, one = Statistics(1000, 10), Statistics(1000, 1000)
+    assert hops(STAR, 0, {"b[k]": many, "c[k]": one, "d[k]": many})[0] == "c[k]"
+    assert hops(STAR, 0, {"b[k]": many, "c[k]": many, "d[k]": one})[0] == "d[k]"
+    keyed = "SELECT a.k FROM a, b, t WHERE a.k = b.k AND a.x = t.id"
+    assert hops(keyed, 0) == ["t[id]", "b[k]"], "a primary key has one row"
+    filtered = "SELECT a.k FROM a, b, c WHERE a.k = b.k AND a.x = c.k AND c.z = 1"
+    assert hops(filtered, 0)[0] == "c[k]", "a filter leaves fewer"
+
+
+def test_one_column_against_two_becomes_a_filter() -> None:
+    block = normal("SELECT a.k FROM a JOIN b ON a.k = b.k AND a.k = b.y").block
+    graph = join_graph(block)
+    assert len(graph.classes) == 1
+    assert [len(filters) for filters in graph.filters] == [0, 1]
+    assert set(graph.filters[1][0].columns) == {"1.k", "1.y"}
+
+
+def test_what_no_key_answers_is_residual() -> None:
+    block = normal("SELECT a.k FROM a, b, c WHERE a.k = b.k AND b.k = c.k AND a.x + b.y = c.z AND a.s < c.s").block
+    graph = join_graph(block)
+    assert len(graph.residual) == 2 and len(graph.classes) == 1
+
+
+def test_inputs_that_nothing_links_are_refused_by_name() -> None:
+    with pytest.raises(Unsupported, match="no equality links `c` and `d` with the rest of the join"):
+        hops("SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND c.k = d.k", 0)

@@ -348,10 +348,15 @@ class _Sessions(threading.local):
 
 
 _sessions = _Sessions()
+_abandoned: list[_Session] = []
+"""Sessions of the parent in a forked child: closing one would wait for threads that were not forked along."""
 
 
 def _session() -> _Session:
-    if _sessions.session is None or _sessions.process != os.getpid():
-        _sessions.session = _Session()
+    session = _sessions.session
+    if session is None or _sessions.process != os.getpid():
+        if session is not None:
+            _abandoned.append(session)
+        _sessions.session = session = _Session()
         _sessions.process = os.getpid()
-    return _sessions.session
+    return session

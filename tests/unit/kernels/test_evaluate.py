@@ -1,0 +1,283 @@
+"""Evaluation on Arrow tables: exact, in order, shut off from the outside, and safe across processes and threads."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import multiprocessing
+import pickle
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rejoinder import errors
+from rejoinder.kernels import evaluate
+from rejoinder.kernels.evaluate import (
+    Comparison,
+    Expression,
+    column,
+    conjunction,
+    filter_project,
+    infer_types,
+    project,
+    select_rows,
+)
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def expression(sql: str, kind: pa.DataType, *columns: str, throws: bool = False) -> Expression:
+    return Expression(sql, kind, columns, text=f"user wrote {sql}", throws=throws)
+
+
+@pytest.fixture
+def table() -> pa.Table:
+    return pa.table(
+        {
+            "a": pa.array([1, 2, None, 4], pa.int64()),
+            "d": pa.array([1.5, math.nan, -0.0, None]),
+            "t": pa.array([0, None, -62_135_596_800_000_000, 900_000_000_000_000_000], pa.int64()).cast(TIMESTAMP),
+            "s": pa.array(["x", "", None, "é"]),
+        }
+    )
+
+
+class TestProject:
+    def test_a_bare_column_is_handed_over_without_duckdb(
+        self, table: pa.Table, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(evaluate, "_session", lambda: pytest.fail("DuckDB was asked"))
+        result = project(table, [("b", column("a", pa.int64()))], keep=["s"])
+        assert result.column_names == ["b", "s"]
+        assert result.column("b").chunk(0).buffers()[1].address == table.column("a").chunk(0).buffers()[1].address
+
+    def test_evaluates_and_keeps(self, table: pa.Table) -> None:
+        result = project(table, [("b", expression('"a" + 1', pa.int64(), "a"))], keep=["a"])
+        assert result.to_pydict() == {"b": [2, 3, None, 5], "a": [1, 2, None, 4]}
+
+    def test_keeps_columns_of_types_that_duckdb_would_change(self, table: pa.Table) -> None:
+        words = table.column("s").dictionary_encode()
+        result = project(table.append_column("w", words), [("b", expression("1", pa.int32()))], keep=["w"])
+        assert result.column("w").type == words.type
+
+    def test_casts_to_the_declared_type(self, table: pa.Table) -> None:
+        result = project(table, [("b", expression('"a"', pa.int32(), "a", "s"))])
+        assert result.schema.types == [pa.int32()]
+
+    def test_nan_negative_zero_and_far_times_survive(self, table: pa.Table) -> None:
+        outputs = [
+            ("d", expression('"d" * 1', pa.float64(), "d")),
+            ("t", expression('"t" + INTERVAL 0 DAY', TIMESTAMP, "t")),
+        ]
+        result = project(table, outputs)
+        assert [repr(value) for value in result.column("d").to_pylist()] == ["1.5", "nan", "-0.0", "None"]
+        assert result.column("t").cast(pa.int64()).to_pylist() == table.column("t").cast(pa.int64()).to_pylist()
+
+    def test_zones_inside_nested_values_survive(self) -> None:
+        kind = pa.struct([("t", TIMESTAMP), ("l", pa.list_(TIMESTAMP)), ("m", pa.map_(pa.string(), TIMESTAMP))])
+        value = {"t": datetime.datetime(2020, 1, 1), "l": [None], "m": [("k", datetime.datetime(1, 1, 1))]}
+        nested = pa.table({"n": pa.array([value, None], kind)})
+        result = project(nested, [("n", expression('COALESCE("n", "n")', kind, "n"))])
+        assert result.column("n").combine_chunks().equals(nested.column("n").combine_chunks())
+
+    def test_an_expression_without_columns_has_a_value_for_every_row(self, table: pa.Table) -> None:
+        assert project(table, [("one", expression("1", pa.int32()))]).column("one").to_pylist() == [1, 1, 1, 1]
+
+    def test_of_no_rows_has_the_declared_types(self, table: pa.Table) -> None:
+        result = project(table.slice(0, 0), [("b", expression('"a" + 1', pa.int64(), "a"))])
+        assert (result.num_rows, result.schema.types) == (0, [pa.int64()])
+
+    def test_of_no_outputs_keeps_the_number_of_rows(self, table: pa.Table) -> None:
+        assert project(table, []).num_rows == 4
+
+    def test_of_an_untyped_null(self, table: pa.Table) -> None:
+        assert project(table, [("n", expression("NULL", pa.null()))]).column("n").null_count == 4
+
+    def test_rows_keep_their_order(self) -> None:
+        numbers = np.random.default_rng(7).permutation(400_000)
+        chunked = pa.table({"a": pa.chunked_array([numbers[:1000], numbers[1000:]])})
+        result = project(chunked, [("b", expression('"a" * 2', pa.int64(), "a"))])
+        assert np.array_equal(result.column("b").to_numpy(), numbers * 2)
+
+    @pytest.mark.parametrize("name", ['with "quotes"', "{input}", "a.b", "select", "'", "__row"])
+    def test_any_column_name(self, name: str) -> None:
+        sql = f"{evaluate.quoted(name)} + 1"
+        result = project(pa.table({name: [1]}), [(name, expression(sql, pa.int64(), name))])
+        assert result.to_pydict() == {name: [2]}
+
+
+class TestSelect:
+    PREDICATE = expression('"a" + 0 > 1', pa.bool_(), "a")
+
+    def test_only_true_stays(self, table: pa.Table) -> None:
+        assert select_rows(table, self.PREDICATE).column("a").to_pylist() == [2, 4]
+
+    def test_a_boolean_column_is_a_predicate(self) -> None:
+        flags = pa.table({"f": [True, None, False]})
+        assert select_rows(flags, column("f", pa.bool_())).to_pydict() == {"f": [True]}
+
+    @pytest.mark.parametrize(
+        ("sql", "comparisons"),
+        [
+            ('"a" > 1', (Comparison("a", "greater", 1),)),
+            ('"a" <> 2', (Comparison("a", "not_equal", 2),)),
+            ("\"s\" = 'x'", (Comparison("s", "equal", "x"),)),
+            ('"s" < \'y\' AND "a" <= 1', (Comparison("s", "less", "y"), Comparison("a", "less_equal", 1))),
+            ('"a" IS NULL', (Comparison("a", "is_null"),)),
+            ('"a" IS NOT NULL AND "s" >= \'\'', (Comparison("a", "is_valid"), Comparison("s", "greater_equal", ""))),
+        ],
+    )
+    def test_comparisons_in_arrow_select_the_same_rows(
+        self, table: pa.Table, sql: str, comparisons: tuple[Comparison, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = table.select(["a", "s"])
+        slow = select_rows(table, expression(sql, pa.bool_(), "a", "s"))
+        monkeypatch.setattr(evaluate, "_session", lambda: pytest.fail("DuckDB was asked"))
+        fast = select_rows(table, Expression(sql, pa.bool_(), ("a", "s"), comparisons=comparisons))
+        assert fast.equals(slow)
+
+    def test_with_outputs_in_one_query(self, table: pa.Table) -> None:
+        outputs = [("b", expression('"a" * 10', pa.int64(), "a")), ("t", column("t", TIMESTAMP))]
+        result = filter_project(table, self.PREDICATE, outputs, keep=["s"])
+        assert result.column("b").to_pylist() == [20, 40]
+        assert result.column("t").equals(table.column("t").take([1, 3]))
+        assert result.column("s").to_pylist() == ["", "é"]
+
+    def test_outputs_are_evaluated_for_selected_rows_only(self) -> None:
+        numbers = pa.table({"a": [0, 1, 2]})
+        risky = expression('CASE WHEN "a" = 0 THEN error(\'zero\') ELSE 10 // "a" END', pa.int64(), "a")
+        predicate = expression('"a" + 0 > 0', pa.bool_(), "a")
+        assert filter_project(numbers, predicate, [("b", risky)]).to_pydict() == {"b": [10, 5]}
+
+    def test_without_a_predicate_it_projects(self, table: pa.Table) -> None:
+        assert filter_project(table, None, [("a", column("a", pa.int64()))]).equals(table.select(["a"]))
+
+    def test_no_row_is_selected(self, table: pa.Table) -> None:
+        never = expression('"a" + 0 > 9', pa.bool_(), "a")
+        result = filter_project(table, never, [("b", expression('"a" + 1', pa.int64(), "a"))], keep=["s"])
+        assert (result.num_rows, result.column_names) == (0, ["b", "s"])
+
+
+class TestConjunction:
+    def test_later_predicates_see_only_the_rows_of_earlier_ones(self) -> None:
+        numbers = pa.table({"a": [0, 1, None, 3]})
+        risky = expression('CASE WHEN "a" = 0 THEN error(\'zero\') ELSE "a" > 1 END', pa.bool_(), "a", throws=True)
+        both = conjunction([expression('"a" <> 0', pa.bool_(), "a"), risky])
+        assert select_rows(numbers, both).to_pydict() == {"a": [3]}
+        assert filter_project(numbers, both, [("b", expression('"a" + 1', pa.int64(), "a"))]).to_pydict() == {"b": [4]}
+        assert both.throws
+
+    def test_one_predicate_is_itself(self) -> None:
+        one = expression('"a"', pa.bool_(), "a")
+        assert conjunction([one]) is one
+
+    def test_of_comparisons_stays_in_arrow(self) -> None:
+        one = Expression('"a" > 1', pa.bool_(), ("a",), comparisons=(Comparison("a", "greater", 1),))
+        two = Expression('"b" > 1', pa.bool_(), ("b",), comparisons=(Comparison("b", "greater", 1),))
+        both = conjunction([one, two])
+        assert (both.columns, both.comparisons) == (("a", "b"), one.comparisons + two.comparisons)
+        assert conjunction([one, expression('"b" + 1 > 1', pa.bool_(), "b")]).comparisons == ()
+
+
+class TestFailures:
+    def test_the_expression_that_failed_is_named(self, table: pa.Table) -> None:
+        fine = expression('"a" + 1', pa.int64(), "a")
+        bad = expression("CAST(\"s\" || 'x' AS INTEGER)", pa.int32(), "s")
+        with pytest.raises(errors.EvaluationError) as failure:
+            project(table, [("fine", fine), ("bad", bad)])
+        assert "user wrote CAST" in failure.value.fact
+        assert "Could not convert" in str(failure.value.detail)
+
+    def test_overflow_fails_though_the_comparison_could_be_turned_around(self) -> None:
+        largest = pa.table({"a": pa.array([2**63 - 1])})
+        with pytest.raises(errors.EvaluationError, match="failed on a row"):
+            select_rows(largest, expression('"a" + CAST(1 AS BIGINT) = 2', pa.bool_(), "a"))
+
+    def test_a_failing_predicate_is_named(self, table: pa.Table) -> None:
+        bad = expression("CAST(\"s\" || 'x' AS INTEGER) > 1", pa.bool_(), "s")
+        with pytest.raises(errors.EvaluationError, match="user wrote CAST"):
+            filter_project(table, bad, [("b", expression('"a" + 1', pa.int64(), "a"))])
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "(SELECT content FROM read_text('/etc/hostname'))",
+            "(SELECT count(*) FROM read_csv('/etc/passwd'))",
+            "(SELECT count(*) FROM read_parquet('https://example.com/a.parquet'))",
+            "getenv('HOME')",
+        ],
+    )
+    def test_nothing_outside_can_be_reached(self, table: pa.Table, sql: str) -> None:
+        with pytest.raises(errors.EvaluationError):
+            project(table, [("x", expression(sql, pa.string(), "a"))])
+
+    def test_settings_are_locked(self, table: pa.Table) -> None:
+        with pytest.raises(Exception, match="lock"):
+            evaluate._session()._connection.execute("SET enable_external_access = true")
+
+
+class TestSessions:
+    def test_statements_are_kept_and_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(evaluate, "_STATEMENTS", 3)
+        numbers = pa.table({"a": [1]})
+        for _ in range(2):
+            for number in range(8):
+                sql = f'"a" + {number}'
+                result = project(numbers, [("b", expression(sql, pa.int64(), "a"))])
+                assert result.to_pydict() == {"b": [1 + number]}
+
+    def test_the_same_text_over_another_schema_is_another_statement(self) -> None:
+        for kind in (pa.int32(), pa.int64(), pa.float64()):
+            numbers = pa.table({"a": pa.array([1], kind)})
+            assert project(numbers, [("b", expression('"a" + 1', pa.int64(), "a"))]).to_pydict() == {"b": [2]}
+
+    def test_no_table_is_held_after_a_query(self, table: pa.Table) -> None:
+        project(table, [("b", expression('"a" + 1', pa.int64(), "a"))])
+        held = [source for _, source in evaluate._session()._prepared.values()]
+        assert all(source.table is source.empty for source in held)
+
+    def test_threads_have_sessions_of_their_own(self) -> None:
+        results: dict[int, list[int]] = {}
+
+        def work(number: int) -> None:
+            numbers = pa.table({"a": list(range(2000))})
+            for _ in range(20):
+                shifted = project(numbers, [("b", expression(f'"a" + {number}', pa.int64(), "a"))])
+                results[number] = shifted.column("b").to_pylist()
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == {number: list(range(number, 2000 + number)) for number in range(4)}
+
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    def test_a_forked_child_has_a_session_of_its_own(self, table: pa.Table) -> None:
+        outputs = [("b", expression('"a" + 1', pa.int64(), "a"))]
+        expected = project(table, outputs).to_pydict()
+        context = multiprocessing.get_context("fork")
+        queue = context.SimpleQueue()
+        child = context.Process(target=lambda: queue.put(project(table, outputs).to_pydict()))
+        child.start()
+        child.join(30)
+        assert child.exitcode == 0
+        assert queue.get() == expected
+
+
+def test_types_come_from_the_binder() -> None:
+    schema = pa.schema([("a", pa.int32()), ("t", TIMESTAMP)])
+    assert infer_types(schema, ['"a" + 1::BIGINT', '"a" > 1', '"t"']) == [pa.int64(), pa.bool_(), pa.timestamp("us")]
+
+
+def test_expressions_travel() -> None:
+    one = Expression('"a" > 1', pa.bool_(), ("a",), comparisons=(Comparison("a", "greater", 1),))
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 (our own bytes)
+
+
+def test_a_column_is_told_from_an_expression() -> None:
+    assert column('a"b', pa.int64()).is_column
+    assert not Expression('"a" + 1', pa.int64(), ("a",)).is_column
+    assert not Expression('"a"', pa.int64(), ("a", "b")).is_column

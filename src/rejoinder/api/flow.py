@@ -30,7 +30,7 @@ from rejoinder.engine.explain import explain, show
 from rejoinder.engine.reading import expanded, read_table, timeline_of
 from rejoinder.engine.rendering import Snapshot, tvr_snapshots
 from rejoinder.engine.serving import Serving
-from rejoinder.engine.spark import SparkExecutor, staged
+from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.statements import Explained, Queried, Rendered, Shown, execute, find_view
 from rejoinder.errors import InvalidSql, PlanningError, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
@@ -78,7 +78,8 @@ class Flow:
             _warn_of_settings(session.missing_settings(self.spark))
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
         spool = _make_spool(self) if session.is_local(self.spark) else None
-        self.engine = Engine(store, SparkExecutor(self.spark), buckets=buckets, history=history, spool=spool)
+        self._executor = SparkExecutor(self.spark)
+        self.engine = Engine(store, self._executor, buckets=buckets, history=history, spool=spool)
         self._frames: dict[str, DataFrame] = {}
         self._inbox = Inbox(store)
         self._format = f"rejoinder-{uuid.uuid4().hex}"
@@ -231,7 +232,7 @@ class Flow:
             scans,
             frames=self._frames,
             inbox=self._inbox.folder,
-            staged=lambda splits: staged(splits, setting),
+            staged=lambda splits: self._executor.prepare(splits, setting),
             once=once,
             interval=interval,
         )

@@ -1,7 +1,8 @@
 """Spark as executor: the rounds of an epoch as the stages of one job.
 
 The stages are part of the streaming query and do not change from epoch to epoch, so that Spark plans nothing twice;
-what does change (the state before the epoch) reaches the tasks as a local property of the job.
+what does change (the state before the epoch) reaches the tasks as a local property of the job. Adaptive execution would
+run stages before it asks us: on a session that has it, an epoch's stages are put behind its splits when it is run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from rejoinder.engine.executor import reports_from
 from rejoinder.exchange.rounds import attach, listed_splits, run_attached
+from rejoinder.exchange.session import is_adaptive
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.operators.task import Report
 
@@ -41,16 +43,25 @@ def staged(splits: DataFrame, setting: Setting) -> DataFrame:
 
 
 class SparkExecutor:
-    """Runs an epoch as one job; `splits` is a DataFrame with the rounds behind it (`staged`)."""
+    """Runs an epoch as one job, several with adaptive execution; `splits` is a DataFrame that `prepare` gave."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
 
+    def prepare(self, splits: DataFrame, setting: Setting) -> DataFrame:
+        """What the streaming query is made of: the splits, with the rounds behind them if they may stand there."""
+        self._is_adaptive = is_adaptive(self.session)
+        return splits if self._is_adaptive else staged(splits, setting)
+
     def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
         """Run all rounds of an epoch."""
-        rows = run_attached(cast("DataFrame", splits), work.to_text())
-        return reports_from([exchange_batch(rows)]) if rows else {}
+        frame = cast("DataFrame", splits)
+        return self._run(work, staged(frame, work.setting) if self._is_adaptive else frame)
 
     def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
         """Run all rounds on arrangement splits."""
-        return self.run(work, staged(listed_splits(self.session, splits), work.setting)) if splits else {}
+        return self._run(work, staged(listed_splits(self.session, splits), work.setting)) if splits else {}
+
+    def _run(self, work: EpochWork, frame: DataFrame) -> dict[int, Report]:
+        rows = run_attached(frame, work.to_text())
+        return reports_from([exchange_batch(rows)]) if rows else {}

@@ -77,6 +77,11 @@ def is_local(session: SparkSession) -> bool:
     return str(session.sparkContext.master).split("[")[0] == "local"
 
 
+def is_adaptive(session: SparkSession) -> bool:
+    """Whether Spark may run the stages of a query before it is asked for its rows."""
+    return str(session.conf.get("spark.sql.adaptive.enabled", "true")).lower() == "true"
+
+
 def missing_settings(session: SparkSession) -> dict[str, str]:
     """Our settings that a session of the user's does not have."""
     return {name: value for name, value in SETTINGS.items() if session.conf.get(name, None) != value}

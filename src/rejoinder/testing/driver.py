@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import os
 from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -37,11 +38,12 @@ from rejoinder.engine.rendering import (
     tvr_snapshots,
 )
 from rejoinder.engine.statements import Explained, Queried, Rendered, Shown, execute, find_view
-from rejoinder.errors import InputError, NotCommitted, Unsupported, near_misses
+from rejoinder.errors import EvaluationError, InputError, NotCommitted, Unsupported, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
 from rejoinder.plan.catalog import Source
 from rejoinder.sql.statements import parse_statements
+from rejoinder.sql.types import spark_name
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.testing.files import new_files
@@ -102,6 +104,7 @@ class Driver:
         if source.kind == "stream":
             raise InputError(
                 f"stream `{source.name}` is append-only",
+                detail=f"{len(rows)} row(s) to take out",
                 hint="declare it with CREATE CHANGELOG, or with CREATE TABLE and a PRIMARY KEY, to take rows out",
             )
         self._pending += [(source, row, -1) for row in rows]
@@ -119,7 +122,11 @@ class Driver:
     def _source(self, name: str) -> Source:
         relation = self._engine.catalog.get(name)
         if not isinstance(relation, Source):
-            raise InputError(f"`{name}` is a view: its rows come from its query", hint="insert into its sources")
+            raise InputError(
+                f"`{name}` is a view: its rows come from its query",
+                detail=f"{relation.name}: {relation.query}",
+                hint="insert into its sources",
+            )
         return relation
 
     def watermark(self, relation: str, time: Any, column: str | None = None, partition: int = 0) -> None:
@@ -137,16 +144,22 @@ class Driver:
     # -- epochs -------------------------------------------------------------------------------------------------------
 
     def step(self, at: datetime | int | None = None) -> dict[str, list[tuple[Row, int]]]:
-        """Commit one epoch at processing time `at` (datetime in UTC, or milliseconds); give the net changes by view."""
+        """Commit one epoch at processing time `at` (datetime in UTC, or milliseconds); give the net changes by view.
+
+        An epoch that is refused because of its rows has not happened, and the rows are gone; after any other failure
+        they wait for the next step.
+        """
         pending, self._pending = self._pending, []
-        splits: list[tuple[str, str | None, int, bytes | None]] = []
-        for name in dict.fromkeys(source.name for source, _, _ in pending):
-            splits += [(name, None, 0, _encoded([entry for entry in pending if entry[0].name == name]))]
-        positions, files = new_files(self._engine)
-        splits += files
         epoch = self._engine.epoch + 1
         try:
+            splits: list[tuple[str, str | None, int, bytes | None]] = []
+            for name in dict.fromkeys(source.name for source, _, _ in pending):
+                splits += [(name, None, 0, _encoded([entry for entry in pending if entry[0].name == name]))]
+            positions, files = new_files(self._engine)
+            splits += files
             self._engine.run_epoch(epoch, [split_batch(splits)], time_ms=_milliseconds(at), positions=positions)
+        except (InputError, EvaluationError):
+            raise
         except Exception:
             self._pending = pending
             raise
@@ -207,27 +220,36 @@ class Driver:
 
 def _encoded(entries: list[tuple[Source, Row, int]]) -> bytes:
     source = entries[0][0]
-    rows = [_checked(source, row, sign) for _, row, sign in entries]
     try:
+        rows = [_checked(source, row) for _, row, _ in entries]
         table = pa.Table.from_pylist(rows, schema=source.schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as failure:
-        raise InputError(f"a row does not fit the columns of `{source.name}`", detail=str(failure)) from failure
+    except (ValueError, pa.ArrowTypeError, ArithmeticError) as failure:
+        raise InputError(
+            f"a row does not fit the columns of `{source.name}`",
+            detail=str(failure),
+            hint=f"columns: {', '.join(f'{f.name} {spark_name(f.type)}' for f in source.schema)}",
+        ) from failure
     return encode(replaced(table, DIFF, np.array([sign for _, _, sign in entries], np.int64)))
 
 
-def _checked(source: Source, row: Row, sign: int) -> Row:
+def _checked(source: Source, row: Row) -> Row:
     unknown = [name for name in row if name not in source.schema.names]
     if unknown:
         raise InputError(
             f"`{source.name}` has no column `{unknown[0]}`",
             detail=f"columns: {', '.join(source.schema.names)}",
-            hint=near_misses(unknown[0], source.schema.names) or None,
+            hint=near_misses(unknown[0], source.schema.names)
+            or "rows have the declared columns, NULL where one is left out",
         )
     return {name: _value(row.get(name), source.schema.field(name).type) for name in source.schema.names}
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """Let times be written as text."""
+    """Let times be written as text, and decimals as any number."""
+    if isinstance(value, str | float) and pa.types.is_decimal(kind):
+        return Decimal(str(value))
+    if isinstance(value, float) and pa.types.is_integer(kind) and not value.is_integer():
+        raise ValueError(f"{value!r} is not an integer")  # Arrow would cut it
     if isinstance(value, str) and pa.types.is_timestamp(kind):
         return datetime.fromisoformat(value)
     if isinstance(value, str) and pa.types.is_date(kind):

@@ -29,16 +29,22 @@ class Change:
 
 def from_table(text: str) -> list[Change]:
     """Read a text table, ordered by time. Cells: NULL, numbers, booleans, quoted or bare text, ISO dates and times."""
-    lines = [line.strip().strip("|") for line in text.strip().splitlines()]
+    lines = [line.strip() for line in text.strip().splitlines()]
     lines = [line for line in lines if line and not set(line) <= set("-+| ")]
     if not lines:
         return []
+    if lines[0].startswith("|"):
+        lines = [line.removeprefix("|").removesuffix("|") for line in lines]
     names = [cell.strip() for cell in lines[0].split("|")]
     changes = []
     for line in lines[1:]:
         cells = [parse_cell(cell.strip()) for cell in line.split("|")]
         if len(cells) != len(names):
-            raise InputError(f"a line has {len(cells)} cells instead of {len(names)}", detail=line)
+            raise InputError(
+                f"a line has {len(cells)} cells instead of {len(names)}",
+                detail=line,
+                hint=f"columns: {', '.join(names)}",
+            )
         row = dict(zip(names, cells, strict=True))
         changes.append(Change(time=row.pop("__time__", 0), diff=row.pop("__diff__", 1), row=row))
     return sorted(changes, key=lambda change: change.time)
@@ -51,9 +57,11 @@ def parse_cell(text: str) -> Any:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
-        return ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        pass
+        value = ()
+    if not isinstance(value, tuple):  # a tuple is text with commas
+        return value
     for parse in (date.fromisoformat, datetime.fromisoformat):
         try:
             return parse(text)

@@ -28,7 +28,7 @@ help: ## List the commands
 venv: $(INSTALLED) ## Make .venv with the locked packages and this project in it
 
 demo: need-java $(INSTALLED) ## Run a three-way join on generated orders and watch its changes
-	$(BIN)/rejoinder demo
+	@$(BIN)/rejoinder demo
 
 check: $(INSTALLED) ## Lint, formatting, types, and the layers
 	$(BIN)/ruff check
@@ -64,7 +64,7 @@ bench: need-java $(INSTALLED) $(if $(filter pathway,$(ENGINES)),$(PATHWAY_VENV)/
 	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(CURDIR)/$(PATHWAY_VENV)/bin/python" $(BIN)/python -m benchmarks
 
 clean: ## Remove the virtual environments, caches and results made here
-	rm -rf $(VENV) $(PATHWAY_VENV) build dist benchmarks/out benchmarks/data
+	rm -rf $(VENV) $(PATHWAY_VENV) build dist benchmarks/out benchmarks/data rejoinder-demo
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	find src tests benchmarks -type d \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +
 

@@ -27,7 +27,10 @@ from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.statements import Explain, Select, Show, parse_statements
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rejoinder.api.flow import Flow
+    from rejoinder.exchange.gateway import JvmLog
 
 
 @dataclass(frozen=True)
@@ -136,28 +139,29 @@ def _run(flow: Flow, state: str, interval: str | None) -> None:
 
 @contextmanager
 def spark_flow(state: str, parallelism: int | None, *, is_debug: bool) -> Iterator[Flow]:
-    """A flow on a local session of its own. What the JVM says is shown if something unexpected ends it, or at once."""
-    with status("starting Spark…"):
-        from rejoinder.api.flow import Flow
-        from rejoinder.exchange.gateway import JvmLog
-        from rejoinder.exchange.session import make_session
+    """A flow on the session of this process, or on a local one of its own.
 
-        log = JvmLog(is_quiet=not is_debug)
-        try:
-            session = make_session(parallelism or min(os.cpu_count() or 1, 32), log=log)
-        except RejoinderError:
-            raise
-        except Exception:
-            err.file.writelines(log.lines)
-            raise
-        flow = Flow(state, spark=session, parallelism=parallelism)
+    What the JVM of its own says is kept, and shown if something unexpected ends the flow; with `is_debug` at once.
+    """
+    log: JvmLog | None = None
+    session: SparkSession | None = None
     try:
+        with status("starting Spark…"):
+            from rejoinder.api.flow import Flow
+            from rejoinder.exchange.gateway import JvmLog
+            from rejoinder.exchange.session import make_session, present_session
+
+            log = JvmLog(is_quiet=not is_debug)
+            if present_session() is None:
+                session = make_session(parallelism or min(os.cpu_count() or 1, 32), log=log)
+            flow = Flow(state, parallelism=parallelism)
         yield flow
     except (RejoinderError, KeyboardInterrupt):
         raise
     except Exception:
-        if not is_debug:
+        if log is not None and log.is_quiet:
             err.file.writelines(log.lines)
         raise
     finally:
-        session.stop()
+        if session is not None:
+            session.stop()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -63,9 +64,15 @@ def check_path(name: str, path: str) -> None:
 
 
 def _literal(path: str) -> str:
-    """Keep Spark from taking a folder that is there for a pattern."""
+    """Keep Spark from taking a folder that is there for a pattern, and from looking where the JVM was started."""
     local = path.removeprefix("file://")
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", local) if is_pattern(local) and os.path.exists(local) else path
+    if "://" not in local and not os.path.isabs(local):
+        return f"{_escaped(str(Path.cwd()))}/{_escaped(local) if os.path.exists(local) else local}"
+    return _escaped(local) if is_pattern(local) and os.path.exists(local) else path
+
+
+def _escaped(path: str) -> str:
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def frame_splits(frame: DataFrame, name: str) -> DataFrame:

@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import shutil
+import uuid
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -45,7 +46,7 @@ class Checkpoint:
         """The folder from which a query over these sources goes on; `sources` identifies each by position."""
         known = ledger.positions.get("spark")
         same = known is not None and known["sources"] == list(sources)
-        if known is not None and same and (known["folder"] == self._own or "://" in self.folder):
+        if known is not None and same and self._is_own(known["folder"]):
             return f"{self.folder}/{known['folder']}"
         number = 0 if known is None else known["number"] + 1
         name = f"{number}-{secrets.token_hex(4)}"
@@ -64,6 +65,10 @@ class Checkpoint:
         self._own = name
         self._forget_before(number - 1)
         return f"{self.folder}/{name}"
+
+    def _is_own(self, name: str) -> bool:
+        """Whether this driver may go on with a generation. Where there are no folders to copy there is only one."""
+        return name == self._own or "://" in self.folder
 
     def abandon(self) -> None:
         """Plan anew from the last committed epoch at the next start: what was planned has failed."""
@@ -92,8 +97,8 @@ def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], e
         shutil.copy(f"{old}/commits/{epoch}", f"{new}/commits/{epoch}")
     else:
         _write(f"{new}/commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
-    if os.path.exists(f"{old}/metadata"):
-        shutil.copy(f"{old}/metadata", f"{new}/metadata")
+    # Spark stops a query of the same identity without a word, and its driver should hear of it from a manifest.
+    _write(f"{new}/metadata", json.dumps({"id": str(uuid.uuid4())}))
     numbers = {name: number for number, name in enumerate(dict.fromkeys(before))}
     for number, name in enumerate(dict.fromkeys(after)):
         if name in numbers:

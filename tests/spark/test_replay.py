@@ -1,0 +1,151 @@
+"""Spark's checkpoint and the state disagree: replays change nothing, and what does not belong together is refused."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rejoinder as rj
+from rejoinder.errors import Corrupt, Fenced
+from rejoinder.exchange.checkpoint import Checkpoint
+from tests.spark.conftest import OpenFlow
+from tests.spark.rows import bag, summed, view
+
+
+def fill(flow: rj.Flow, epochs: int) -> None:
+    """A join, and some epochs of it."""
+    flow.sql("CREATE CHANGELOG a (id BIGINT, x INT); CREATE TABLE b (id BIGINT, y INT, PRIMARY KEY (id))")
+    flow.sql("CREATE VIEW v AS SELECT a.id, x, y FROM a JOIN b ON a.id = b.id")
+    for number in range(epochs):
+        epoch(flow, number)
+
+
+def epoch(flow: rj.Flow, number: int) -> None:
+    flow.insert("a", [{"id": number % 2, "x": number}])
+    flow.insert("b", [{"id": number % 2, "y": number}])
+    flow.run()
+
+
+def generation(flow: rj.Flow) -> Path:
+    """The folder of Spark's present checkpoint."""
+    return Path(flow._runner.checkpoint.folder, flow.engine.positions["spark"]["folder"])
+
+
+@pytest.fixture(params=["this driver", "a new driver"])
+def reuse(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark replays from its own files, or a new driver takes them over."""
+    if request.param == "this driver":
+        monkeypatch.setattr(Checkpoint, "_is_own", lambda self, folder: True)
+
+
+def everything(flow: rj.Flow) -> tuple[object, ...]:
+    """All that a reader can see, and how far the state is."""
+    return flow.epoch, view(flow, "v"), bag(flow.sql("SELECT STREAM * FROM v"))
+
+
+@pytest.mark.usefixtures("reuse")
+def test_a_replay_without_the_last_commit_changes_nothing(open_flow: OpenFlow) -> None:
+    flow = open_flow()
+    fill(flow, 3)
+    before = everything(flow)
+    for name in ("2", ".2.crc"):
+        (generation(flow) / "commits" / name).unlink()
+    assert (generation(flow) / "offsets" / "2").exists()
+    flow = open_flow()
+    assert flow.run() == [] and everything(flow) == before
+    epoch(flow, 3)
+    assert flow.epoch == 3 and view(flow, "v").total() == 4
+    assert summed(flow.sql("SELECT STREAM * FROM v").collect()) == view(flow, "v")
+
+
+@pytest.mark.usefixtures("reuse")
+def test_an_epoch_that_was_planned_and_not_committed(open_flow: OpenFlow, tmp_path: Path) -> None:
+    """The offsets of an epoch are there, its commit and its manifest are not: its rows come once."""
+    flow = open_flow()
+    fill(flow, 2)
+    saved = tmp_path / "saved"
+    shutil.copytree(flow.engine.store.path, saved)
+    epoch(flow, 2)
+    expected = view(flow, "v")
+    planned = generation(flow)
+    manifests = Path(flow.engine.store.path, "manifests")
+    for manifest in manifests.iterdir():
+        if not (saved / "manifests" / manifest.name).exists():
+            manifest.unlink()
+    assert (planned / "offsets" / "2").exists()
+    (planned / "commits" / "2").unlink()
+    (planned / "commits" / ".2.crc").unlink()
+    flow = open_flow()
+    assert flow.epoch == 1
+    flow.run()
+    assert flow.epoch == 2 and view(flow, "v") == expected
+
+
+def test_a_checkpoint_that_is_gone(open_flow: OpenFlow) -> None:
+    flow = open_flow()
+    fill(flow, 2)
+    before = everything(flow)
+    shutil.move(generation(flow), generation(flow).with_name("elsewhere"))
+    flow = open_flow()
+    flow.insert("a", [{"id": 1, "x": 9}])
+    with pytest.raises(Corrupt, match=r"does not know epoch 1[\s\S]*Hint: restore the checkpoint"):
+        flow.run()
+    assert everything(flow) == before
+    shutil.move(generation(flow).with_name("elsewhere"), generation(flow))
+    flow.run()
+    assert flow.epoch == 2 and view(flow, "v").total() == 3
+
+
+def test_a_checkpoint_that_started_over(open_flow: OpenFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark would hand the first files over once more as epoch 0, and be believed that it is done."""
+    flow = open_flow()
+    fill(flow, 3)
+    before = everything(flow)
+    shutil.rmtree(generation(flow))
+    monkeypatch.setattr(Checkpoint, "_is_own", lambda self, folder: True)
+    flow = open_flow()
+    with pytest.raises(Corrupt, match="the sources are at epoch 0, and the state is at epoch 2"):
+        flow.run()
+    assert everything(flow) == before
+
+
+def test_a_second_flow_takes_over(open_flow: OpenFlow) -> None:
+    first = open_flow()
+    fill(first, 2)
+    second = open_flow()
+    epoch(second, 2)
+    first.insert("a", [{"id": 1, "x": 9}])
+    with pytest.raises(Fenced, match=r"another driver has[\s\S]*Hint: run one driver per state"):
+        first.run()
+    with pytest.raises(Fenced):
+        first.sql("CREATE VIEW w AS SELECT id FROM a")
+    second.run()
+    assert second.epoch == 3 and summed(second.sql("SELECT STREAM * FROM v").collect()) == view(second, "v")
+    assert view(first, "v") == view(second, "v"), "it can still read"
+
+
+def test_a_running_flow_that_was_taken_over_stops(open_flow: OpenFlow) -> None:
+    first = open_flow()
+    fill(first, 1)
+    first.start()
+    second = open_flow()
+    second.start()
+    second.insert("a", [{"id": 0, "x": 5}])
+    with pytest.raises(Fenced):
+        first.wait(60)
+    assert not first.is_running
+    second.stop()
+    second.run()
+    assert view(second, "v") == bag([(0, 0, 0), (0, 5, 0)])
+
+
+def test_only_two_generations_are_kept(open_flow: OpenFlow) -> None:
+    flow = open_flow()
+    fill(flow, 1)
+    for _ in range(3):
+        flow = open_flow()
+        flow.run()
+    kept = sorted(path.name for path in generation(flow).parent.iterdir())
+    assert len(kept) == 2 and kept[-1] == generation(flow).name

@@ -14,9 +14,10 @@ costs one DuckDB query whose statement is prepared once per (input schema, text)
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -28,6 +29,8 @@ import pyarrow.compute as pc
 from rejoinder import errors
 
 _ROW = "__row"
+_SHORT = 150
+_NAMES = re.compile(r"\bonce_([0-9]+)\b")
 _STATEMENTS = 256
 _BATCH_ROWS = 131_072
 # The others rewrite what was written for its effect: `a + 1 = 2` would become `a = 1`, and no longer fail on overflow.
@@ -105,12 +108,31 @@ def short_circuit(conditions: Sequence[tuple[str, bool]], word: str) -> str:
 
     DuckDB evaluates all of them for all rows; CASE narrows the rows down from condition to condition.
     """
-    connected = "(" + f" {word} ".join(text for text, _ in conditions) + ")"
     if not any(throws for _, throws in conditions[1:]):
-        return connected
+        return "(" + f" {word} ".join(text for text, _ in conditions) + ")"
     decides, decided = ("(NOT {})", "FALSE") if word == "AND" else ("{}", "TRUE")
-    whens = " ".join(f"WHEN {decides.replace('{}', text)} THEN {decided}" for text, _ in conditions)
-    return f"CASE {whens} ELSE {connected} END"
+    text, later_throws = conditions[-1]
+    for condition, throws in reversed(conditions[:-1]):
+        if later_throws:
+            name, wrap = once(condition, text)
+            tested = decides.replace("{}", name)
+            text = wrap(f"CASE WHEN {tested} THEN {decided} ELSE ({name} {word} {text}) END")
+        else:
+            text = f"({condition} {word} {text})"
+        later_throws = later_throws or throws
+    return text
+
+
+def once(sql: str, *beside: str, short: int = _SHORT) -> tuple[str, Callable[[str], str]]:
+    """Name a text that is about to be used more than once, and give the function that puts it around its use.
+
+    A short text is its own name. A long one is evaluated once: nested, texts would otherwise grow without bound.
+    DuckDB has no LET, and a lambda over a list of one value is one. Names do not clash with those in `beside`.
+    """
+    if len(sql) <= short:
+        return sql, lambda body: body
+    number = 1 + max((int(used) for text in (sql, *beside) for used in _NAMES.findall(text)), default=0)
+    return f"once_{number}", lambda body: f"list_transform([{sql}], lambda once_{number}: {body})[1]"
 
 
 def project(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str] = ()) -> pa.Table:

@@ -12,10 +12,23 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.kernels.evaluate import once
 from rejoinder.sql import datetime_text, types
 from rejoinder.sql.datetime_text import BLANK
 from rejoinder.sql.literals import constant
-from rejoinder.sql.terms import Compiler, Term, build, duckdb_type, failing, mismatch, only, quote_text, refuse, relabel
+from rejoinder.sql.terms import (
+    Compiler,
+    Term,
+    build,
+    duckdb_type,
+    evaluated_once,
+    failing,
+    mismatch,
+    only,
+    quote_text,
+    refuse,
+    relabel,
+)
 
 _INTEGER = rf"^{BLANK}([+-]?[0-9]+){BLANK}$"
 _DECIMAL = rf"^{BLANK}([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?){BLANK}$"
@@ -65,11 +78,15 @@ def compile_cast(compiler: Compiler, node: exp.Expr) -> Term:
 
 def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool = False) -> Term:
     """Cast explicitly; `safe` gives NULL where the cast fails. Raises `PlanningError` for pairs not offered."""
-    source = term.type
-    if source == kind:
+    if term.type == kind:
         return term
     if term.is_null:
         return Term(f"CAST(NULL AS {duckdb_type(kind)})", kind)
+    return evaluated_once(term, lambda value: _cast(value, kind, node, safe=safe))
+
+
+def _cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
+    source = term.type
     if term.literal and types.is_integer(source) and _holds(kind, term.value):
         return constant(Decimal(term.value) if types.is_decimal(kind) else term.value, kind)
     if types.is_numeric(source) and types.is_numeric(kind):
@@ -131,7 +148,7 @@ def _from_double(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
 
     From 10^16 on, Java before 19 writes some numbers with a digit too many; such a row fails.
     """
-    number = f"CAST({term.sql} AS DOUBLE)"
+    number, wrap = once(f"CAST({term.sql} AS DOUBLE)", short=0)
     mantissa = (
         f"length(regexp_replace(regexp_extract(CAST({number} AS VARCHAR), '^-?([0-9.]*)', 1), '[.]|0+$', '', 'g'))"
     )
@@ -139,9 +156,9 @@ def _from_double(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
     certain = f"WHEN abs({number}) >= 1e16 AND abs({number}) < 1e38 AND {mantissa} > 15 THEN {message} "
     checked = certain if kind.precision - kind.scale > 16 else ""
     finite = f"CASE {checked}WHEN isfinite({number}) THEN {number} END"
-    return _checked(
-        decimal_digits(finite, kind), Term(finite, term.type, term.columns, throws=True), kind, safe=safe, total=False
-    )
+    source = Term(finite, term.type, term.columns, throws=term.throws or bool(checked))
+    made = _checked(decimal_digits(finite, kind), source, kind, safe=safe, total=False)
+    return replace(made, sql=wrap(made.sql))
 
 
 def _from_text(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
@@ -174,16 +191,18 @@ def decimal_digits(number: str, kind: pa.DataType) -> str:
 def _decimal_text(text: str, kind: pa.DataType) -> str:
     """Read a decimal. DuckDB needs a digit before the point, and DuckDB 1 rounds wrongly after a negative exponent."""
     wider = pa.decimal128(min(kind.precision + 1, types.MAX_PRECISION), kind.scale)
-    parts = f"regexp_extract({text}, '^[+-]?0*([0-9]*)[.]?([0-9]*)[eE]-([0-9]+)$', ['a', 'b', 'e'])"
+    number, with_number = once(text, short=0)
+    found = f"regexp_extract({number}, '^[+-]?0*([0-9]*)[.]?([0-9]*)[eE]-([0-9]+)$', ['a', 'b', 'e'])"
+    parts, with_parts = once(found, text, number, short=0)
     digits, shift = f"({parts}.a || {parts}.b)", f"least(TRY_CAST({parts}.e AS HUGEINT), 400)"
     point = f"CAST(length({parts}.a) - {shift} AS BIGINT)"
     size = (
         f"CASE WHEN {point} <= 0 THEN '0.' || repeat('0', -{point}) || {digits} "
         f"ELSE left({digits}, {point}) || '.' || substring({digits}, {point} + 1) END"
     )
-    sign = f"CASE WHEN starts_with({text}, '-') THEN '-' ELSE '' END"
-    plain = f"CASE WHEN {parts}.e = '' THEN {text} ELSE {sign} || {size} END"
-    return f"TRY_CAST(TRY_CAST({plain} AS {duckdb_type(wider)}) AS {duckdb_type(kind)})"
+    sign = f"CASE WHEN starts_with({number}, '-') THEN '-' ELSE '' END"
+    plain = with_parts(f"CASE WHEN {parts}.e = '' THEN {number} ELSE {sign} || {size} END")
+    return with_number(f"TRY_CAST(TRY_CAST({plain} AS {duckdb_type(wider)}) AS {duckdb_type(kind)})")
 
 
 def _found(text: str, pattern: str) -> str:

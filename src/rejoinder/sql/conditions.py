@@ -13,7 +13,7 @@ from rejoinder import errors
 from rejoinder.kernels.evaluate import Comparison, short_circuit
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
-from rejoinder.sql.terms import Compiler, Term, build, combine, merge_columns, mismatch, only, refuse
+from rejoinder.sql.terms import Compiler, Term, build, combine, evaluated_once, merge_columns, mismatch, only, refuse
 
 _SIGNS: dict[type[exp.Expr], tuple[str, str, str]] = {
     exp.EQ: ("=", "equal", "equal"),
@@ -26,6 +26,21 @@ _SIGNS: dict[type[exp.Expr], tuple[str, str, str]] = {
 _NULL_SAFE = "IS NOT DISTINCT FROM"
 # Floats are left out: Arrow's NaN is not Spark's.
 _ARROW_COMPARES = (types.TINYINT, types.SMALLINT, types.INT, types.BIGINT, types.STRING)
+
+
+_PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like, exp.ILike, exp.Escape, exp.RegexpLike, exp.Not)
+_COMPARISONS = (*_SIGNS, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+def _refuse_chains(node: exp.Expr) -> None:
+    """Refuse `a = b < c`, `a = b IN (c)` and the like: sqlglot reads them from the right, Spark from the left."""
+    only(node, "this", "expression")
+    # Around the right side of <=>, sqlglot writes parentheses of its own.
+    right = node.expression.unnest() if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ) else node.expression
+    if isinstance(node.this, _PREDICATES) or isinstance(right, (*_PREDICATES, *_COMPARISONS)):
+        raise refuse(
+            node, "conditions in a row without parentheses are not offered", "put parentheses around the inner one"
+        )
 
 
 def together(terms: Sequence[Term], node: exp.Expr) -> tuple[list[Term], pa.DataType]:
@@ -41,9 +56,12 @@ def together(terms: Sequence[Term], node: exp.Expr) -> tuple[list[Term], pa.Data
 
 def compile_comparison(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `= <> < <= > >=`."""
-    only(node, "this", "expression")
-    left, right = compiler.compile(node.this), compiler.compile(node.expression)
-    sign, forward, backward = _SIGNS[type(node)]
+    _refuse_chains(node)
+    return _compared(type(node), compiler.compile(node.this), compiler.compile(node.expression), node)
+
+
+def _compared(operator: type[exp.Expr], left: Term, right: Term, node: exp.Expr) -> Term:
+    sign, forward, backward = _SIGNS[operator]
     term = _compare(sign, left, right, node)
     if right.literal:
         return replace(term, comparisons=_on_column(forward, left, right))
@@ -77,13 +95,13 @@ def _on_column(operator: str, column: Term, literal: Term) -> tuple[Comparison, 
 
 def compile_null_safe_equality(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `<=>`, which is never NULL."""
-    only(node, "this", "expression")
+    _refuse_chains(node)
     return _compare(_NULL_SAFE, compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
 def compile_null_safe_inequality(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile IS DISTINCT FROM."""
-    only(node, "this", "expression")
+    _refuse_chains(node)
     return _compare("IS DISTINCT FROM", compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
@@ -118,7 +136,10 @@ def compile_not(compiler: Compiler, node: exp.Expr) -> Term:
 
 def compile_and(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile AND; a side that may fail is reached only by rows that Spark lets through."""
-    terms = [truth(compiler.compile(part), node) for part in node.flatten()]
+    return _all_of([truth(compiler.compile(part), node) for part in node.flatten()])
+
+
+def _all_of(terms: Sequence[Term]) -> Term:
     joined = _connected(terms, "AND")
     if all(term.comparisons for term in terms):
         return replace(joined, comparisons=tuple(one for term in terms for one in term.comparisons))
@@ -139,15 +160,16 @@ def _connected(terms: Sequence[Term], word: str) -> Term:
 def compile_case(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile CASE, searched or with an operand."""
     only(node, "this", "ifs", "default")
-    operand = compiler.compile(node.this) if node.this else None
-    conditions, results = [], []
-    for branch in node.args["ifs"]:
-        condition = compiler.compile(branch.this)
-        conditions.append(truth(condition, branch) if operand is None else _compare("=", operand, condition, node))
-        results.append(compiler.compile(branch.args["true"]))
+    conditions = [compiler.compile(branch.this) for branch in node.args["ifs"]]
+    results = [compiler.compile(branch.args["true"]) for branch in node.args["ifs"]]
     if node.args.get("default") is not None:
         results.append(compiler.compile(node.args["default"]))
-    return choose(conditions, results, node)
+    if node.this is None:
+        return choose([truth(condition, node) for condition in conditions], results, node)
+    operand = compiler.compile(node.this)
+    return evaluated_once(
+        operand, lambda value: choose([equal(value, condition, node) for condition in conditions], results, node)
+    )
 
 
 def compile_if(compiler: Compiler, node: exp.Expr) -> Term:
@@ -183,9 +205,12 @@ def compile_coalesce(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_between(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile BETWEEN as the two comparisons that it is."""
     only(node, "this", "low", "high")
-    low = exp.GTE(this=node.this, expression=node.args["low"])
-    high = exp.LTE(this=node.this, expression=node.args["high"])
-    return compile_and(compiler, exp.And(this=low, expression=high))
+    low, high = compiler.compile(node.args["low"]), compiler.compile(node.args["high"])
+
+    def within(value: Term) -> Term:
+        return _all_of([_compared(exp.GTE, value, low, node), _compared(exp.LTE, value, high, node)])
+
+    return evaluated_once(compiler.compile(node.this), within)
 
 
 def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
@@ -196,9 +221,11 @@ def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, f"IN on {types.spark_name(kind)} is not offered", "compare the fields")
     throws = any(term.throws for term in terms)
     if any(term.throws for term in terms[1:]):
-        tests = [build("({0} = {1})", types.BOOLEAN, terms[0], term) for term in terms[1:]]
-        found = _connected(tests, "OR").sql
-        text = f"CASE WHEN {terms[0].sql} IS NOT NULL THEN {found} END"
-    else:
-        text = f"({terms[0].sql} IN ({', '.join(term.sql for term in terms[1:])}))"
+        return evaluated_once(terms[0], lambda value: _one_of(value, terms[1:]))
+    text = f"({terms[0].sql} IN ({', '.join(term.sql for term in terms[1:])}))"
     return Term(text, types.BOOLEAN, merge_columns(terms), throws=throws)
+
+
+def _one_of(value: Term, terms: Sequence[Term]) -> Term:
+    found = _connected([build("({0} = {1})", types.BOOLEAN, value, term) for term in terms], "OR")
+    return replace(found, sql=f"CASE WHEN {value.sql} IS NOT NULL THEN {found.sql} END")

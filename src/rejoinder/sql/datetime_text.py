@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta
 
+from rejoinder.kernels.evaluate import once
 from rejoinder.sql.terms import quote_text
 
 BLANK = r"[\x00-\x20\x7f]*"
@@ -67,20 +68,22 @@ def _offset(zone: str) -> timedelta:
 
 def read_date(sql: str) -> str:
     """Write the DuckDB text that reads a date, NULL if it is none."""
-    parts = f"regexp_extract({sql}, {quote_text(_DATE)}, ['y', 'm', 'd'])"
-    return f"TRY_CAST({_dashed(parts)} AS DATE)"
+    parts, wrap = once(f"regexp_extract({sql}, {quote_text(_DATE)}, ['y', 'm', 'd'])")
+    return wrap(f"TRY_CAST({_dashed(parts)} AS DATE)")
 
 
 def read_timestamp(sql: str, *, zoned: bool) -> str:
     """Write the DuckDB text that reads a timestamp, NULL if it is none."""
-    day = f"regexp_extract({sql}, {quote_text(_DAY)}, ['y', 'm', 'd'])"
-    parts = f"regexp_extract({sql}, {quote_text(_MOMENT)}, ['y', 'm', 'd', 'h', 'n', 's', 'f', 'z'])"
+    day, with_day = once(f"regexp_extract({sql}, {quote_text(_DAY)}, ['y', 'm', 'd'])")
+    found = f"regexp_extract({sql}, {quote_text(_MOMENT)}, ['y', 'm', 'd', 'h', 'n', 's', 'f', 'z'])"
+    parts, with_parts = once(found, day)
     minutes = f"{parts}.h || ':' || {_or(parts, 'n', '00')}"
     clock = f"{minutes} || ':' || {_or(parts, 's', '00')} || '.' || {_or(parts, 'f', '0')}"
     moment = f"TRY_CAST({_dashed(parts)} || ' ' || {clock} AS TIMESTAMP)"
     if zoned:
         moment = f"({moment} - to_minutes({_minutes(f'{parts}.z')}))"
-    return f"CASE WHEN {day}.y <> '' THEN TRY_CAST({_dashed(day)} AS TIMESTAMP) WHEN {parts}.y <> '' THEN {moment} END"
+    moment = with_parts(f"CASE WHEN {parts}.y <> '' THEN {moment} END")
+    return with_day(f"CASE WHEN {day}.y <> '' THEN TRY_CAST({_dashed(day)} AS TIMESTAMP) ELSE {moment} END")
 
 
 def _dashed(parts: str) -> str:

@@ -76,6 +76,8 @@ class _Compiler:
         self._scope = scope
 
     def compile(self, node: exp.Expr) -> Term:
+        if not isinstance(node, exp.Expr):
+            raise errors.InvalidSql("an argument is missing")
         compiler = _NODES.get(type(node))
         if compiler is None:
             raise not_offered(node, _NAMED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Comparison, quoted
+from rejoinder.kernels.evaluate import Comparison, once, quoted
 from rejoinder.sql import types
 
 _PLACE = re.compile(r"\{([0-9])\}")
@@ -87,23 +87,51 @@ def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, 
     Spark evaluates the parts in turn, the right one first for divisions, and stops at a NULL: what comes after is not
     evaluated, and cannot fail.
     """
-    sql = _filled(template, terms)
-    turns = tuple(reversed(terms)) if right_first else terms
-    failing_turns = [turn for turn, term in enumerate(turns) if term.throws]
-    for term in reversed(turns[: max(failing_turns, default=0)]):
-        if not (term.literal and term.value is not None):
-            sql = f"CASE WHEN {term.sql} IS NOT NULL THEN {sql} END"
+    turns = list(reversed(range(len(terms)))) if right_first else list(range(len(terms)))
+    failing_turns = [turn for turn, place in enumerate(turns) if terms[place].throws]
+    guarded = {
+        place
+        for place in turns[: max(failing_turns, default=0)]
+        if not (terms[place].literal and terms[place].value is not None)
+    }
+    sql = _filled(template, terms, turns, guarded)
     return Term(sql, kind, merge_columns(terms), throws=throws or bool(failing_turns))
 
 
 def combine(template: str, kind: pa.DataType, *terms: Term) -> Term:
     """Make a term whose parts are all evaluated, whether or not one is NULL."""
     throws = any(term.throws for term in terms)
-    return Term(_filled(template, terms), kind, merge_columns(terms), throws=throws)
+    return Term(_filled(template, terms, range(len(terms)), set()), kind, merge_columns(terms), throws=throws)
 
 
-def _filled(template: str, terms: Sequence[Term]) -> str:
-    return _PLACE.sub(lambda place: terms[int(place.group(1))].sql, template)
+def evaluated_once(term: Term, make: Callable[[Term], Term]) -> Term:
+    """Make a term from another that may be used many times, so that it is evaluated once."""
+    name, wrap = once(term.sql)
+    if name == term.sql:
+        return make(term)
+    made = make(Term(name, term.type))
+    # What was made may name texts of its own, and then this one needs another name.
+    name, wrap = once(term.sql, made.sql)
+    made = make(Term(name, term.type))
+    columns = merge_columns((term, made))
+    return Term(wrap(made.sql), made.type, columns, throws=term.throws or made.throws)
+
+
+def _filled(template: str, terms: Sequence[Term], turns: Sequence[int], guarded: Collection[int]) -> str:
+    """Fill a template in; a part that is used more than once is evaluated once, a guarded one before those after it."""
+    uses = [template.count(f"{{{place}}}") + (place in guarded) for place in range(len(terms))]
+    names = [term.sql for term in terms]
+    wraps: dict[int, Callable[[str], str]] = {}
+    for place, term in enumerate(terms):
+        if uses[place] > 1:
+            names[place], wraps[place] = once(term.sql, *(other.sql for other in terms), *names)
+    sql = _PLACE.sub(lambda found: names[int(found.group(1))], template)
+    for place in reversed(turns):
+        if place in guarded:
+            sql = f"CASE WHEN {names[place]} IS NOT NULL THEN {sql} END"
+        if place in wraps:
+            sql = wraps[place](sql)
+    return sql
 
 
 def failing(message: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tests.oracle.model import Change, Model, SourceSpec
-from tests.oracle.queries import Draw, Relation, queries
+from tests.oracle.queries import PAYLOAD_ONLY, Draw, Relation, queries
 from tests.oracle.scenario import Action, CreateView, DropView, Epoch, Restart, Scenario, Select, Statement
 from tests.oracle.values import FAMILIES, Kind, kinds, values
 
@@ -27,7 +27,7 @@ def sources(draw: Draw) -> list[SourceSpec]:
         order = None
         if kind == "TABLE":
             key = draw(st.sampled_from([("k",), ("j",), ("k", "j")]))
-            others = [n for n in columns if n not in key and columns[n].family != "bytes"]
+            others = [n for n in columns if n not in key and columns[n].family not in PAYLOAD_ONLY]
             order = draw(st.sampled_from([None, *others]))
         result.append(SourceSpec(name, kind, columns, key, order))
     return result

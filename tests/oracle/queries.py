@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from tests.oracle.values import Kind, literal
+from tests.oracle.values import PAYLOADS, Kind, literal
 
 Draw = st.DrawFn
 SHAPES = ("chain", "star", "cycle", "both keys")
 NUMBERED = frozenset({"integer"})
+PAYLOAD_ONLY = frozenset(kind.family for kind in PAYLOADS)
+UNJOINED = PAYLOAD_ONLY | {"constant"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def joinable(left: Item, right: Item) -> list[tuple[str, str, str]]:
         (f"{left.alias}.{a}", f"{right.alias}.{b}", kind.family)
         for a, kind in left.columns.items()
         for b, other in right.columns.items()
-        if kind.family == other.family and kind.family not in ("bytes", "constant")
+        if kind.family == other.family and kind.family not in UNJOINED
     ]
     return sorted(pairs, key=lambda pair: pair[0].split(".")[1] != pair[1].split(".")[1])
 
@@ -130,7 +132,7 @@ def condition(draw: Draw, items: Sequence[Item]) -> str:
     other = draw(st.sampled_from(items))
     same = [text for text in other.of_family(kind.family) if text != column and kind.family != "constant"]
     shape = draw(st.integers(0, 4))
-    if shape == 0 or kind.family == "bytes":
+    if shape == 0 or kind.family in PAYLOAD_ONLY:
         return f"{column} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
     if shape == 1 and same:
         sign = draw(st.sampled_from(["<", "<=", "<>", ">", "IS NOT DISTINCT FROM"]))
@@ -151,10 +153,10 @@ def outputs(draw: Draw, items: Sequence[Item]) -> dict[str, tuple[str, Kind]]:
     result = {}
     for at, (text, kind) in enumerate(chosen):
         shape = draw(st.integers(0, 9))
-        if shape == 0 and kind.family != "bytes":
+        if shape == 0 and kind.family not in PAYLOAD_ONLY:
             text = f"COALESCE({text}, {literal(kind.values[1], kind)})"
             result[f"c{at}"] = (f"CAST({text} AS {kind.sql})", kind)
-        elif shape == 1 and kind.family != "bytes":
+        elif shape == 1 and kind.family not in PAYLOAD_ONLY:
             # A constant is no key: an equality with it links nothing.
             constant = replace(kind, family="constant")
             result[f"c{at}"] = (f"CAST({literal(kind.values[0], kind)} AS {kind.sql})", constant)

@@ -12,6 +12,12 @@ import duckdb
 from rejoinder.testing import Driver
 from tests.oracle.model import Change, Model, Row, SourceSpec, bag, frozen
 
+DUCKDB_TYPES = {
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+    "ARRAY<DOUBLE>": "DOUBLE[]",
+    "STRUCT<a: INT, b: STRING>": "STRUCT(a INTEGER, b VARCHAR)",
+}
+
 
 @dataclass(frozen=True)
 class CreateView:
@@ -111,7 +117,7 @@ class Player:
         """Carry one action out in both worlds."""
         match action:
             case CreateView():
-                self.oracle.execute(f"CREATE TEMP VIEW {action.name} AS {zoneless(action.duckdb or action.query)}")
+                self.oracle.execute(f"CREATE TEMP VIEW {action.name} AS {for_duckdb(action.duckdb or action.query)}")
                 self.driver.sql(f"CREATE VIEW {action.name} AS {action.query}")
                 self.views[action.name] = self.expected(f"SELECT * FROM {action.name}")
                 self.past[action.name] = {}
@@ -122,7 +128,7 @@ class Player:
             case Statement():
                 self.driver.sql(action.sql)
             case Select():
-                found, wanted = bag(self.driver.sql(action.query)), self.expected(zoneless(action.query))
+                found, wanted = bag(self.driver.sql(action.query)), self.expected(for_duckdb(action.query))
                 assert found == wanted, f"{action}: missing {wanted - found}, surplus {found - wanted}"
             case Restart():
                 self.driver.restart(parallelism=action.parallelism)
@@ -176,9 +182,11 @@ def play(scenario: Scenario) -> Player:
     return player
 
 
-def zoneless(query: str) -> str:
-    """A query for DuckDB, which sees times without a zone."""
-    return query.replace("TIMESTAMP_NTZ", "TIMESTAMP")
+def for_duckdb(query: str) -> str:
+    """A query with DuckDB's names of types; times have no zone there."""
+    for ours, theirs in DUCKDB_TYPES.items():
+        query = query.replace(ours, theirs)
+    return query
 
 
 def rows(source: str, *listed: Row) -> Epoch:

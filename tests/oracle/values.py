@@ -50,12 +50,14 @@ KINDS = (
 )
 FAMILIES = tuple(dict.fromkeys(kind.family for kind in KINDS))
 BINARY = Kind("BINARY", "bytes", (b"", b"\x00", b"\x00\x00", b"abc", bytes(range(17))))
-NULL_OUT_OF_TEN = 1
+LIST = Kind("ARRAY<DOUBLE>", "list", ([], [0.0], [-0.0, None], [None], [math.nan, 1.5]))
+STRUCT = Kind("STRUCT<a: INT, b: STRING>", "struct", ({"a": None, "b": None}, {"a": 1, "b": ""}, {"a": 1, "b": None}))
+PAYLOADS = (BINARY, LIST, STRUCT)
 
 
 def kinds(family: str | None = None) -> st.SearchStrategy[Kind]:
     """Kinds of a family, or any that can be a payload."""
-    return st.sampled_from([k for k in (*KINDS, BINARY) if family is None or k.family == family])
+    return st.sampled_from([k for k in (*KINDS, *PAYLOADS) if family is None or k.family == family])
 
 
 def values(kind: Kind, *, nullable: bool = True) -> st.SearchStrategy[Any]:
@@ -87,4 +89,8 @@ def normal(value: Any) -> str:
         return "NaN" if math.isnan(value) else repr(value + 0.0)
     if isinstance(value, Decimal):
         return f"{value.normalize():f}" if value else "0"
+    if isinstance(value, list):
+        return f"[{', '.join(map(normal, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {normal(inner)}' for name, inner in value.items())}}}"
     return repr(value)

@@ -29,7 +29,10 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
         limit = source.options.get("maxfilespertrigger")
         ordered = ordered[: int(limit)] if limit else ordered
         positions[identity] = [*positions.get(identity, ()), *ordered]
-        splits += [(source.name, path, os.stat(path).st_mtime_ns // 1_000_000, None) for path in ordered]
+        last = -1
+        for path in ordered:
+            last = max(last + 1, os.stat(path).st_mtime_ns // 1_000_000)  # files of one millisecond keep their order
+            splits.append((source.name, path, last, None))
     return positions, splits
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 from rejoinder.store.objects import ObjectStore, Option
 from rejoinder.testing import Driver
 
 
 def test_a_flow_survives_a_restart_on_every_store(store: ObjectStore, s3_options: dict[str, Option]) -> None:
-    options = s3_options if store.url.startswith("s3") else {}
+    options: dict[str, Any] = dict(s3_options) if store.url.startswith("s3") else {}
     driver = Driver(store=store.url, parallelism=2, **options)
     driver.sql("CREATE CHANGELOG a (k BIGINT, x STRING)")
     driver.sql("CREATE TABLE b (k BIGINT, y DOUBLE, PRIMARY KEY (k))")

@@ -9,6 +9,9 @@ from typing import Any
 
 import duckdb
 
+from rejoinder.engine.rendering import plain_rows
+from rejoinder.kernels.columns import DIFF, HASH, diffs, without
+from rejoinder.store.run import read_run
 from rejoinder.testing import Driver
 from tests.oracle.model import Change, Model, Row, SourceSpec, bag, frozen
 
@@ -112,6 +115,7 @@ class Player:
             for view in self.views:
                 self.compare(view, action)
         self.compare_past()
+        self.compare_state()
 
     def act(self, action: Action) -> None:
         """Carry one action out in both worlds."""
@@ -173,6 +177,24 @@ class Player:
             for epoch, wanted in epochs.items():
                 if epoch >= max(0, self.driver.epoch - self.scenario.history):
                     assert bag(self.driver.table(view, as_of=epoch)) == wanted, f"{view} as of epoch {epoch}"
+
+    def compare_state(self) -> None:
+        """Every arrangement of a source holds exactly its rows, and every view can be explained."""
+        engine = self.driver._engine
+        assert set(engine.state.arrangements) == {a.id for a in engine.dataflow.arrangements}
+        for arrangement in engine.dataflow.arrangements:
+            if arrangement.relation in self.model.specs:
+                held: Counter[str] = Counter()
+                for ref in (ref for part in engine.state.arrangements[arrangement.id] for ref in part.refs):
+                    run = read_run(self.driver._store, ref)
+                    for row, diff in zip(
+                        plain_rows(without(run, [HASH, DIFF]), is_ordered=True), diffs(run), strict=True
+                    ):
+                        held[frozen(row)] += int(diff)
+                rows = bag(self.model.rows(arrangement.relation))
+                assert Counter({row: count for row, count in held.items() if count}) == rows, arrangement.id
+        for view in self.views:
+            assert self.driver.sql(f"EXPLAIN {view}").startswith(f"view {view} (")
 
 
 def play(scenario: Scenario) -> Player:

@@ -16,41 +16,39 @@ from rejoinder.plan.catalog import Source
 def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file. Times are read as UTC; an empty field is NULL, as in Spark."""
     data = file.read_buffer()
-    names, types = _columns(source)
-    header = source.options.get("header", "false").lower() == "true"
-    odd: list[tuple[int, str, str]] = []
-
-    def on_invalid(row: pacsv.InvalidRow) -> str:
+    try:
+        table = _parse(data, source)
+    except pa.ArrowInvalid as failure:
         if not source.diverts:
-            return "error"
-        odd.append((row.number or 0, row.text, f"{row.actual_columns} fields instead of {row.expected_columns}"))
-        return "skip"
+            raise _malformed(path, source, str(failure)) from failure
+        yield from _one_by_one(data, path, source)
+        return
+    for at in range(0, table.num_rows, chunk_rows):
+        yield True, table.slice(at, chunk_rows)
 
+
+def _parse(data: pa.Buffer | bytes, source: Source) -> pa.Table:
+    """Read lines with the options of the source. Raises `pa.ArrowInvalid` if one is malformed."""
+    names, types = _columns(source)
+    has_header = _has_header(source)
     parse = pacsv.ParseOptions(
         delimiter=source.options.get("sep", source.options.get("delimiter", ",")),
         quote_char=source.options.get("quote", '"'),
         newlines_in_values=source.options.get("multiline", "false").lower() == "true",
-        invalid_row_handler=on_invalid,
     )
     convert = pacsv.ConvertOptions(
         column_types=types,
         null_values=[source.options.get("nullvalue", "")],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
-        include_columns=None if header else list(types),
+        include_columns=None if has_header else list(types),
     )
-    read = pacsv.ReadOptions(use_threads=False, block_size=8 << 20, column_names=None if header else names)
-    try:
-        table = pacsv.read_csv(pa.BufferReader(data), read, parse, convert)
-    except pa.ArrowInvalid as failure:
-        if not source.diverts:
-            raise _malformed(path, source, str(failure)) from failure
-        yield from _one_by_one(data, path, source, header)
-        return
-    for at in range(0, table.num_rows, chunk_rows):
-        yield True, table.slice(at, chunk_rows)
-    if odd:
-        yield False, rejected_lines(path, odd)
+    read = pacsv.ReadOptions(use_threads=False, block_size=8 << 20, column_names=None if has_header else names)
+    return pacsv.read_csv(pa.BufferReader(data), read, parse, convert)
+
+
+def _has_header(source: Source) -> bool:
+    return source.options.get("header", "false").lower() == "true"
 
 
 def _columns(source: Source) -> tuple[list[str], dict[str, pa.DataType]]:
@@ -66,23 +64,20 @@ def _readable(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
 
 
-def _one_by_one(data: pa.Buffer, path: str, source: Source, header: bool) -> Iterator[tuple[bool, pa.Table]]:
-    """The slow way for a file with values that do not convert: find the lines at fault, divert just those."""
+def _one_by_one(data: pa.Buffer, path: str, source: Source) -> Iterator[tuple[bool, pa.Table]]:
+    """The slow way for a file with malformed lines: find the lines at fault, divert just those."""
     lines = data.to_pybytes().splitlines(keepends=True)
-    top, body = (lines[:1], lines[1:]) if header else ([], lines)
+    top, body = (lines[:1], lines[1:]) if _has_header(source) else ([], lines)
     odd: list[tuple[int, str, str]] = []
     good: list[bytes] = []
-    names, types = _columns(source)
-    convert = pacsv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
-    read = pacsv.ReadOptions(use_threads=False, column_names=None if header else names)
     for number, line in enumerate(body, start=1 + len(top)):
         try:
-            pacsv.read_csv(pa.BufferReader(b"".join([*top, line])), read, None, convert)
+            _parse(b"".join([*top, line]), source)
             good.append(line)
         except pa.ArrowInvalid as failure:
             odd.append((number, line.decode(errors="replace").rstrip("\r\n"), str(failure)))
     if good:
-        yield True, pacsv.read_csv(pa.BufferReader(b"".join([*top, *good])), read, None, convert)
+        yield True, _parse(b"".join([*top, *good]), source)
     yield False, rejected_lines(path, odd)
 
 

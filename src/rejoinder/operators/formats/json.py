@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.json as pajson
 
@@ -20,8 +21,11 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
     schema = _read_schema(source)
     try:
         table = _parse(data, schema)
-    except pa.ArrowInvalid as failure:
-        yield from _by_line(data, path, source, schema, failure)
+    except pa.ArrowInvalid:
+        yield from _by_line(data, path, source, schema)
+        return
+    if table.num_rows != _lines(data):  # a record that goes over lines, or two on one
+        yield from _by_line(data, path, source, schema)
         return
     for at in range(0, table.num_rows, chunk_rows):
         yield True, table.slice(at, chunk_rows)
@@ -47,10 +51,16 @@ def _parse(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
     return pajson.read_json(pa.BufferReader(data), read, parse)
 
 
-def _by_line(
-    data: pa.Buffer, path: str, source: Source, schema: pa.Schema, failure: pa.ArrowInvalid
-) -> Iterator[tuple[bool, pa.Table]]:
-    """The slow way, for a file with a bad line: find the lines at fault; fail on the first or divert them all."""
+def _lines(data: pa.Buffer) -> int:
+    """The number of lines that are not empty, the last one with or without an end."""
+    if not data.size:
+        return 0
+    ends = np.frombuffer(data, np.uint8) == ord("\n")
+    return int(np.count_nonzero(ends[1:] & ~ends[:-1])) + int(not ends[-1])
+
+
+def _by_line(data: pa.Buffer, path: str, source: Source, schema: pa.Schema) -> Iterator[tuple[bool, pa.Table]]:
+    """The slow way, for a file with an odd line: find the lines at fault; fail on the first or divert them all."""
     odd: list[tuple[int, str, str]] = []
     good: list[bytes] = []
     for number, line in enumerate(data.to_pybytes().splitlines(), start=1):
@@ -68,7 +78,8 @@ def _by_line(
                     detail=str(reason),
                     hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
                     f"`{source.rejected}`",
-                ) from failure
+                ) from reason
     if good:
         yield True, _parse(b"\n".join(good), schema)
-    yield False, rejected_lines(path, odd)
+    if odd:
+        yield False, rejected_lines(path, odd)

@@ -17,7 +17,7 @@ CHUNK_BYTES = 32 << 20
 def read_parquet(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file; a file that is no Parquet is an error that names it."""
     try:
-        parquet = pq.ParquetFile(file, pre_buffer=False)
+        parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
         size = sum(parquet.metadata.row_group(i).total_byte_size for i in range(parquet.metadata.num_row_groups))
         width = max(1, size // max(1, parquet.metadata.num_rows))
         rows = max(1024, min(chunk_rows, CHUNK_BYTES // width))

@@ -1,0 +1,188 @@
+"""Files: what is read, what is refused with its place, and what is diverted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rejoinder.errors import EvaluationError, MalformedInput, RejoinderError, SchemaChanged
+from rejoinder.testing import Driver
+
+
+class Folder:
+    """A source on a folder, and a view of it."""
+
+    def __init__(self, folder: Path, format_: str, columns: str = "id BIGINT, n INT", **options: str) -> None:
+        self.folder, self.format = folder, format_
+        given = ", ".join(f"{key} '{value}'" for key, value in {"path": str(folder), **options}.items())
+        kind = "CHANGELOG" if "op" in options else "STREAM"
+        self.driver = Driver()
+        self.driver.sql(f"CREATE {kind} s ({columns}) USING {format_} OPTIONS ({given})")
+        self.driver.sql("CREATE VIEW v AS SELECT * FROM s")
+
+    def put(self, content: str | pa.Table, name: str = "1") -> Path:
+        path = self.folder / f"{name}.{self.format}"
+        if isinstance(content, str):
+            path.write_text(content)
+        else:
+            pq.write_table(content, path)
+        return path
+
+    def rows(self) -> list[dict[str, Any]]:
+        self.driver.step()
+        return self.driver.table("v")
+
+    def refuses(self, kind: type[RejoinderError], *told: str) -> None:
+        """Fail with these words, and go on with another file in its place."""
+        with pytest.raises(kind) as raised:
+            self.driver.step()
+        assert raised.value.detail and raised.value.hint
+        assert all(words in str(raised.value) for words in told), str(raised.value)
+        assert self.driver.epoch == -1
+
+
+def test_a_flipped_byte_in_a_parquet_page(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "parquet")
+    path = tmp_path / "1.parquet"
+    pq.write_table(pa.table({"id": range(999), "n": pa.array(range(999), pa.int32())}), path, write_page_checksum=True)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:200] + bytes([whole[200] ^ 64]) + whole[201:])
+    folder.refuses(MalformedInput, "cannot be read as Parquet", "1.parquet")
+    path.write_bytes(whole)
+    assert len(folder.rows()) == 999
+
+
+@pytest.mark.parametrize("length", [0, 3, 100, -1])
+def test_a_truncated_parquet_file(tmp_path: Path, length: int) -> None:
+    folder = Folder(tmp_path, "parquet")
+    path = folder.put(pa.table({"id": [1], "n": pa.array([1], pa.int32())}))
+    path.write_bytes(path.read_bytes()[:length])
+    folder.refuses(MalformedInput, "cannot be read as Parquet", "1.parquet")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [["x"], ["1"], [b"1"], [2**31], [1.5], [[1]], [{"a": 1}], [True], [pa.scalar(1, pa.date32()).as_py()]],
+    ids=repr,
+)
+def test_a_column_of_another_type(tmp_path: Path, column: list[Any]) -> None:
+    folder = Folder(tmp_path, "parquet")
+    folder.put(pa.table({"id": [3], "n": column}))
+    folder.refuses(SchemaChanged, "column `n` of `s` does not fit its declared type", "declared int32, found")
+
+
+@pytest.mark.parametrize(
+    ("declared", "column", "expected"),
+    [
+        ("INT", pa.array([7, None], pa.int64()), [None, 7]),
+        ("INT", pa.array([7.0]), [7]),
+        ("DOUBLE", pa.array([7], pa.int8()), [7.0]),
+        ("STRING", pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
+        ("STRING", pa.array([b"a"], pa.large_binary()), ["a"]),
+        ("BINARY", pa.array(["a"]), [b"a"]),
+        ("BIGINT", pa.nulls(1), [None]),
+        ("ARRAY<BIGINT>", pa.array([[1, None]], pa.large_list(pa.int32())), [[1, None]]),
+        ("STRUCT<x: BIGINT>", pa.array([{"x": 1}], pa.struct([("x", pa.int32())])), [{"x": 1}]),
+    ],
+    ids=str,
+)
+def test_a_column_that_fits_without_loss(tmp_path: Path, declared: str, column: pa.Array, expected: list[Any]) -> None:
+    folder = Folder(tmp_path, "parquet", f"c {declared}")
+    folder.put(pa.table({"C": column}))
+    assert [row["c"] for row in folder.rows()] == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"id": 3, "n": ', '{"id": "three"}', "[1]", '{"id": 1.5}', '{"id": 3} {"id": 4}', '{"n": 2147483648}', "x"],
+)
+def test_a_malformed_json_line(tmp_path: Path, line: str) -> None:
+    folder = Folder(tmp_path, "json")
+    path = folder.put('{"id": 5}\n\n' + line + '\n{"id": 6}\n')
+    folder.refuses(MalformedInput, f"line 3 of `{path}` of `s` is malformed", "malformed 'divert'")
+
+
+def test_a_json_record_over_several_lines(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "json")
+    folder.put('{"id":\n5}\n')
+    folder.refuses(MalformedInput, "line 1 of")
+
+
+def test_json_without_a_last_line_end_and_with_empty_lines(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "json")
+    folder.put('\n{"id": 1}\r\n\r\n  \n{"n": 2, "more": {}}')
+    folder.put("", "2")
+    assert folder.rows() == [{"id": None, "n": 2}, {"id": 1, "n": None}]
+
+
+@pytest.mark.parametrize("line", ["3,3,3", "three,3", "3,9999999999", '3,"3', "3"])
+def test_a_malformed_csv_line(tmp_path: Path, line: str) -> None:
+    folder = Folder(tmp_path, "csv")
+    path = folder.put(f"5,5\n{line}\n")
+    folder.refuses(MalformedInput, f"a line of `{path}` of `s` is malformed", "malformed 'divert'")
+
+
+@pytest.mark.parametrize(
+    ("format_", "options", "text", "bad"),
+    [
+        ("json", {}, '{{"id": 1}}\n{}\n{{"id": 2}}\n{}\n', ["x", '{"n": "y"}']),
+        ("csv", {}, "1,1\n{}\n2,2\n{}\n", ["1,2,3", "x,1"]),
+        ("csv", {"header": "true", "sep": ";", "nullValue": "-"}, "id;n\n1;-\n{}\n2;2\n{}\n", ["1;2;3", "x;-"]),
+    ],
+    ids=["json", "csv", "csv with options"],
+)
+def test_malformed_lines_are_diverted(
+    tmp_path: Path, format_: str, options: dict[str, str], text: str, bad: list[str]
+) -> None:
+    folder = Folder(tmp_path, format_, malformed="divert", **options)
+    path = folder.put(text.format(*bad))
+    assert [row["id"] for row in folder.rows()] == [1, 2]
+    first = 3 if "header" in options else 2
+    rejected = folder.driver.table("s.rejected")
+    assert [(row["file"], row["line"], row["text"]) for row in rejected] == [
+        (str(path), first, bad[0]),
+        (str(path), first + 2, bad[1]),
+    ]
+    assert all(row["reason"] for row in rejected)
+
+
+@pytest.mark.parametrize(("op", "told"), [("x", "op `x` of `s` is not known"), (None, "NULL in the op column `op`")])
+def test_an_op_that_is_not_known(tmp_path: Path, op: str | None, told: str) -> None:
+    folder = Folder(tmp_path, "parquet", "id BIGINT, op STRING", op="op")
+    folder.put(pa.table({"id": [3], "op": pa.array([op], pa.string())}))
+    folder.refuses(MalformedInput, told)
+
+
+def test_a_missing_op_column(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "parquet", "id BIGINT, op STRING", op="op")
+    folder.put(pa.table({"id": [3]}))
+    folder.refuses(SchemaChanged, "column `op` of `s` is missing")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id + 9223372036854775805 AS x FROM s",
+        "SELECT 100 / (id - 3) AS x FROM s",
+        "SELECT x.id FROM s x JOIN s y ON x.id = y.id AND CAST(x.id * 1000000000 AS INT) > 0",
+    ],
+    ids=["overflow", "division by zero", "in the condition of a join"],
+)
+def test_an_expression_that_fails(query: str) -> None:
+    driver = Driver()
+    driver.sql("CREATE CHANGELOG s (id BIGINT)")
+    driver.sql(f"CREATE VIEW v AS {query}")
+    driver.insert("s", {"id": 1})
+    driver.step()
+    driver.insert("s", {"id": 3})
+    with pytest.raises(EvaluationError) as told:
+        driver.step()
+    assert told.value.detail and told.value.hint
+    assert driver.epoch == 0 and len(driver.table("v")) == 1
+    driver.insert("s", {"id": 2})
+    driver.step()
+    assert len(driver.table("v")) == 2

@@ -19,7 +19,8 @@ from rich.text import Text
 from rejoinder.cli.answers import Showing, show_answer
 from rejoinder.cli.changes import changes_of, counts, show_changes
 from rejoinder.cli.demo_data import CUSTOMERS, ORDERS, SQL, Shop, name_of
-from rejoinder.cli.running import check, read_script, spark_flow
+from rejoinder.cli.following import Told, interruptible
+from rejoinder.cli.running import check, define_all, read_script, spark_flow
 from rejoinder.cli.screen import count, duration, out, status
 from rejoinder.engine.engine import Engine, Progress
 from rejoinder.engine.statements import execute
@@ -77,19 +78,28 @@ def run_demo(folder: Path, *, is_debug: bool) -> None:
     out.print()
     rows = shop.open()
     with spark_flow(state, None, is_debug=is_debug) as flow:
-        for statement in script.definitions:
-            flow.define(statement)
-        told: queue.Queue[Progress] = queue.Queue()
-        flow.on_progress(told.put)
-        flow.start()
-        _show_epochs(flow, told, f"The shop opens with {CUSTOMERS} customers and {ORDERS:,} orders", rows)
-        for event in events(shop):
-            if out.is_terminal:
-                time.sleep(PAUSE_SECONDS)
-            _show_epochs(flow, told, event.story, event.write())
-        flow.stop()
+
+        def story(told: Told) -> None:
+            define_all(flow, script, told)
+            _tell(flow, shop, rows)
+
+        if not interruptible(story, flow.stop):
+            raise KeyboardInterrupt
         _show_end(flow.engine)
     _show_next(folder)
+
+
+def _tell(flow: Flow, shop: Shop, rows: int) -> None:
+    """Let everything happen, one thing after the other."""
+    progress: queue.Queue[Progress] = queue.Queue()
+    flow.on_progress(progress.put)
+    flow.start()
+    _show_epochs(flow, progress, f"The shop opens with {CUSTOMERS} customers and {ORDERS:,} orders", rows)
+    for event in events(shop):
+        if out.is_terminal:
+            time.sleep(PAUSE_SECONDS)
+        _show_epochs(flow, progress, event.story, event.write())
+    flow.stop()
 
 
 def _prepare(folder: Path) -> Shop:

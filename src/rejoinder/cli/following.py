@@ -1,4 +1,8 @@
-"""Run a flow so that Ctrl-C and SIGTERM end it between two epochs; the second Ctrl-C ends it at once."""
+"""Work that Ctrl-C and SIGTERM end between two epochs; the second Ctrl-C ends it at once.
+
+A call into the JVM cannot be interrupted without leaving the connection in pieces. So the work is done in a thread, and
+the signals come to the main thread, which stops the flow.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +11,39 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rejoinder.api.flow import Flow
 
 LOOK_SECONDS = 0.1
+Told = threading.Event
 
 
-def run_until(flow: Flow, *, interval: str | None, on_stop: Callable[[], None] | None = None) -> bool:
-    """Run until caught up, or with an interval until told to stop. False if it was told to. Raises what ended it."""
+def interruptible(work: Callable[[Told], None], stop: Callable[[], None]) -> bool:
+    """Do the work; False if a signal ended it. Raises what ended it otherwise.
+
+    At a signal the event that `work` was given is set, and `stop` is called until the work has come to an end; what
+    the work raises then is nobody's concern, what `stop` raises is.
+    """
     failures: list[BaseException] = []
 
-    def work() -> None:
+    def run() -> None:
         try:
-            if interval is None:
-                flow.run()
-            else:
-                flow.start(interval=interval)
-                flow.wait()
+            work(told)
         except BaseException as failure:  # noqa: BLE001 - raised again by who waits
             failures.append(failure)
 
-    # Waiting in the JVM cannot be interrupted, so it is done in a thread, and the signals come to this one.
-    worker = threading.Thread(target=work, name="rejoinder-run", daemon=True)
     with _signals() as told:
+        worker = threading.Thread(target=run, name="rejoinder-work", daemon=True)
         worker.start()
-        while worker.is_alive() and not told.is_set():
+        while worker.is_alive():
             worker.join(LOOK_SECONDS)
-        if told.is_set():
-            if on_stop is not None:
-                on_stop()
-            flow.stop()
-            worker.join()
+            if told.is_set():
+                stop()
     if failures and not told.is_set():
         raise failures[0]
     return not told.is_set()
 
 
 @contextmanager
-def _signals() -> Iterator[threading.Event]:
+def _signals() -> Iterator[Told]:
     """An event that the first SIGINT or SIGTERM sets."""
     told = threading.Event()
 

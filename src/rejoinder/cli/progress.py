@@ -58,6 +58,12 @@ class ProgressLine:
         if not err.is_terminal and now - self._told >= PLAIN_SECONDS:
             self._tell()
 
+    def say(self, doing: str) -> None:
+        """Say what is going on; once, if it is said again."""
+        if doing != self.doing:
+            self.doing = doing
+            err.print(Text(doing, style="dim"))
+
     def seconds(self) -> float:
         """Since when this line is there."""
         return time.monotonic() - self._started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from rejoinder.cli.answers import Showing, show_answer
 from rejoinder.cli.changes import SHOWN, changes_of, counts, show_changes
-from rejoinder.cli.following import run_until
+from rejoinder.cli.following import Told, interruptible
 from rejoinder.cli.progress import ProgressLine
 from rejoinder.cli.screen import err, note, out, size, status
 from rejoinder.cli.state import open_state
@@ -98,17 +99,18 @@ def run_file(
     if not catalog.views:
         note("no view is defined: there is nothing to keep up to date")
     with spark_flow(state, parallelism, is_debug=is_debug) as flow:
-        for statement in script.definitions:
-            if not is_defined(flow.engine.catalog, statement):
-                with status("defining…"):
-                    flow.define(statement)
-        if watched is not None:
-            _watch(flow, watched, showing)
-        _run(flow, state, interval)
+        _run(flow, state, script, interval, watched, showing)
         for question in script.questions:
             answer = execute(flow.engine, question)
             if answer is not None:
                 show_answer(flow.engine, answer, showing)
+
+
+def define_all(flow: Flow, script: Script, told: Told) -> None:
+    """Make what is not there yet, until told to stop."""
+    for statement in script.definitions:
+        if not told.is_set() and not is_defined(flow.engine.catalog, statement):
+            flow.define(statement)
 
 
 def _watch(flow: Flow, view: str, showing: Showing) -> None:
@@ -124,11 +126,28 @@ def _watch(flow: Flow, view: str, showing: Showing) -> None:
     flow.on_progress(show)
 
 
-def _run(flow: Flow, state: str, interval: str | None) -> None:
+def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: str | None, showing: Showing) -> None:
     line = ProgressLine("reading…" if interval is None else "waiting for input…")
-    flow.on_progress(line.take)
+
+    def work(told: Told) -> None:
+        define_all(flow, script, told)
+        if told.is_set():
+            return
+        if watched is not None:
+            _watch(flow, watched, showing)
+        flow.on_progress(line.take)
+        if interval is None:
+            flow.run()
+        else:
+            flow.start(interval=interval)
+            flow.wait()
+
+    def stop() -> None:
+        line.say("stopping after this epoch…")
+        flow.stop()
+
     with line:
-        caught_up = run_until(flow, interval=interval, on_stop=lambda: note("stopping after this epoch…"))
+        caught_up = interruptible(work, stop)
     end = "caught up" if caught_up else "stopped"
     if line.last is not None:
         told = f" at epoch {flow.epoch}: {line.summary()}; state {size(line.last.state_bytes)} in {state}"
@@ -146,7 +165,7 @@ def spark_flow(state: str, parallelism: int | None, *, is_debug: bool) -> Iterat
     log: JvmLog | None = None
     session: SparkSession | None = None
     try:
-        with status("starting Spark…"):
+        with status("starting Spark…"), _hushed(not is_debug):
             from rejoinder.api.flow import Flow
             from rejoinder.exchange.gateway import JvmLog
             from rejoinder.exchange.session import make_session, present_session
@@ -156,7 +175,10 @@ def spark_flow(state: str, parallelism: int | None, *, is_debug: bool) -> Iterat
                 session = make_session(parallelism or min(os.cpu_count() or 1, 32), log=log)
             flow = Flow(state, parallelism=parallelism)
         yield flow
-    except (RejoinderError, KeyboardInterrupt):
+    except KeyboardInterrupt:
+        session = None  # the connection may be broken in the middle of a call; the JVM ends with us
+        raise
+    except RejoinderError:
         raise
     except Exception:
         if log is not None and log.is_quiet:
@@ -165,3 +187,15 @@ def spark_flow(state: str, parallelism: int | None, *, is_debug: bool) -> Iterat
     finally:
         if session is not None:
             session.stop()
+
+
+@contextmanager
+def _hushed(is_wanted: bool) -> Iterator[None]:
+    """No logging from Python: Py4J writes a page about a Ctrl-C in the middle of a call."""
+    before = logging.root.manager.disable
+    if is_wanted:
+        logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -52,9 +54,26 @@ def start_context(conf: SparkConf, log: JvmLog) -> SparkContext:
     pipe = os.fdopen(reading, encoding="utf-8", errors="replace")
     threading.Thread(target=log.take, args=(pipe,), name="rejoinder-jvm-log", daemon=True).start()
     try:
-        # A session of its own: Ctrl-C in a terminal goes to us, who stop the flow, and not to workers amid a task.
-        # The JVM still ends with us: it watches its standard input.
-        gateway = launch_gateway(conf, {"stderr": writing, "start_new_session": True})  # type: ignore[no-untyped-call]
+        with _patience():
+            # A session of its own: Ctrl-C in a terminal goes to us, who stop the flow, and not to workers amid a task.
+            # The JVM still ends with us: it watches its standard input.
+            gateway = launch_gateway(conf, {"stderr": writing, "start_new_session": True})  # type: ignore[no-untyped-call]
     finally:
         os.close(writing)
     return SparkContext(conf=conf, gateway=gateway)
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """Hold a Ctrl-C back until the JVM is there: one that loses us on its way would stay for good."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    if held:
+        raise KeyboardInterrupt

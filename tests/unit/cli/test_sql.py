@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rejoinder.testing import Driver
 from tests.unit.cli.conftest import Rejoinder
 
@@ -109,6 +111,13 @@ def test_an_error_has_fact_detail_and_hint_and_no_traceback(rejoinder: Rejoinder
         "Hint: did you mean `prices` or `priced`?",
     ]
     assert "Traceback" in rejoinder("sql", shop, "SELECT * FROM price", "--debug").stderr
+
+
+def test_what_nobody_expected_keeps_its_traceback(
+    rejoinder: Rejoinder, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rejoinder.cli.ask.execute", lambda *_: 1 / 0)
+    assert isinstance(rejoinder("sql", shop, "SELECT * FROM priced").exception, ZeroDivisionError)
 
 
 def test_a_state_that_is_not_there(rejoinder: Rejoinder, shop: str) -> None:

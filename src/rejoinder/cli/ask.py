@@ -14,7 +14,7 @@ from rejoinder.engine.definitions import Definition
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain
 from rejoinder.engine.statements import execute
-from rejoinder.errors import InvalidSql, RejoinderError
+from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
 from rejoinder.sql.statements import (
     CreateIndex,
     CreateSource,
@@ -25,6 +25,8 @@ from rejoinder.sql.statements import (
     Show,
     parse_statements,
 )
+
+TURNS = 5
 
 
 def ask(place: str, text: str | None, showing: Showing) -> None:
@@ -48,11 +50,26 @@ def show_plan(place: str, target: str) -> None:
 
 def _run(engine: Engine, text: str, showing: Showing) -> None:
     for statement in parse_statements(text):
-        answer = execute(engine, statement)
-        if answer is not None:
-            show_answer(engine, answer, showing)
-        elif not isinstance(statement, Explain | Show | Select):
+        if isinstance(statement, Explain | Show | Select):
+            _answer(engine, statement, showing)
+        else:
+            execute(engine, statement)
             err.print(Text(told(statement), style="green"))
+
+
+def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing) -> None:
+    """Answer from the last epoch; from a later one, if a running flow has dropped its files meanwhile."""
+    for turn in range(TURNS):
+        read = engine.manifest
+        try:
+            answer = execute(engine, statement)
+            assert answer is not None, "a question has an answer"
+            show_answer(engine, answer, showing)
+            return
+        except Corrupt:
+            engine.recover()
+            if turn == TURNS - 1 or engine.manifest is None or read is None or engine.manifest.version == read.version:
+                raise
 
 
 def told(statement: Definition) -> str:

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.statements import Answer, execute
+from rejoinder.errors import Corrupt
+from rejoinder.sql.statements import Statement
 from rejoinder.testing import Driver
 from tests.unit.cli.conftest import Rejoinder
 
@@ -118,6 +122,27 @@ def test_what_nobody_expected_keeps_its_traceback(
 ) -> None:
     monkeypatch.setattr("rejoinder.cli.ask.execute", lambda *_: 1 / 0)
     assert isinstance(rejoinder("sql", shop, "SELECT * FROM priced").exception, ZeroDivisionError)
+
+
+def test_files_that_a_running_flow_drops_while_they_are_read(
+    rejoinder: Rejoinder, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver(store=shop, parallelism=2)
+    turns = []
+
+    def overtaken(engine: Engine, statement: Statement) -> Answer | None:
+        turns.append(engine.epoch)
+        if len(turns) == 1:
+            driver.step()
+            raise Corrupt("an object of the state is missing")
+        return execute(engine, statement)
+
+    monkeypatch.setattr("rejoinder.cli.ask.execute", overtaken)
+    assert "(2 rows)" in rejoinder("sql", shop, "SELECT id FROM priced").stdout
+    assert turns == [1, 2]
+    turns.clear()
+    monkeypatch.setattr(driver, "step", lambda: None)
+    assert "an object of the state is missing" in rejoinder("sql", shop, "SELECT id FROM priced").stderr
 
 
 def test_a_state_that_is_not_there(rejoinder: Rejoinder, shop: str) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.kernels.evaluate import once
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.intervals import add_days, interval_of, shift
@@ -216,28 +217,31 @@ def _quotient(left: Term, right: Term, node: exp.Expr) -> Term:
     twice = kind.scale + two.precision > types.MAX_PRECISION
     if shift < 0 or one.precision + shift > types.MAX_PRECISION or (twice and kind.scale <= two.precision):
         raise _too_wide(one.precision + two.precision + kind.scale, node)
-    whole = f"(abs({_unscaled('{0}', one)}) * CAST({10**shift} AS HUGEINT))"
-    by = f"abs({_unscaled('{1}', two)})"
-    rest = f"({whole} % {by})"
+    small = one.precision + shift <= 18 and two.precision <= 18 and kind.precision <= 18
+    integer = "BIGINT" if small else "HUGEINT"
+    whole, with_whole = once(f"(abs({_unscaled('{0}', one, integer)}) * CAST({10**shift} AS {integer}))", short=0)
+    by, with_by = once(f"abs({_unscaled('{1}', two, integer)})", whole, short=0)
+    rest, with_rest = once(f"({whole} % {by})", whole, by, short=0)
     # Half is rounded away from zero.
     half = f"{rest} >= {by} - {rest}"
     if twice:
         # Spark rounds to 39 digits after the point first, which lifts what is that close to half.
         half += f" OR ({by} - {rest} - {rest}) * CAST({10 ** (39 - kind.scale)} AS HUGEINT) <= {by}"
-    rounded = f"({whole} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END)"
-    size = f"CAST({rounded} AS DECIMAL(38,0)) * {_power(-kind.scale)}"
-    signed = f"CASE WHEN ({{0}} < 0) = ({{1}} < 0) THEN {size} ELSE -({size}) END"
-    quotient = f"CAST({signed} AS {duckdb_type(kind)})"
+    rounded = with_whole(with_by(with_rest(f"({whole} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END)")))
+    signed = "CASE WHEN ({0} < 0) = ({1} < 0) THEN 1 ELSE -1 END"
+    unscaled = f"CAST(({rounded}) * {signed} AS DECIMAL({18 if small else 38},0))"
+    quotient = f"CAST({unscaled} * {_power(-kind.scale)} AS {duckdb_type(kind)})"
     return build(_unless_zero(quotient), kind, left, right, throws=True, right_first=True)
 
 
-def _unscaled(text: str, kind: pa.DataType) -> str:
+def _unscaled(text: str, kind: pa.DataType, integer: str) -> str:
+    """Write the digits of a decimal as a whole number."""
     if kind.scale == 0:
-        return f"CAST({text} AS HUGEINT)"
+        return f"CAST({text} AS {integer})"
     if kind.precision + kind.scale + 1 <= types.MAX_PRECISION:
-        wide = f"CAST({text} AS DECIMAL({max(19, kind.precision)},{kind.scale}))"
-        return f"CAST({wide} * {_power(kind.scale)} AS HUGEINT)"
-    return f"CAST(replace(CAST({text} AS VARCHAR), '.', '') AS HUGEINT)"
+        width = kind.precision if kind.precision + kind.scale + 1 <= 18 else max(19, kind.precision)
+        return f"CAST(CAST({text} AS DECIMAL({width},{kind.scale})) * {_power(kind.scale)} AS {integer})"
+    return f"CAST(replace(CAST({text} AS VARCHAR), '.', '') AS {integer})"
 
 
 def _power(exponent: int) -> str:

@@ -168,8 +168,9 @@ def _from_text(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> 
     elif types.is_decimal(kind):
         attempt = _decimal_text(_found(text, _DECIMAL), kind)
     elif types.is_numeric(kind):
-        number, special = _found(text, _FLOAT), _found(text, _SPECIAL)
-        attempt = f"TRY_CAST(CASE WHEN {number} <> '' THEN {number} ELSE {special} END AS {duckdb_type(kind)})"
+        number, wrap = once(_found(text, _FLOAT), short=0)
+        either = f"CASE WHEN {number} <> '' THEN {number} ELSE {_found(text, _SPECIAL)} END"
+        attempt = wrap(f"TRY_CAST({either} AS {duckdb_type(kind)})")
     elif kind == types.BOOLEAN:
         attempt = f"CASE WHEN {_matches(text, _TRUE)} THEN TRUE WHEN {_matches(text, _FALSE)} THEN FALSE END"
     elif kind == types.DATE:
@@ -190,7 +191,8 @@ def decimal_digits(number: str, kind: pa.DataType) -> str:
 
 def _decimal_text(text: str, kind: pa.DataType) -> str:
     """Read a decimal. DuckDB needs a digit before the point, and DuckDB 1 rounds wrongly after a negative exponent."""
-    wider = pa.decimal128(min(kind.precision + 1, types.MAX_PRECISION), kind.scale)
+    room = min(kind.precision + (kind.precision == kind.scale), types.MAX_PRECISION)
+    wider = pa.decimal128(room, kind.scale)
     number, with_number = once(text, short=0)
     found = f"regexp_extract({number}, '^[+-]?0*([0-9]*)[.]?([0-9]*)[eE]-([0-9]+)$', ['a', 'b', 'e'])"
     parts, with_parts = once(found, text, number, short=0)
@@ -201,8 +203,10 @@ def _decimal_text(text: str, kind: pa.DataType) -> str:
         f"ELSE left({digits}, {point}) || '.' || substring({digits}, {point} + 1) END"
     )
     sign = f"CASE WHEN starts_with({number}, '-') THEN '-' ELSE '' END"
-    plain = with_parts(f"CASE WHEN {parts}.e = '' THEN {number} ELSE {sign} || {size} END")
-    return with_number(f"TRY_CAST(TRY_CAST({plain} AS {duckdb_type(wider)}) AS {duckdb_type(kind)})")
+    tiny = with_parts(f"CASE WHEN {parts}.e = '' THEN {number} ELSE {sign} || {size} END")
+    plain = f"CASE WHEN contains({number}, 'e-') OR contains({number}, 'E-') THEN {tiny} ELSE {number} END"
+    read = f"TRY_CAST({plain} AS {duckdb_type(wider)})"
+    return with_number(read if wider == kind else f"TRY_CAST({read} AS {duckdb_type(kind)})")
 
 
 def _found(text: str, pattern: str) -> str:

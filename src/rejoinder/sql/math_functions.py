@@ -91,9 +91,13 @@ def compile_round(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, "ROUND to more than 18 digits is not offered")
     # Spark rounds the number's shortest text. From 2^52 on there is no fraction to round.
     target, wide = duckdb_type(term.type), "CAST({0} AS DOUBLE)"
-    rounded = f"CAST({decimal_digits(wide, pa.decimal128(38, digits))} AS VARCHAR)"
+    rounded = f"CAST(CAST({decimal_digits(wide, pa.decimal128(38, digits))} AS VARCHAR) AS {target})"
+    if term.type == types.DOUBLE and digits < 15:
+        # With 15 digits, the way back from the decimal is exact, and needs no text.
+        short = f"CAST({decimal_digits(wide, pa.decimal128(18, digits))} AS DOUBLE)"
+        rounded = f"CASE WHEN abs({{0}}) < 1e{15 - digits} THEN {short} ELSE {rounded} END"
     kept = "NOT isfinite({0}) OR abs({0}) >= 4503599627370496"
-    return build(f"CASE WHEN {kept} THEN {{0}} ELSE CAST({rounded} AS {target}) END", term.type, term)
+    return build(f"CASE WHEN {kept} THEN {{0}} ELSE {rounded} END", term.type, term)
 
 
 def _digits(compiler: Compiler, node: exp.Expr) -> int:

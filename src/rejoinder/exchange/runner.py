@@ -158,6 +158,7 @@ class Runner:
             return frame_splits(frames[source.name], source.name)
         if source.format == "memory":
             numbered = F.regexp_extract("path", r"(\d+)\.arrow$", 1).cast("bigint")
-            options = {**source.options, "path": inbox(source.name)}
+            # The numbers are new ones, wherever the state is moved to.
+            options = {**source.options, "path": inbox(source.name), "filenameonly": "true"}
             return file_splits(self.session, source.name, options).withColumn("modified", numbered)
         return file_splits(self.session, source.name, source.options)

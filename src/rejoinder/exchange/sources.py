@@ -33,6 +33,7 @@ PASSED_ON = {
     "cleansource": "cleanSource",
     "sourcearchivedir": "sourceArchiveDir",
     "latestfirst": "latestFirst",
+    "filenameonly": "fileNameOnly",
 }
 
 

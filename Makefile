@@ -23,7 +23,7 @@ COMPILE := UV_PYTHON_DOWNLOADS=never build/lock-tool/bin/uv pip compile --quiet 
 .PHONY: help venv demo check test test-fast format lock bench clean need-python need-java
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(INSTALLED) ## Make .venv with the locked packages and this project in it
 
@@ -33,7 +33,7 @@ demo: need-java $(INSTALLED) ## Run a three-way join on generated orders and wat
 check: $(INSTALLED) ## Lint, formatting, types, and the layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy $(wildcard src tests)
+	$(BIN)/mypy $(wildcard src tests benchmarks)
 	$(BIN)/lint-imports --no-logo
 
 # $(call pytest,folders,options): a folder that is missing or holds no test is no failure.
@@ -62,6 +62,12 @@ lock: build/lock-tool/.installed ## Resolve the locks again; UPGRADE=1 takes the
 
 bench: need-java $(INSTALLED) $(if $(filter pathway,$(ENGINES)),$(PATHWAY_VENV)/.installed) ## Compare with other engines; WORKLOADS, ENGINES and N choose
 	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(CURDIR)/$(PATHWAY_VENV)/bin/python" $(BIN)/python -m benchmarks
+
+bench-epochs: need-java $(INSTALLED) ## Measure small epochs, large against small state, a second view
+	$(BIN)/python -m benchmarks.epochs
+
+bench-state: need-java $(INSTALLED) ## Measure a state of GB gigabytes (5): memory of the workers, slowest epoch
+	GB="$(GB)" $(BIN)/python -m benchmarks.large_state
 
 clean: ## Remove the virtual environments, caches and results made here
 	rm -rf $(VENV) $(PATHWAY_VENV) build dist benchmarks/out benchmarks/data rejoinder-demo

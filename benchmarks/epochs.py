@@ -162,7 +162,7 @@ def _ratio(epochs: dict[str, Any], one: str, other: str, quantile: str) -> float
 def _bytes_per_row(epochs: list[dict[str, Any]]) -> float:
     rows = sum(sum(epoch["rows_in"].values()) for epoch in epochs)
     written = sum(epoch["bytes_written"] for epoch in epochs)
-    return round(written / max(1, rows), 1)
+    return round(float(written) / max(1, rows), 1)
 
 
 def main() -> int:

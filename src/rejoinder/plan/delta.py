@@ -103,7 +103,8 @@ def _same(left: tuple[int, Expression], right: tuple[int, Expression]) -> bool:
 def _equal(left: Expression, right: Expression) -> Expression:
     columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
     text = f"{left.text} = {right.text}"
-    return Expression(f"({left.sql}) = ({right.sql})", pa.bool_(), columns, text=text)
+    throws = left.throws or right.throws
+    return Expression(f"({left.sql}) = ({right.sql})", pa.bool_(), columns, text=text, throws=throws)
 
 
 def order_path(

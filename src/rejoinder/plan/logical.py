@@ -7,12 +7,13 @@ put together and taken apart without renaming. Expressions refer to identifiers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Comparison, Expression, quoted
+from rejoinder.kernels import evaluate
+from rejoinder.kernels.evaluate import Comparison, Expression, once, quoted
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
@@ -93,34 +94,37 @@ class Query:
 
 
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
-    """Put expressions in the place of columns. What is not mentioned stays."""
-    if not any(name in columns for name in expression.columns):
+    """Put expressions in the place of columns; a long text that is used often goes in once."""
+    used = {name: columns[name] for name in expression.columns if name in columns}
+    if not used:
         return expression
     if expression.is_column:
-        return columns[expression.columns[0]]
+        return used[expression.columns[0]]
+    texts = {name: inner.sql if inner.is_column else f"({inner.sql})" for name, inner in used.items()}
+    wrappers: list[Callable[[str], str]] = []
+    for name, inner in used.items():
+        # evaluated ahead of its place a text could fail where it is guarded, so only what cannot fail is
+        if not inner.throws and expression.sql.count(quoted(name)) > 1:
+            texts[name], wrap = once(texts[name], expression.sql, *texts.values())
+            wrappers.append(wrap)
 
     def swap(token: re.Match[str]) -> str:
         text = token.group()
-        if text.startswith("'"):
-            return text
-        inner = columns.get(text[1:-1].replace('""', '"'))
-        if inner is None:
-            return text
-        return inner.sql if inner.is_column else f"({inner.sql})"
+        return text if text.startswith("'") else texts.get(text[1:-1].replace('""', '"'), text)
 
+    sql = _TOKEN.sub(swap, expression.sql)
+    for wrap in wrappers:
+        sql = wrap(sql)
     needed: dict[str, None] = {}
     for name in expression.columns:
-        needed |= dict.fromkeys(columns[name].columns if name in columns else (name,))
-    comparisons: list[Comparison] = []
-    for comparison in expression.comparisons:
-        inner = columns.get(comparison.column)
-        if inner is not None and not inner.is_column:
-            comparisons = []
-            break
-        comparisons.append(replace(comparison, column=inner.columns[0]) if inner is not None else comparison)
-    return replace(
-        expression, sql=_TOKEN.sub(swap, expression.sql), columns=tuple(needed), comparisons=tuple(comparisons)
-    )
+        needed |= dict.fromkeys(used[name].columns if name in used else (name,))
+    comparisons: tuple[Comparison, ...] = ()
+    if all(used[c.column].is_column for c in expression.comparisons if c.column in used):
+        comparisons = tuple(
+            replace(c, column=used[c.column].columns[0]) if c.column in used else c for c in expression.comparisons
+        )
+    throws = expression.throws or any(inner.throws for inner in used.values())
+    return replace(expression, sql=sql, columns=tuple(needed), comparisons=comparisons, throws=throws)
 
 
 def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
@@ -131,18 +135,6 @@ def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
     return substitute(expression, kinds)
 
 
-def conjunction(predicates: list[Expression]) -> Expression | None:
+def conjunction(predicates: Sequence[Expression]) -> Expression | None:
     """All of the predicates as one; None stands for true."""
-    if not predicates:
-        return None
-    if len(predicates) == 1:
-        return predicates[0]
-    columns = dict.fromkeys(name for predicate in predicates for name in predicate.columns)
-    comparable = all(predicate.comparisons for predicate in predicates)
-    return Expression(
-        " AND ".join(f"({predicate.sql})" for predicate in predicates),
-        pa.bool_(),
-        tuple(columns),
-        text=" AND ".join(predicate.text or predicate.sql for predicate in predicates),
-        comparisons=tuple(c for p in predicates for c in p.comparisons) if comparable else (),
-    )
+    return evaluate.conjunction(predicates) if predicates else None

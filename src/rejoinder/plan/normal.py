@@ -134,10 +134,7 @@ def _block(node: Node, derived: dict[str, Derived]) -> Block:
             for part, selected in zip(node.inputs, node.selected, strict=True):
                 block = _block(part, derived)
                 columns = dict(block.outputs)
-                outputs = tuple(
-                    (f"c{at}", _cast(columns[i], kind))
-                    for at, (i, (_, kind)) in enumerate(zip(selected, node.columns, strict=True))
-                )
+                outputs = tuple((f"c{at}", columns[i]) for at, i in enumerate(selected))
                 blocks.append(canonical(Block(block.inputs, block.predicates, outputs)))
             return _derive("union", tuple(blocks), node.columns, derived)
         case Distinct():
@@ -146,12 +143,6 @@ def _block(node: Node, derived: dict[str, Derived]) -> Block:
             outputs = tuple((f"c{at}", columns[i]) for at, (i, _) in enumerate(node.columns))
             inner = canonical(Block(block.inputs, block.predicates, outputs))
             return _derive("distinct", (inner,), node.columns, derived)
-
-
-def _cast(expression: Expression, kind: pa.DataType) -> Expression:
-    if expression.type == kind:
-        return expression
-    return Expression(expression.sql, kind, expression.columns, text=expression.text)
 
 
 def _inlined(predicates: tuple[Predicate, ...], block: Block) -> tuple[Predicate, ...]:

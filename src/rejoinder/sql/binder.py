@@ -270,7 +270,7 @@ class Binder:
             expression = compile_expression(inner, scope)
             if pa.types.is_null(expression.type):
                 raise TypeMismatch("a column of nothing but NULL has no type", detail=text_of(item), hint="CAST it")
-            result.append((item.alias if isinstance(item, exp.Alias) else output_name(item), expression))
+            result.append((item.alias if isinstance(item, exp.Alias) else output_name(item, scope), expression))
         return tuple(result)
 
 
@@ -291,5 +291,5 @@ def _coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
         return side
     if side.is_column and is_integer(side.type) and is_integer(kind):
         return Expression(side.sql, kind, side.columns, text=side.text)
-    term = coerce(Term(side.sql, side.type, side.columns), kind, node)
-    return Expression(term.sql, kind, term.columns, text=side.text)
+    term = coerce(Term(side.sql, side.type, side.columns, throws=side.throws), kind, node)
+    return Expression(term.sql, kind, term.columns, text=side.text, throws=term.throws)

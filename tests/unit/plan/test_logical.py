@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -49,7 +51,23 @@ def test_conjunctions() -> None:
     two = Expression('"b" OR "a"', pa.bool_(), ("b", "a"))
     assert conjunction([]) is None and conjunction([one]) is one
     both = conjunction([one, two])
-    assert both is not None and both.sql == '("a" > 1) AND ("b" OR "a")' and both.columns == ("a", "b")
+    assert both is not None and both.sql == '(("a" > 1) AND ("b" OR "a"))' and both.columns == ("a", "b")
     assert both.comparisons == (), "one of them cannot be answered by Arrow"
     twice = conjunction([one, one])
     assert twice is not None and len(twice.comparisons) == 2
+
+
+def test_a_predicate_that_may_fail_sees_only_what_earlier_ones_let_through() -> None:
+    guard = Expression('"b" <> 0', pa.bool_(), ("b",))
+    risky = Expression('"a" % "b" > 1', pa.bool_(), ("a", "b"), throws=True)
+    both = conjunction([guard, risky])
+    assert both is not None and both.throws and "CASE" in both.sql
+
+
+def test_a_long_text_that_is_used_often_goes_in_once() -> None:
+    square = Expression('"x" * "x"', pa.int64(), ("x",))
+    long = Expression('"a" + 1000000 * "a" + 1000000 * "b" + 1000000 * "a" - "b" + 3', pa.int64(), ("a", "b"))
+    inlined = substitute(square, {"x": long})
+    assert inlined.sql.count("1000000") == 3 and inlined.columns == ("a", "b")
+    risky = replace(long, throws=True)
+    assert substitute(square, {"x": risky}).sql.count("1000000") == 6, "guards stay in force"

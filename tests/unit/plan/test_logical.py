@@ -66,8 +66,8 @@ def test_a_predicate_that_may_fail_sees_only_what_earlier_ones_let_through() -> 
 
 def test_a_long_text_that_is_used_often_goes_in_once() -> None:
     square = Expression('"x" * "x"', pa.int64(), ("x",))
-    long = Expression('"a" + 1000000 * "a" + 1000000 * "b" + 1000000 * "a" - "b" + 3', pa.int64(), ("a", "b"))
+    long = Expression(" + ".join(['"a" * "b"'] * 200), pa.int64(), ("a", "b"))
     inlined = substitute(square, {"x": long})
-    assert inlined.sql.count("1000000") == 3 and inlined.columns == ("a", "b")
+    assert inlined.sql.count('"a" * "b"') == 200 and inlined.columns == ("a", "b")
     risky = replace(long, throws=True)
-    assert substitute(square, {"x": risky}).sql.count("1000000") == 6, "guards stay in force"
+    assert substitute(square, {"x": risky}).sql.count('"a" * "b"') == 400, "guards stay in force"

@@ -7,6 +7,9 @@ run stages before it asks us: on a session that has it, an epoch's stages are pu
 
 from __future__ import annotations
 
+import socket
+import uuid
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -14,10 +17,12 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 
 from rejoinder.engine.executor import reports_from
+from rejoinder.errors import StateError
 from rejoinder.exchange.rounds import attach, listed_splits, run_attached
-from rejoinder.exchange.session import is_adaptive
+from rejoinder.exchange.session import is_adaptive, is_local
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.operators.task import Report
+from rejoinder.store.objects import ObjectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,17 +34,32 @@ class StagedRound:
 
     setting: Setting
     number: int
+    marker: str = ""
 
     def __call__(self, text: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Run the round of the epoch that `text` describes."""
+        if self.marker:
+            check_marker(self.setting.store, self.marker)
         work = EpochWork.from_text(self.setting, text)
         return ScanRound(work)(batches) if self.number == 0 else BucketRound(work, self.number)(batches)
 
 
-def staged(splits: DataFrame, setting: Setting) -> DataFrame:
-    """Put all rounds behind the splits; the result is what the last round reports."""
-    rounds = [StagedRound(setting, number) for number in range(len(setting.plan.rounds))]
-    return attach(splits, rounds, setting.buckets)
+def make_marker(owner: object, store: ObjectStore) -> str:
+    """An object that tells workers of other hosts that they see what we see; it goes with its owner."""
+    marker = f"markers/{uuid.uuid4().hex}"
+    store.put(marker, b"")
+    weakref.finalize(owner, store.delete, [marker])
+    return marker
+
+
+def check_marker(store: ObjectStore, marker: str) -> None:
+    """Refuse to work where the state of the driver is not: what is written here nobody else would find."""
+    if not store.exists(marker):
+        raise StateError(
+            "a worker cannot see the state",
+            detail=f"on host {socket.gethostname()} there is no `{marker}`, which the driver wrote to {store.url}",
+            hint="put the state where the driver and all workers see it: a shared file system, s3://, gs:// or az://",
+        )
 
 
 class SparkExecutor:
@@ -47,20 +67,28 @@ class SparkExecutor:
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
+        self._marker = ""
 
     def prepare(self, splits: DataFrame, setting: Setting) -> DataFrame:
         """What the streaming query is made of: the splits, with the rounds behind them if they may stand there."""
         self._is_adaptive = is_adaptive(self.session)
-        return splits if self._is_adaptive else staged(splits, setting)
+        return splits if self._is_adaptive else self._staged(splits, setting)
 
     def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
         """Run all rounds of an epoch."""
         frame = cast("DataFrame", splits)
-        return self._run(work, staged(frame, work.setting) if self._is_adaptive else frame)
+        return self._run(work, self._staged(frame, work.setting) if self._is_adaptive else frame)
 
     def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
         """Run all rounds on arrangement splits."""
-        return self._run(work, staged(listed_splits(self.session, splits), work.setting)) if splits else {}
+        return self._run(work, self._staged(listed_splits(self.session, splits), work.setting)) if splits else {}
+
+    def _staged(self, splits: DataFrame, setting: Setting) -> DataFrame:
+        """Put all rounds behind the splits; the result is what the last round reports."""
+        if not self._marker and setting.store.is_local and not is_local(self.session):
+            self._marker = make_marker(self, setting.store)
+        rounds = [StagedRound(setting, number, self._marker) for number in range(len(setting.plan.rounds))]
+        return attach(splits, rounds, setting.buckets)
 
     def _run(self, work: EpochWork, frame: DataFrame) -> dict[int, Report]:
         rows = run_attached(frame, work.to_text())

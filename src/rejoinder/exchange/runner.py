@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rejoinder.errors import RejoinderError, RuntimeMismatch, StateError, Unsupported
+from rejoinder.errors import MissingInput, RejoinderError, RuntimeMismatch, StateError, Unsupported
 from rejoinder.exchange import checkpoint
 from rejoinder.exchange.query import start_query, wait_for
 from rejoinder.exchange.sources import file_splits, frame_splits, streams_in, union_splits
@@ -133,6 +133,19 @@ class Runner:
                 "the workers run another Python than the driver",
                 detail=next((line for line in text.splitlines() if "PYTHON_VERSION_MISMATCH" in line), None),
                 hint="set PYSPARK_PYTHON (spark.pyspark.python) to the driver's Python on every host",
+            )
+        if "FAILED_READ_FILE.FILE_NOT_EXIST" in text:
+            return MissingInput(
+                "a file that was to be read is not there",
+                detail=next((line for line in text.splitlines() if "FAILED_READ_FILE.FILE_NOT_EXIST" in line), None),
+                hint="a file must stay until the epoch that reads it is committed, and every worker must see it: "
+                "on a cluster, keep sources and state on a shared file system",
+            )
+        if "No module named 'rejoinder'" in text:
+            return RuntimeMismatch(
+                "the workers cannot import rejoinder",
+                detail=f"they run {self.session.sparkContext.pythonExec}",
+                hint="install it for that Python on every host",
             )
         return cause or error or StateError("the query has ended", hint="start it again")
 

@@ -18,14 +18,14 @@ from tests.oracle.scenario import Scenario, play
 def _small_spines() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spine, "SMALLEST_LEVEL_ROWS", 2)
-        patch.setattr(spine, "PIECE_BYTES", 512)
+        patch.setattr(spine, "PIECE_BYTES", 4_000)
         patch.setattr(spine, "SPARE_CREDIT", 1)
         patch.setattr(arrange, "FAN", 2)
         patch.setattr(stateless, "CHANGELOG_FAN", 2)
         yield
 
 
-@budget(60)
+@budget(100)
 @given(scenario=scenarios(actions=11))
 def test_merging_changes_no_result(scenario: Scenario) -> None:
     play(scenario)

@@ -100,14 +100,20 @@ class Engine:
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
-        self.replan()
+        self._reorder()
 
     def replan(self) -> None:
-        """Order the paths by the statistics of today, if that asks for the arrangements that are there."""
+        """Order the paths by the statistics of today; fill what a newer planner wants and the state does not have."""
         with self.lock:
-            new = plan(self.catalog, self.state.statistics())
-            if {a.id for a in new.dataflow.arrangements} == {a.id for a in self.dataflow.arrangements}:
-                self.plan = new
+            self._reorder()
+            if self.manifest is not None and self.manifest.plan != fingerprint(self.dataflow):
+                self.define(self.catalog)
+
+    def _reorder(self) -> None:
+        """Plan with the statistics of today, if that asks for the arrangements that are there."""
+        new = plan(self.catalog, self.state.statistics())
+        if {a.id for a in new.dataflow.arrangements} == {a.id for a in self.dataflow.arrangements}:
+            self.plan = new
 
     @property
     def epoch(self) -> int:
@@ -188,6 +194,7 @@ class Engine:
             state = state.keeping(arrangements, new.dataflow.views)
             created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
             self._commit(catalog, new, state, epoch=self.epoch, created=created)
+            reach("after_definition", self.epoch)
             self._collect()
 
     def annotate(self, positions: dict[str, Any]) -> None:

@@ -21,10 +21,10 @@ from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.lookup import lookup
 from rejoinder.operators.scan import Split, scan
-from rejoinder.operators.stateless import derive, emit, send, settle_changelogs, union
+from rejoinder.operators.stateless import derive, emit, send, settle_changelogs
 from rejoinder.operators.task import Report, Task
 from rejoinder.operators.upsert import upsert
-from rejoinder.plan.physical import Arrange, Dataflow, Derive, Distinct, Emit, Lookup, Send, Step, Union, Upsert
+from rejoinder.plan.physical import Arrange, Dataflow, Derive, Distinct, Emit, Lookup, Send, Step, Upsert
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.spine import Spine
 from rejoinder.store.spool import INLINE_BYTES, Spool, is_reference, read_spooled
@@ -40,7 +40,6 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Emit: emit,
     Lookup: lookup,
     Send: send,
-    Union: union,
     Upsert: upsert,
 }
 

@@ -1,4 +1,4 @@
-"""Derive, Union, Send, Emit: what needs no arrangement."""
+"""Derive, Send, Emit: what needs no arrangement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from rejoinder.kernels.columns import (
     DIFF,
     HASH,
     SEQUENCE,
-    contiguous,
     diffs,
     drop_unit_diffs,
     replaced,
@@ -20,7 +19,7 @@ from rejoinder.kernels.evaluate import filter_project
 from rejoinder.kernels.exchange import scatter
 from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
 from rejoinder.operators.task import Task, partition_hashes
-from rejoinder.plan.physical import Derive, Emit, Send, Union
+from rejoinder.plan.physical import Derive, Emit, Send
 from rejoinder.store.run import write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
 
@@ -36,13 +35,6 @@ def derive(task: Task, step: Derive) -> None:
     result = filter_project(stream, step.predicate, step.outputs, keep=kept)
     if result.num_rows:
         task.streams[step.output] = drop_unit_diffs(result)
-
-
-def union(task: Task, step: Union) -> None:
-    """Put streams of the same columns together."""
-    parts = [task.streams[name] for name in step.inputs if name in task.streams]
-    if parts:
-        task.streams[step.output] = contiguous([without(part, [HASH]) for part in parts])
 
 
 def send(task: Task, step: Send) -> None:

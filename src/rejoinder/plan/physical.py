@@ -179,14 +179,6 @@ class Distinct:
 
 
 @dataclass(frozen=True)
-class Union:
-    """Put streams together."""
-
-    inputs: tuple[str, ...]
-    output: str
-
-
-@dataclass(frozen=True)
 class Emit:
     """Write a stream to the changelog of a view."""
 
@@ -194,7 +186,7 @@ class Emit:
     view: str
 
 
-Step = Derive | Send | Arrange | Upsert | Lookup | Distinct | Union | Emit
+Step = Derive | Send | Arrange | Upsert | Lookup | Distinct | Emit
 
 
 @dataclass(frozen=True)

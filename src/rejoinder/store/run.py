@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from rejoinder.errors import Corrupt
 from rejoinder.kernels.buffers import file_buffers
-from rejoinder.kernels.columns import EPOCH, UInt64, diffs, drop_unit_diffs, hashes, numbers, replaced, without
+from rejoinder.kernels.columns import EPOCH, diffs, drop_unit_diffs, hashes, numbers, replaced, without
 from rejoinder.kernels.sorting import group_starts, slice_of
 from rejoinder.store.objects import ObjectStore
 
@@ -132,12 +132,6 @@ def read_run(store: ObjectStore, ref: RunRef) -> pa.Table:
     table = _open(store, ref)
     begin, end = slice_of(hashes(table), ref.first, ref.last)
     return table.slice(begin, end - begin)
-
-
-def read_hashes(store: ObjectStore, ref: RunRef) -> tuple[pa.Table, UInt64]:
-    """Give the rows with their hashes, for a probe."""
-    table = read_run(store, ref)
-    return table, hashes(table)
 
 
 def with_epoch(table: pa.Table, ref: RunRef) -> pa.Table:

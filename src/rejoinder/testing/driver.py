@@ -71,6 +71,7 @@ class Driver:
 
     def _open(self, parallelism: int) -> None:
         self._engine = Engine(self._store, LocalExecutor(), buckets=parallelism, history=self._history)
+        self._engine.replan()
 
     # -- definitions and queries --------------------------------------------------------------------------------------
 

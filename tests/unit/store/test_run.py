@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.errors import StateError
-from rejoinder.kernels.columns import DIFF, EPOCH, HASH
+from rejoinder.kernels.columns import DIFF, EPOCH, HASH, hashes
 from rejoinder.kernels.sorting import LAST_HASH, hash_range
 from rejoinder.store import run
 from rejoinder.store.objects import ObjectStore, open_store
-from rejoinder.store.run import RunRef, new_name, read_hashes, read_run, with_epoch, write_run
+from rejoinder.store.run import RunRef, new_name, read_run, with_epoch, write_run
 from tests.unit.kernels.tables import TYPES, array_of, same, samples
 from tests.unit.store.spines import WHOLE, delta, total
 
@@ -62,7 +62,8 @@ def test_parts_of_a_run_are_the_run(store: ObjectStore, values: list[int], parts
     assert total(store, clipped) == Counter(values)
     assert sum(ref.rows for ref in clipped) == whole.rows and sum(ref.keys for ref in clipped) == whole.keys
     for ref in clipped:
-        table, hashed = read_hashes(store, ref)
+        table = read_run(store, ref)
+        hashed = hashes(table)
         assert table.num_rows == len(hashed) and all(ref.first <= value <= ref.last for value in hashed.tolist())
         assert ref.clipped(*WHOLE) is ref
 

@@ -104,6 +104,7 @@ class Runner:
         with self.ledger.lock:
             self._is_cancelling = True  # the epoch under way is over
         query.stop()
+        self.checkpoint.abandon()  # whatever Spark was about to write, the next start goes on from the last commit
         if error is not None or self.failure is not None:
             raise self._translated(error) from None
 

@@ -1,4 +1,4 @@
-"""One JVM for all tests on Spark: starting one takes seconds."""
+"""Flows on the session of the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
-from rejoinder.exchange.session import make_session
 
 OpenFlow = Callable[..., rj.Flow]
 HERE = Path(__file__).parent
@@ -21,14 +20,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The session that `Flow` makes for itself, on two cores; batch queries to compare with shuffle into two parts."""
-    session = make_session(2, settings={"spark.sql.shuffle.partitions": "2"})
-    yield session
-    session.stop()
 
 
 @pytest.fixture

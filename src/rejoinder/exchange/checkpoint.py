@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from rejoinder.errors import Corrupt, Unsupported
 from rejoinder.kernels.faults import reach
 
+_NOTHING = "-"  # Spark's word for a source of which nothing was read
 _FIRST_HEADER = ["v1", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0})]
 
 
@@ -85,11 +86,15 @@ class Checkpoint:
 def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], epoch: int) -> None:
     """Write the generation `new` for the sources `after` from `old` with the sources `before`, as of an epoch."""
     os.makedirs(new)
+    lines = _offsets(old, epoch) if before and epoch >= 0 else [*_FIRST_HEADER, *(_NOTHING for _ in before)]
+    header, offsets = lines[:2], dict(zip(before, lines[2:], strict=True))
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(before))}
+    for number, name in enumerate(dict.fromkeys(after)):
+        if name in numbers:
+            _copy_log(f"{old}/sources/{numbers[name]}", f"{new}/sources/{number}", offsets[name])
     if epoch < 0:
         return
-    lines = _offsets(old, epoch) if before else _FIRST_HEADER
-    header, offsets = lines[:2], dict(zip(before, lines[2:], strict=True))
-    moved = "\n".join([*header, *(offsets.get(name, "-") for name in after)])
+    moved = "\n".join([*header, *(offsets.get(name, _NOTHING) for name in after)])
     for known in (epoch - 1, epoch) if epoch else (epoch,):  # Spark wants two; what lies between them is done
         _write(f"{new}/offsets/{known}", moved)
     if os.path.exists(f"{old}/commits/{epoch}"):
@@ -99,10 +104,6 @@ def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], e
         _write(f"{new}/commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
     # Spark stops a query of the same identity without a word, and its driver should hear of it from a manifest.
     _write(f"{new}/metadata", json.dumps({"id": str(uuid.uuid4())}))
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(before))}
-    for number, name in enumerate(dict.fromkeys(after)):
-        if name in numbers:
-            _link_folder(f"{old}/sources/{numbers[name]}", f"{new}/sources/{number}")
     if os.path.isdir(f"{old}/state"):
         if list(after[: len(before)]) != list(before):
             raise Unsupported(
@@ -110,7 +111,7 @@ def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], e
                 detail="Spark finds the state of deduplications and aggregations by their position",
                 hint="do what needs state in a view, or in a query of its own that writes to a table",
             )
-        _link_folder(f"{old}/state", f"{new}/state")
+        shutil.copytree(f"{old}/state", f"{new}/state", copy_function=_link)
 
 
 def _offsets(checkpoint: str, epoch: int) -> list[str]:
@@ -126,13 +127,39 @@ def _offsets(checkpoint: str, epoch: int) -> list[str]:
         ) from missing
 
 
-def _link_folder(old: str, new: str) -> None:
-    """Copy a folder of files that are never changed in place."""
-    if os.path.isdir(old):
-        shutil.copytree(old, new, copy_function=_link)
+def _copy_log(old: str, new: str, offset: str) -> None:
+    """Copy what a source keeps: of a log of files, what is committed; of anything else (where it began), all."""
+    names = os.listdir(old) if os.path.isdir(old) else []
+    committed = json.loads(offset).get("logOffset") if offset.startswith("{") else None
+    if committed is None and offset == _NOTHING and any(_lists_files(f"{old}/{name}") for name in names):
+        committed = -1
+    if committed is not None and _is_whole(names, committed):
+        names = [name for name in names if _number(name) <= committed]
+    os.makedirs(new)
+    for name in names:
+        _link(f"{old}/{name}", f"{new}/{name}")
+
+
+def _lists_files(path: str) -> bool:
+    with open(path, "rb") as file:
+        return b'{"path":' in file.read(4096)
+
+
+def _is_whole(names: Sequence[str], last: int) -> bool:
+    """Whether a log goes from its start, or from a compaction, to `last` without what comes after that."""
+    compacted = (_number(name) for name in names if name.endswith(".compact"))
+    first = max((number for number in compacted if number <= last), default=0)
+    return {_number(name) for name in names}.issuperset(range(first, last + 1))
+
+
+def _number(name: str) -> int:
+    """The number of an entry: 9, 9.compact, and their checksums .9.crc and .9.compact.crc."""
+    digits = name.lstrip(".").partition(".")[0]
+    return int(digits) if digits.isdigit() else -1
 
 
 def _link(old: str, new: str) -> None:
+    """Copy a file that is never changed in place."""
     try:
         os.link(old, new)
     except OSError:

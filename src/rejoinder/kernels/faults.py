@@ -19,6 +19,7 @@ POINTS = {
     "after_commit": "on the driver, when the manifest is published and Spark does not know yet",
     "after_collection": "on the driver, when old files have been deleted",
     "in_hydration": "on the driver, when a new view's runs are written and no manifest names them",
+    "after_definition": "on the driver, when a definition is committed and what nobody uses any more is still there",
 }
 
 

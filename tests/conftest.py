@@ -1,0 +1,21 @@
+"""One JVM for all tests that need Spark: starting one takes seconds. Tests that do not ask for it start none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session that `Flow` makes for itself, on two cores; batch queries to compare with shuffle into two parts."""
+    from rejoinder.exchange.session import make_session
+
+    session = make_session(2, settings={"spark.sql.shuffle.partitions": "2"})
+    yield session
+    session.stop()

@@ -1,0 +1,155 @@
+"""Drivers that come and go: two at a time on one state, and one after the other, killed at random moments."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+import rejoinder as rj
+from rejoinder.store.manifest import latest
+from rejoinder.store.objects import open_store
+from tests.faults import victim
+
+SCRIPT = Path(victim.__file__)
+BUDGET_SECONDS = 20
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The rows of `v` when all files are read."""
+    folder = tmp_path_factory.mktemp("expected")
+    victim.write_input(folder)
+    victim.run(rj.Flow(folder / "state", spark=spark, parallelism=2), folder)
+    return victim.outcome(folder / "state", ["v"])["v"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the input of all epochs; the files of the later ones wait."""
+    victim.write_input(tmp_path)
+    return tmp_path
+
+
+class Following:
+    """A driver in a process of its own that goes on until it is stopped."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.log = folder / f"{name}.log"
+        with self.log.open("w") as log:
+            command = [sys.executable, str(SCRIPT), str(folder), "follow"]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def __enter__(self) -> Following:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def is_over(self) -> bool:
+        return self.process.poll() is not None
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+
+def committed(folder: Path) -> int:
+    """The last committed version of the state: definitions and takeovers count as well."""
+    manifest = latest(open_store(str(folder / "state")))
+    return -1 if manifest is None else manifest.version
+
+
+def epoch(folder: Path) -> int:
+    """The last committed epoch."""
+    manifest = latest(open_store(str(folder / "state")))
+    return -1 if manifest is None else manifest.epoch
+
+
+def wait_for(condition: Callable[[], bool], driver: Following, seconds: float = 120) -> None:
+    """Wait for something that a driver is going to do."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end and not driver.is_over(), driver.said()
+        time.sleep(0.02)
+
+
+def test_two_drivers_on_one_state(folder: Path, expected: Any) -> None:
+    """The one that comes later takes over; the other one stops and says why. Nothing is lost or doubled."""
+    with Following(folder, "first") as first:
+        wait_for(lambda: epoch(folder) >= 0, first)
+        with Following(folder, "second") as second:
+            before = committed(folder)
+            wait_for(lambda: committed(folder) > before, second)
+            for number in range(victim.FIRST, victim.LAST + 1):
+                victim.release(folder, "ab", [number])
+                wait_for(lambda number=number: epoch(folder) >= number, second)  # type: ignore[misc]
+            assert first.process.wait(60) == 1
+            assert "Fenced: [RJ401] another driver has" in first.said()
+            assert "Hint: run one driver per state" in first.said()
+            (folder / "stop").touch()
+            assert second.process.wait(60) == 0, second.said()
+    assert victim.outcome(folder / "state", ["v"])["v"] == expected
+
+
+def test_drivers_are_killed_at_random_moments(spark: SparkSession, folder: Path, expected: Any) -> None:
+    """The driver or its JVM, again and again, at whatever it does; then one goes to the end."""
+    seed = random.randrange(1 << 30)
+    chance = random.Random(seed)
+    end = time.monotonic() + BUDGET_SECONDS
+    kills, released = 0, victim.FIRST
+    while time.monotonic() < end:
+        before = committed(folder)
+        with Following(folder, f"driver{kills}") as driver:
+            wait_for(lambda before=before: committed(folder) > before, driver)  # type: ignore[misc]
+            victim.release(folder, "ab", [released])
+            released += 1
+            time.sleep(chance.random())
+            kill_some_of(driver.process.pid, chance)
+            driver.process.wait(60)
+            kills += 1
+    victim.release(folder, "ab", range(victim.FIRST, victim.LAST + 1))
+    (folder / "stop").touch()
+    victim.follow(rj.Flow(folder / "state", spark=spark, parallelism=2), folder)
+    assert kills and victim.outcome(folder / "state", ["v"])["v"] == expected, f"seed {seed}"
+
+
+def kill_some_of(pid: int, chance: random.Random) -> None:
+    """Kill a driver, or the JVM below it."""
+    jvms = [each for each in psutil.Process(pid).children() if "java" in each.name()]
+    victims = [psutil.Process(pid), *jvms]
+    chance.choice(victims).kill()
+
+
+def test_workers_are_killed_at_random_moments(spark: SparkSession, folder: Path, expected: Any) -> None:
+    jvm = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    done = threading.Event()
+    killed: list[int] = []
+
+    def kill() -> None:
+        # A worker is a child of the daemon that is a child of the JVM. Three times: the fourth would end the job.
+        while len(killed) < 3 and not done.wait(0.5 + random.random()):
+            workers = [worker for daemon in jvm.children() for worker in daemon.children()]
+            if workers:
+                worker = random.choice(workers)
+                worker.kill()
+                killed.append(worker.pid)
+
+    flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        victim.run(flow, folder)
+    finally:
+        done.set()
+        killer.join()
+    assert killed and victim.outcome(folder / "state", ["v"])["v"] == expected

@@ -86,9 +86,9 @@ def wait_for(condition: Callable[[], bool], driver: Following, seconds: float = 
 def test_two_drivers_on_one_state(folder: Path, expected: Any) -> None:
     """The one that comes later takes over; the other one stops and says why. Nothing is lost or doubled."""
     with Following(folder, "first") as first:
-        wait_for(lambda: epoch(folder) >= 0, first)
+        wait_for(lambda: epoch(folder) == victim.FIRST - 1, first)
+        before = committed(folder)
         with Following(folder, "second") as second:
-            before = committed(folder)
             wait_for(lambda: committed(folder) > before, second)
             for number in range(victim.FIRST, victim.LAST + 1):
                 victim.release(folder, "ab", [number])

@@ -83,6 +83,7 @@ def wait_for(condition: Callable[[], bool], driver: Following, seconds: float = 
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_two_drivers_on_one_state(folder: Path, expected: Any) -> None:
     """The one that comes later takes over; the other one stops and says why. Nothing is lost or doubled."""
     with Following(folder, "first") as first:
@@ -101,6 +102,7 @@ def test_two_drivers_on_one_state(folder: Path, expected: Any) -> None:
     assert victim.outcome(folder / "state", ["v"])["v"] == expected
 
 
+@pytest.mark.slow
 def test_drivers_are_killed_at_random_moments(spark: SparkSession, folder: Path, expected: Any) -> None:
     """The driver or its JVM, again and again, at whatever it does; then one goes to the end."""
     seed = random.randrange(1 << 30)

@@ -60,6 +60,7 @@ def run_victim(folder: Path, fault: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [fault for places in PLACES.values() for fault in places])
 def test_the_driver_dies(spark: SparkSession, folder: Path, undisturbed: dict[str, Any], fault: str) -> None:
     died = run_victim(folder, fault)

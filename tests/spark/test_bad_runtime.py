@@ -95,6 +95,7 @@ except rj.RejoinderError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(other_python() is None, reason="there is one Python only")
 def test_another_python_in_the_workers(tmp_path: Path) -> None:
     """As it happens to a session of the user's own: PySpark takes whatever `python3` is on the workers."""

@@ -110,6 +110,7 @@ def facts(printed: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in printed.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_flow_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.json").write_text('{"id": 1}\n')
@@ -129,6 +130,7 @@ def test_a_flow_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     assert not list((tmp_path / "shared" / "markers").iterdir())
 
 
+@pytest.mark.slow
 def test_an_executor_dies_in_the_middle_of_an_epoch(cluster: Cluster, tmp_path: Path) -> None:
     pids = ",".join(map(str, cluster.workers))
     (told,) = facts(run_driver(SESSION + KILLED, cluster.url, pids, folder=tmp_path))

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import rejoinder as rj
 from rejoinder.errors import StateError, UnknownName
@@ -141,3 +142,20 @@ def test_stop_at_any_moment(open_flow: OpenFlow, tmp_path: Path) -> None:
         flow.stop()
     flow.run()
     assert view(flow, "va") == bag([(i,) for i in range(12)])
+
+
+def test_two_flows_at_once_on_one_session(spark: SparkSession, tmp_path: Path) -> None:
+    """What an epoch of one needs to know must not reach the tasks of the other."""
+    flows = [rj.Flow(tmp_path / f"state{at}", spark=spark, parallelism=2) for at in range(2)]
+    for at, flow in enumerate(flows):
+        flow.sql(
+            f"CREATE CHANGELOG m (id BIGINT); CREATE VIEW v AS SELECT x.id + {at} AS id FROM m x JOIN m y USING (id)"
+        )
+        flow.start()
+    for turn in range(5):
+        for at, flow in enumerate(flows):
+            flow.insert("m", [{"id": 10 * turn + at}])
+    for at, flow in enumerate(flows):
+        wait_until(lambda flow=flow: view(flow, "v").total() == 5)  # type: ignore[misc]
+        flow.stop()
+        assert view(flow, "v") == bag([(10 * turn + 2 * at,) for turn in range(5)])

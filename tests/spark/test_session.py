@@ -195,6 +195,7 @@ assert before == (dict(spark.conf.getAll), dict(spark.sparkContext.getConf().get
 """
 
 
+@pytest.mark.slow
 def test_a_session_that_is_there_is_taken_as_it_is(state: str) -> None:
     done = subprocess.run([sys.executable, "-c", PLAIN_SESSION, state], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -75,13 +75,13 @@ class Flow:
         spark = spark or session.present_session()
         self.spark: SparkSession = spark or session.make_session(parallelism or min(os.cpu_count() or 1, 32))
         if spark is not None:
+            session.check_session(spark)
             _warn_of_settings(session.missing_settings(self.spark))
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
         spool = _make_spool(self) if session.is_local(self.spark) else None
         self._executor = SparkExecutor(self.spark)
         self.engine = Engine(store, self._executor, buckets=buckets, history=history, spool=spool)
         self._frames: dict[str, DataFrame] = {}
-        self._inbox = Inbox(store)
         self._format = f"rejoinder-{uuid.uuid4().hex}"
         self._serving = Serving(store)
         serving = self._serving
@@ -89,7 +89,8 @@ class Flow:
             self.spark, self._format, serving.schema, serving.partitions, serving.read, serving.first, serving.latest
         )
         beside = store.path if store.is_local else store.url.replace("s3:", "s3a:")
-        folder = f"{beside}/spark" if checkpoint is None else checkpoint
+        folder = f"{beside}/spark" if checkpoint is None else checkpoint.removeprefix("file://")
+        self._inbox = Inbox(_inbox_folder(store.path if store.is_local else folder))
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch)
         self._listeners: list[Callable[[Progress], None]] = []
 
@@ -311,6 +312,11 @@ def _make_spool(flow: Flow) -> Spool:
     spool = Spool(tempfile.mkdtemp(prefix="rejoinder-spool-"))
     weakref.finalize(flow, spool.clear)
     return spool
+
+
+def _inbox_folder(beside: str) -> str:
+    """Where rows of in-memory sources wait: beside state or checkpoint, or where only this process finds them."""
+    return beside if "://" not in beside else tempfile.mkdtemp(prefix="rejoinder-")
 
 
 def _field(source: str, column: str, text: str) -> pa.Field:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,14 +15,13 @@ import pyarrow as pa
 from rejoinder.errors import InputError, NullKey, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.plan.catalog import Source
-from rejoinder.store.objects import ObjectStore
 
 
 class Inbox:
     """Writes rows to the folder of their source. One writer at a time per source."""
 
-    def __init__(self, store: ObjectStore) -> None:
-        self.base = f"{store.path if store.is_local else tempfile.mkdtemp(prefix='rejoinder-')}/inbox"
+    def __init__(self, beside: str) -> None:
+        self.base = f"{beside}/inbox"
 
     def folder(self, source: str) -> str:
         """Where the rows of a source wait. The name is hashed: it may hold anything."""

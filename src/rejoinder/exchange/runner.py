@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rejoinder.errors import MissingInput, RejoinderError, RuntimeMismatch, StateError, Unsupported
 from rejoinder.exchange import checkpoint
 from rejoinder.exchange.query import start_query, wait_for
-from rejoinder.exchange.sources import file_splits, frame_splits, streams_in, union_splits
+from rejoinder.exchange.sources import file_splits, frame_splits, literal, streams_in, union_splits
 
 OnBatch = Callable[[DataFrame, int], None]
 
@@ -172,7 +172,7 @@ class Runner:
             return frame_splits(frames[source.name], source.name)
         if source.format == "memory":
             numbered = F.regexp_extract("path", r"(\d+)\.arrow$", 1).cast("bigint")
-            # The numbers are new ones, wherever the state is moved to.
-            options = {**source.options, "path": inbox(source.name), "filenameonly": "true"}
+            # Names are all that counts, and a pattern ties Spark to no folder: the state may be moved.
+            options = {**source.options, "path": f"{literal(inbox(source.name))}/*.arrow", "filenameonly": "true"}
             return file_splits(self.session, source.name, options).withColumn("modified", numbered)
         return file_splits(self.session, source.name, source.options)

@@ -15,7 +15,7 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from rejoinder.errors import RuntimeMismatch
+from rejoinder.errors import RuntimeMismatch, Unsupported
 from rejoinder.exchange.gateway import JvmLog, start_context
 
 OLDEST_SPARK = (4, 1)
@@ -70,6 +70,16 @@ def make_session(
 def present_session() -> SparkSession | None:
     """The session that this process has already, if any."""
     return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
+
+
+def check_session(session: object) -> None:
+    """Refuse what is no session of this process: epochs run on the driver, which must be here."""
+    if not isinstance(session, SparkSession):
+        raise Unsupported(
+            f"a flow cannot run on a `{type(session).__module__}.{type(session).__qualname__}`",
+            detail="it needs the Spark driver in its own process, which a Spark Connect session does not have",
+            hint="give a session of SparkSession.builder.master(…), or none",
+        )
 
 
 def is_local(session: SparkSession) -> bool:

@@ -47,7 +47,7 @@ def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) ->
     for key, value in options.items():
         if key in PASSED_ON:
             reader = reader.option(PASSED_ON[key], value)
-    return reader.load(_literal(path)).select(
+    return reader.load(literal(path)).select(
         F.lit(name).alias("source"),
         "path",
         F.unix_millis("modificationTime").alias("modified"),
@@ -64,7 +64,7 @@ def check_path(name: str, path: str) -> None:
         )
 
 
-def _literal(path: str) -> str:
+def literal(path: str) -> str:
     """Keep Spark from taking a folder that is there for a pattern, and from looking where the JVM was started."""
     local = path.removeprefix("file://")
     if "://" not in local and not os.path.isabs(local):

@@ -147,9 +147,10 @@ def _lists_files(path: str) -> bool:
 
 def _is_whole(names: Sequence[str], last: int) -> bool:
     """Whether a log goes from its start, or from a compaction, to `last` without what comes after that."""
-    compacted = (_number(name) for name in names if name.endswith(".compact"))
+    entries = [name for name in names if not name.startswith(".")]
+    compacted = (_number(name) for name in entries if name.endswith(".compact"))
     first = max((number for number in compacted if number <= last), default=0)
-    return {_number(name) for name in names}.issuperset(range(first, last + 1))
+    return {_number(name) for name in entries}.issuperset(range(first, last + 1))
 
 
 def _number(name: str) -> int:

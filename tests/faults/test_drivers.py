@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -47,7 +48,8 @@ class Following:
         self.log = folder / f"{name}.log"
         with self.log.open("w") as log:
             command = [sys.executable, str(SCRIPT), str(folder), "follow"]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            environment = {**os.environ, "TMPDIR": str(folder)}  # what the dead leave goes with the test
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def __enter__(self) -> Following:
         return self

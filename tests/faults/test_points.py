@@ -55,7 +55,7 @@ def run_victim(folder: Path, fault: str) -> subprocess.CompletedProcess[str]:
     """Run the flow in a process of its own that dies at a point."""
     return subprocess.run(
         [sys.executable, str(SCRIPT), str(folder)],
-        env={**os.environ, "REJOINDER_FAULT": fault},
+        env={**os.environ, "REJOINDER_FAULT": fault, "TMPDIR": str(folder)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 

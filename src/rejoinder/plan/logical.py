@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pyarrow as pa
 
@@ -20,10 +21,17 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
 @dataclass(frozen=True)
 class Predicate:
-    """One conjunct of a condition; `equality` holds its two sides where it is one, cast to a common key type."""
+    """One conjunct of a condition.
+
+    `equality` holds its two sides where it is `a = b` (or, `null_safe`, `a <=> b`), cast to a common key type; `order`
+    its lesser and greater side where it is `a < b` or (not `strict`) `a <= b`, on times or numbers.
+    """
 
     expression: Expression
     equality: tuple[Expression, Expression] | None = None
+    null_safe: bool = False
+    order: tuple[Expression, Expression] | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,13 +59,21 @@ class Project:
     outputs: tuple[tuple[str, Expression], ...]
 
 
+JoinKind = Literal["inner", "left", "full", "semi", "anti", "full anti"]
+
+
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows for which all predicates are true: an inner join."""
+    """Pairs of rows for which all predicates are true, and what the kind makes of rows without a partner.
+
+    `left` pads left rows with NULL, `full` those of both sides; `semi` keeps the left rows that have a partner, `anti`
+    those that have none, `full anti` the padded rows of both sides. What SQL calls RIGHT is LEFT with its sides swapped.
+    """
 
     left: Node
     right: Node
     predicates: tuple[Predicate, ...]
+    kind: JoinKind = "inner"
 
 
 @dataclass(frozen=True)
@@ -77,7 +93,52 @@ class Distinct:
     columns: tuple[tuple[str, pa.DataType], ...]
 
 
-Node = Scan | Filter | Project | Join | UnionAll | Distinct
+Function = Literal["count", "sum", "min", "max"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate function on an argument; `count` without one counts rows. NULL arguments do not take part."""
+
+    function: Function
+    argument: Expression | None
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One row per group: `keys` (NULL is a group of its own), then `calls`. Without keys: one row, always."""
+
+    input: Node
+    keys: tuple[tuple[str, Expression], ...]
+    calls: tuple[tuple[str, Call], ...]
+
+
+@dataclass(frozen=True)
+class Expand:
+    """Each row once per element of a list: `output` takes the elements of `elements`."""
+
+    input: Node
+    output: str
+    elements: Expression
+
+
+@dataclass(frozen=True)
+class Validity:
+    """All columns of the input and `end`: the next later time of the same partition, or the end of all times.
+
+    `columns` are the input's identifiers in order, `partition` and `time` some of them. Rows whose time is NULL are
+    never valid and stay out.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    partition: tuple[str, ...]
+    time: str
+    end: str
+
+
+Node = Scan | Filter | Project | Join | UnionAll | Distinct | Aggregate | Expand | Validity
 
 
 @dataclass(frozen=True)

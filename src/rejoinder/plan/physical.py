@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.kernels.hashing import is_exact
 from rejoinder.plan.catalog import Source
 
@@ -63,16 +63,21 @@ class Key:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A relation's rows by key, shared by every view that looks them up that way."""
+    """A relation's rows by key, shared by every view that looks them up that way.
+
+    `order` names a column (a timestamp, date or integer) by which the rows of a key are sorted, NULL first.
+    """
 
     relation: str
     key: Key
     schema: pa.Schema
+    order: str | None = None
 
     @property
     def id(self) -> str:
-        """Stable identity: relation and key."""
-        return f"{self.relation}[{self.key.text}]"
+        """Stable identity: relation, key and order."""
+        inside = "" if self.order is None else f"; {_shown(column(self.order, self.schema.field(self.order).type))}"
+        return f"{self.relation}[{self.key.text}{inside}]"
 
 
 @dataclass(frozen=True)
@@ -179,6 +184,31 @@ class Distinct:
 
 
 @dataclass(frozen=True)
+class Validity:
+    """Give each row the time until which it is valid: `end` is the next later time of its key, or the last of all times.
+
+    The arrangement holds the input's relation by partition key (NULL is a key like any other), ordered by the time.
+    `whole`: the input is everything there is, not a change of what the arrangement holds (in a hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    end: str
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Cancel what a stream of intervals [`start`, `end`) takes back and gives again with equal values in all columns."""
+
+    input: str
+    output: str
+    start: str
+    end: str
+
+
+@dataclass(frozen=True)
 class Emit:
     """Write a stream to the changelog of a view."""
 
@@ -186,7 +216,7 @@ class Emit:
     view: str
 
 
-Step = Derive | Send | Arrange | Upsert | Lookup | Distinct | Emit
+Step = Derive | Send | Arrange | Upsert | Lookup | Distinct | Validity | Sweep | Emit
 
 
 @dataclass(frozen=True)

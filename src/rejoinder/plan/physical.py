@@ -185,7 +185,7 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Validity:
-    """Give each row the time until which it is valid: `end` is the next later time of its key, or the last of all times.
+    """Give each row the time until which it is valid: `end` is the next later time of its key, or the last of times.
 
     The arrangement holds the input's relation by partition key (NULL is a key like any other), ordered by the time.
     `whole`: the input is everything there is, not a change of what the arrangement holds (in a hydration).
@@ -200,7 +200,7 @@ class Validity:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Cancel what a stream of intervals [`start`, `end`) takes back and gives again with equal values in all columns."""
+    """Cancel what a stream of intervals [`start`, `end`) takes back and gives again, all other columns equal."""
 
     input: str
     output: str

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.kernels.evaluate import Comparison, short_circuit
-from rejoinder.sql import types
+from rejoinder.sql import types, windows
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.terms import Compiler, Term, build, combine, evaluated_once, merge_columns, mismatch, only, refuse
 
@@ -72,6 +72,8 @@ def _compared(operator: type[exp.Expr], left: Term, right: Term, node: exp.Expr)
 
 def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
+    if windows.is_window(kind) and sign in ("=", _NULL_SAFE):
+        return windows.compared(sign, left, right, lambda way, one, two: _compare(way, one, two, node))
     if types.is_nested(kind):
         raise refuse(node, f"`{sign}` on {types.spark_name(kind)} is not offered", "compare the fields")
     make = combine if sign.startswith("IS") else build
@@ -189,7 +191,8 @@ def choose(conditions: Sequence[Term], results: Sequence[Term], node: exp.Expr) 
     whens = " ".join(f"WHEN {one.sql} THEN {two.sql}" for one, two in zip(conditions, results, strict=False))
     default = f" ELSE {results[-1].sql}" if len(results) > len(conditions) else ""
     parts: list[Any] = [*conditions, *results]
-    return Term(f"CASE {whens}{default} END", kind, merge_columns(parts), throws=any(part.throws for part in parts))
+    term = Term(f"CASE {whens}{default} END", kind, merge_columns(parts), throws=any(part.throws for part in parts))
+    return windows.with_chosen_bounds(term, results, lambda ends: choose(conditions, ends, node))
 
 
 def compile_coalesce(compiler: Compiler, node: exp.Expr) -> Term:
@@ -198,8 +201,14 @@ def compile_coalesce(compiler: Compiler, node: exp.Expr) -> Term:
     terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
     if pa.types.is_null(kind):
         return terms[0]
+    return _first_known(terms, kind)
+
+
+def _first_known(terms: Sequence[Term], kind: pa.DataType) -> Term:
     texts = ", ".join(term.sql for term in terms)
-    return Term(f"COALESCE({texts})", kind, merge_columns(terms), throws=any(term.throws for term in terms))
+    throws = any(term.throws for term in terms)
+    term = Term(f"COALESCE({texts})", kind, merge_columns(terms), throws=throws)
+    return windows.with_chosen_bounds(term, terms, lambda ends: _first_known(ends, ends[0].type))
 
 
 def compile_between(compiler: Compiler, node: exp.Expr) -> Term:

@@ -2,6 +2,7 @@
 
 - A quote written twice is one quote: `'it''s'`.
 - `||` stands beside `+` and `-`, and goes from left to right with them.
+- `window` is a function and a name like others.
 - EXPLAIN and SHOW are words like others: what follows them is read, not taken as one string.
 """
 
@@ -23,6 +24,9 @@ class SparkSql(Spark):
 
         STRING_ESCAPES: ClassVar[list[str]] = ["'", '"', "\\"]
         COMMANDS: ClassVar[set[TokenType]] = set()
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
+        }
 
     class Parser(SparkParser):
         """Operators in Spark's order."""

@@ -27,6 +27,7 @@ from rejoinder.sql import (
     text_functions,
     time_functions,
     types,
+    windows,
 )
 from rejoinder.sql.refusals import not_offered
 from rejoinder.sql.terms import Compiler, Term, spark_text
@@ -85,7 +86,10 @@ class _Compiler:
 
     def resolve(self, column: exp.Column) -> Term:
         name, kind = self._scope.resolve(column)
-        return Term(quoted(name), kind, (name,))
+        return windows.with_column_bounds(Term(quoted(name), kind, (name,)), self._scope)
+
+    def repeated(self, starts: str) -> str | None:
+        return self._scope.repeated(starts) if isinstance(self._scope, windows.WindowScope) else None
 
 
 def _compile_column(compiler: Compiler, node: exp.Expr) -> Term:
@@ -117,7 +121,7 @@ def _compile_named(compiler: Compiler, node: exp.Expr) -> Term:
     return compile_function(compiler, node)
 
 
-_NAMED: dict[str, NodeCompiler] = {**math_functions.NAMED, **time_functions.NAMED}
+_NAMED: dict[str, NodeCompiler] = {**math_functions.NAMED, **time_functions.NAMED, **windows.NAMED}
 
 _NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.Column: _compile_column,

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.sql import types
+from rejoinder.sql import types, windows
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.conditions import together
 from rejoinder.sql.terms import Compiler, Term, build, failing, merge_columns, mismatch, only, quote_text, refuse
@@ -34,6 +34,9 @@ def field_of(term: Term, name: str, node: exp.Expr) -> Term:
             detail=f"fields: {', '.join(known)}",
             hint=errors.near_misses(name, known),
         )
+    if term.bounds is not None:
+        bounds = windows.bounds_of(term)
+        return bounds.start if found[0].name == "start" else bounds.end
     return build(f"struct_extract({{0}}, {quote_text(found[0].name)})", found[0].type, term)
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, near_misses
+from rejoinder.sql.windows import ColumnBounds
 
 
 @dataclass(frozen=True)
 class Column:
     """A column in scope: the relation's alias, its name, its identifier in the plan, its type.
 
-    `hidden` columns (the right side of USING) answer to their qualified name only.
+    `hidden` columns (the right side of USING) answer to their qualified name only. A window's companions are `bounds`.
     """
 
     qualifier: str
@@ -23,13 +24,18 @@ class Column:
     id: str
     type: pa.DataType
     hidden: bool = False
+    bounds: ColumnBounds | None = None
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Columns in the order of `*`. Names compare without case, as in Spark."""
+    """Columns in the order of `*`. Names compare without case, as in Spark.
+
+    `repeats` are the columns of window starts that rows were repeated for (HOP), by the text of all starts of a row.
+    """
 
     columns: tuple[Column, ...]
+    repeats: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Scope:
@@ -41,11 +47,20 @@ class Scope:
         lowered = {name.lower() for name in merged}
         first = [c for name in merged for c in self.columns if c.name.lower() == name.lower() and not c.hidden]
         rest = [c for c in self.columns if c not in first]
-        right = [
-            Column(c.qualifier, c.name, c.id, c.type, hidden=True) if c.name.lower() in lowered else c
-            for c in other.columns
-        ]
-        return Scope((*first, *rest, *right))
+        right = [replace(c, hidden=True) if c.name.lower() in lowered else c for c in other.columns]
+        return Scope((*first, *rest, *right), self.repeats + other.repeats)
+
+    def repeating(self, starts: str, column: str) -> Scope:
+        """The scope of rows that are repeated for the windows of HOP."""
+        return replace(self, repeats=(*self.repeats, (starts, column)))
+
+    def bounds(self, column: str) -> ColumnBounds | None:
+        """The companions of a window column."""
+        return next((c.bounds for c in self.columns if c.id == column), None)
+
+    def repeated(self, starts: str) -> str | None:
+        """The column with the start of the window that a row was repeated for, by the text of all starts."""
+        return dict(self.repeats).get(starts)
 
     def refuse_double_qualifiers(self, other: Scope, place: str) -> None:
         """Two relations of one name cannot be told apart."""

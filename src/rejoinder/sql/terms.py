@@ -34,12 +34,21 @@ _DUCKDB: dict[pa.DataType, str] = {
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """Start and end of a window as terms of their own, and its length in microseconds where that is fixed."""
+
+    start: Term
+    end: Term
+    size: int | None = None
+
+
+@dataclass(frozen=True)
 class Term:
     """DuckDB text whose values and type are Spark's.
 
     `throws` says that a row may fail, so that it must not be evaluated where Spark would not. A literal keeps its
     `value`; `suffixed` says that it was written with a suffix such as `1L`, or as `1::BIGINT`. A predicate that Arrow
-    can answer keeps its `comparisons`.
+    can answer keeps its `comparisons`, and a window that was made by us its `bounds`.
     """
 
     sql: str
@@ -50,6 +59,7 @@ class Term:
     suffixed: bool = False
     value: Any = None
     comparisons: tuple[Comparison, ...] = ()
+    bounds: Bounds | None = None
 
     @property
     def is_column(self) -> bool:
@@ -71,6 +81,10 @@ class Compiler(Protocol):
 
     def resolve(self, column: exp.Column) -> Term:
         """Find a column. Raises what the scope raises."""
+        ...
+
+    def repeated(self, starts: str) -> str | None:
+        """The column with the start of the window that a row was repeated for, by the text of all starts."""
         ...
 
 
@@ -162,7 +176,7 @@ def duckdb_type(kind: pa.DataType) -> str:
 
 def relabel(term: Term, kind: pa.DataType) -> Term:
     """Give a term another type whose DuckDB values are the same."""
-    return replace(term, type=kind, comparisons=())
+    return replace(term, type=kind, comparisons=(), bounds=None)
 
 
 def spark_text(node: exp.Expr) -> str:

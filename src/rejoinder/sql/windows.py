@@ -1,0 +1,318 @@
+"""Windows of time: TUMBLE and HOP, Spark's `window`, and the two ends of a window.
+
+A window is a `STRUCT<start, end>`, half-open and aligned to 1970-01-01 in UTC, as Spark's are. Whoever made it knows
+its ends as terms of their own (`Bounds`), so that `WINDOW_START(w)` and `w.start` need no struct, and the equality of
+two windows is the equality of their starts, which a join can look up. A time that is NULL has the window NULL; only
+Spark's `window` leaves such a row out.
+
+TUMBLE is an expression. HOP puts a row into several windows: the binder repeats the row (`logical.Expand`), and here
+its window is found by the text of the starts that the row was repeated for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.kernels.evaluate import quoted
+from rejoinder.sql import types
+from rejoinder.sql.casts import coerce
+from rejoinder.sql.intervals import interval_of
+from rejoinder.sql.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, spark_text
+
+_LAST_START = "epoch_us({0}) - (epoch_us({0}) % SLIDE + SLIDE) % SLIDE"
+
+
+@dataclass(frozen=True)
+class ColumnBounds:
+    """The identifiers of the columns that hold start and end of a window column, and its length if that is fixed."""
+
+    start: str
+    end: str
+    size: int | None = None
+
+
+@runtime_checkable
+class WindowScope(Protocol):
+    """A scope that knows of windows: those of its columns, and those that rows were repeated for."""
+
+    def bounds(self, column: str) -> ColumnBounds | None:
+        """The companions of a window column."""
+        ...
+
+    def repeated(self, starts: str) -> str | None:
+        """The column that holds the start of each window, by the text of the list of starts."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hop:
+    """What HOP asks for: the starts of all windows of a row as a list, in which it is repeated; and their length."""
+
+    starts: Term
+    size: int
+
+
+def window_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a window over times of a type.
+
+    >>> types.spark_name(window_type(types.TIMESTAMP))
+    'struct<start:timestamp,end:timestamp>'
+    """
+    return pa.struct([pa.field("start", kind), pa.field("end", kind)])
+
+
+def is_window(kind: pa.DataType) -> bool:
+    """Say whether a type is that of a window."""
+    return kind in (window_type(types.TIMESTAMP), window_type(types.TIMESTAMP_NTZ))
+
+
+def pack(start: Term, end: Term, size: int | None = None) -> Term:
+    """Make a window from its two ends; it is NULL if the start is."""
+    made = build("CASE WHEN {0} IS NOT NULL THEN {'start': {0}, 'end': {1}} END", window_type(start.type), start, end)
+    return replace(made, bounds=Bounds(start, end, size))
+
+
+def bounds_of(term: Term) -> Bounds:
+    """Start and end of a window, as they were made, or taken out of the struct."""
+    if term.bounds is not None:
+        return term.bounds
+    kind = term.type.field("start").type
+    start, end = (build(f"struct_extract({{0}}, {quote_text(name)})", kind, term) for name in ("start", "end"))
+    return Bounds(start, end)
+
+
+def with_column_bounds(term: Term, scope: object) -> Term:
+    """A column with the companions that its scope knows."""
+    found = scope.bounds(term.columns[0]) if isinstance(scope, WindowScope) and is_window(term.type) else None
+    if found is None:
+        return term
+    kind = term.type.field("start").type
+    start, end = (Term(quoted(name), kind, (name,)) for name in (found.start, found.end))
+    return replace(term, bounds=Bounds(start, end, found.size))
+
+
+def with_chosen_bounds(term: Term, parts: Sequence[Term], choose: Callable[[Sequence[Term]], Term]) -> Term:
+    """One of several windows (COALESCE, CASE): its ends are chosen in the same way."""
+    if not is_window(term.type) or not all(part.bounds for part in parts):
+        return term
+    ends = [bounds_of(part) for part in parts]
+    sizes = {one.size for one in ends}
+    size = sizes.pop() if len(sizes) == 1 else None
+    start, end = choose([one.start for one in ends]), choose([one.end for one in ends])
+    return replace(term, bounds=Bounds(start, end, size))
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+
+def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile TUMBLE(time, size): the one window of that size that a time is in."""
+    time, size = _arguments(node, "TUMBLE(time, INTERVAL '5' MINUTE)", 2)
+    return _tumbled(_time(compiler, time, node), _length(size, node))
+
+
+def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile HOP(time, slide, size), for which the binder has repeated the row."""
+    hop = read_hop(compiler, node)
+    start = compiler.repeated(hop.starts.sql)
+    if start is None:
+        raise errors.Unsupported(
+            "HOP is not offered here",
+            detail=f"in `{spark_text(node)}`: it repeats rows",
+            hint="use it in SELECT, WHERE, GROUP BY or ON; name it in a subquery to use it elsewhere",
+        )
+    column = Term(quoted(start), hop.starts.type.value_type, (start,))
+    return pack(column, _later(column, hop.size), hop.size)
+
+
+def compile_window(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile Spark's `window(time, size)` and `window(time, size, slide)`."""
+    if _is_hop(node):
+        return compile_hop(compiler, node)
+    time, size = _arguments(node, "window(time, '5 minutes')", 2)
+    return _tumbled(_time(compiler, time, node), _length(size, node))
+
+
+def compile_start(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile WINDOW_START."""
+    return _end_of(compiler, node, "start")
+
+
+def compile_end(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile WINDOW_END."""
+    return _end_of(compiler, node, "end")
+
+
+def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
+    (inner,) = _arguments(node, f"WINDOW_{name.upper()}(window)", 1)
+    term = compiler.compile(inner)
+    if not is_window(term.type):
+        raise mismatch(
+            node,
+            f"{types.spark_name(term.type)} is not a window",
+            "a window comes from TUMBLE, HOP, VALIDITY_WINDOW or window, or is a STRUCT<start, end> of two times",
+        )
+    bounds = bounds_of(term)
+    return bounds.start if name == "start" else bounds.end
+
+
+def _tumbled(time: Term, size: int) -> Term:
+    micros = _LAST_START.replace("SLIDE", str(size))
+    start = build(f"make_timestamp({micros})", time.type, time)
+    return pack(start, build(f"make_timestamp({micros} + {size})", time.type, time), size)
+
+
+def _later(start: Term, size: int) -> Term:
+    return build(f"make_timestamp(epoch_us({{0}}) + {size})", start.type, start)
+
+
+# -- hops: rows that are repeated --------------------------------------------------------------------------------------
+
+
+def hops_in(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The calls of HOP in an expression, without those of queries inside it."""
+    for found in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
+        if _is_hop(found):
+            yield found
+
+
+def times_that_must_be_known(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The times of Spark's `window` in an expression: a row in which one is NULL is left out there."""
+    for found in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
+        if _called(found) == "window" and not _is_hop(found) and found.expressions:
+            yield found.expressions[0]
+
+
+def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
+    """Compile the starts of all windows that a call of HOP, or of `window` with a slide, puts a row into."""
+    is_spark = _called(node) == "window"
+    if is_spark:
+        time, size, slide = _arguments(node, "window(time, '10 minutes', '5 minutes')", 3)
+    else:
+        time, slide, size = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3)
+    length, step = _length(size, node), _length(slide, node)
+    if step > length:
+        raise errors.InvalidSql(
+            f"the windows of `{spark_text(node)}` would leave gaps",
+            detail=f"a slide of {step / 1_000_000:g} s and a size of {length / 1_000_000:g} s",
+            hint="HOP(time, slide, size) takes a slide that is not longer than the size"
+            if not is_spark
+            else "window(time, size, slide) takes a slide that is not longer than the size",
+        )
+    term = _time(compiler, time, node)
+    last = _LAST_START.replace("SLIDE", str(step))
+    starts = (
+        f"list_transform(range({last}, epoch_us({{0}}) - {length}, -{step}), lambda micros: make_timestamp(micros))"
+    )
+    unknown = "[]" if is_spark else "[NULL]"
+    kind = types.array_of(term.type)
+    return Hop(build(f"CASE WHEN {{0}} IS NULL THEN {unknown} ELSE {starts} END", kind, term), length)
+
+
+def _called(node: exp.Expr) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else ""
+
+
+def _is_hop(node: exp.Expr) -> bool:
+    name = _called(node)
+    return name == "hop" or (name == "window" and len(node.expressions) == 3)
+
+
+# -- equality ----------------------------------------------------------------------------------------------------------
+
+
+def split_equality(compiler: Compiler, node: exp.Expr) -> list[exp.Expr]:
+    """`a = b` (or `<=>`) of two windows as equalities of their starts and, where lengths may differ, ends."""
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return [node]
+    sides = (node.this, node.expression.unnest())
+    if not any(isinstance(side, exp.Column | exp.Anonymous | exp.Coalesce | exp.Case | exp.Dot) for side in sides):
+        return [node]
+    try:
+        terms = [compiler.compile(side) for side in sides]
+    except errors.PlanningError:
+        return [node]  # the condition as a whole says what is wrong with it
+    if not all(is_window(term.type) and term.bounds for term in terms) or terms[0].type != terms[1].type:
+        return [node]
+    sizes = {bounds_of(term).size for term in terms}
+    ends = ("window_start",) if len(sizes) == 1 and None not in sizes else ("window_start", "window_end")
+    return [type(node)(this=_call(name, sides[0]), expression=_call(name, sides[1])) for name in ends]
+
+
+def compared(sign: str, left: Term, right: Term, compare: Callable[[str, Term, Term], Term]) -> Term:
+    """Compare two windows: by start and end where both are known, otherwise as structs."""
+    if left.bounds is None or right.bounds is None:
+        return build(f"({{0}} {sign} {{1}})", types.BOOLEAN, left, right)
+    one, two = left.bounds, right.bounds
+    first, second = compare(sign, one.start, two.start), compare(sign, one.end, two.end)
+    return combine("({0} AND {1})", types.BOOLEAN, first, second)
+
+
+def _call(name: str, inner: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[inner.copy()])
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _arguments(node: exp.Expr, form: str, count: int) -> list[exp.Expr]:
+    given = list(node.expressions)
+    if len(given) != count:
+        raise errors.InvalidSql(
+            f"`{node.name}` takes {count} argument{'s' if count > 1 else ''}, not {len(given)}",
+            detail=f"in `{spark_text(node)}`",
+            hint=f"write {form}",
+        )
+    return given
+
+
+def _time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
+    term = compiler.compile(argument)
+    if term.type == types.DATE:
+        term = coerce(term, types.TIMESTAMP, node)
+    if term.type not in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
+        raise mismatch(
+            node, f"a window is of a time, and `{spark_text(argument)}` is {types.spark_name(term.type)}", "CAST it"
+        )
+    return term
+
+
+def _length(argument: exp.Expr, node: exp.Expr) -> int:
+    """Read the length of a window or of a step in microseconds."""
+    if isinstance(argument, exp.Literal) and argument.is_string:
+        words = argument.this.strip()
+        bare = words[len("interval ") :] if words.lower().startswith("interval ") else words
+        argument = exp.Interval(this=exp.Literal.string(bare))
+    interval = interval_of(argument)
+    if interval is None:
+        raise errors.InvalidSql(
+            "the length of a window must be an interval, and the same for all rows",
+            detail=f"in `{spark_text(node)}`",
+            hint="write it as INTERVAL '5' MINUTE",
+        )
+    if interval.months:
+        raise errors.Unsupported(
+            "a window of months or years is not offered",
+            detail=f"in `{spark_text(node)}`: months have different lengths",
+            hint="use a number of days, or GROUP BY date_trunc('MONTH', time)",
+        )
+    if interval.micros <= 0:
+        raise errors.InvalidSql(
+            "a window must be longer than nothing", detail=f"in `{spark_text(node)}`", hint="as in INTERVAL '5' MINUTE"
+        )
+    return interval.micros
+
+
+NAMED = {
+    "tumble": compile_tumble,
+    "hop": compile_hop,
+    "window": compile_window,
+    "window_start": compile_start,
+    "window_end": compile_end,
+}

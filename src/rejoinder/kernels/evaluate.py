@@ -18,7 +18,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import duckdb
@@ -62,7 +62,8 @@ class Expression:
     """DuckDB text, the type that its values have, and the columns that it reads.
 
     `text` is what the user wrote, for messages. `comparisons`, if given, is a conjunction with the same TRUE rows as
-    `sql`. `throws` says that a row may fail.
+    `sql`. `throws` says that a row may fail. With `repeats`, `sql` is a list and `type` that of its elements: the row
+    comes out once for each of them. At most one output of a projection may do that.
     """
 
     sql: str
@@ -71,11 +72,12 @@ class Expression:
     text: str = ""
     comparisons: tuple[Comparison, ...] = ()
     throws: bool = False
+    repeats: bool = False
 
     @property
     def is_column(self) -> bool:
         """Say whether this is a bare column, which needs no evaluation."""
-        return len(self.columns) == 1 and self.sql == quoted(self.columns[0])
+        return len(self.columns) == 1 and self.sql == quoted(self.columns[0]) and not self.repeats
 
 
 def column(name: str, kind: pa.DataType) -> Expression:
@@ -137,6 +139,8 @@ def once(sql: str, *beside: str, short: int = _SHORT) -> tuple[str, Callable[[st
 
 def project(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str] = ()) -> pa.Table:
     """Evaluate all outputs for every row, and append the `keep` columns untouched. Raises `EvaluationError`."""
+    if any(expression.repeats for _, expression in outputs):
+        return _repeated(table, outputs, keep)
     computed = [(name, expression) for name, expression in outputs if not expression.is_column]
     evaluated = iter(_evaluate(table, [expression for _, expression in computed]))
     arrays = [
@@ -174,7 +178,8 @@ def filter_project(
     computed = [expression for _, expression in outputs if not expression.is_column]
     if predicate is None:
         return project(table, outputs, keep)
-    if not computed or predicate.comparisons or predicate.is_column or table.num_rows == 0:
+    repeats = any(expression.repeats for expression in computed)
+    if not computed or predicate.comparisons or predicate.is_column or repeats or table.num_rows == 0:
         return project(select_rows(table, predicate), outputs, keep)
     rows, evaluated = _evaluate_selected(table, predicate, computed)
     mask = np.zeros(table.num_rows, dtype=np.bool_)
@@ -194,6 +199,18 @@ def infer_types(schema: pa.Schema, sqls: Sequence[str]) -> list[pa.DataType]:
     empty = _without_zones(schema.empty_table())
     listed = ", ".join(f"{sql} AS {quoted(str(index))}" for index, sql in enumerate(sqls))
     return list(_session().run(empty, f"SELECT {listed}").schema.types)
+
+
+def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str]) -> pa.Table:
+    """Evaluate outputs of which one is a list, and repeat each row for its elements."""
+    (at,) = [index for index, (_, expression) in enumerate(outputs) if expression.repeats]
+    name, expression = outputs[at]
+    (lists,) = _evaluate(table, [replace(expression, type=pa.list_(expression.type), repeats=False)])
+    elements = lists.combine_chunks()
+    rest = project(table, [output for output in outputs if output[0] != name], keep)
+    rows = pc.list_parent_indices(elements)
+    repeated = rest.take(rows) if rest.num_columns else rest
+    return repeated.add_column(at, name, pc.list_flatten(elements))
 
 
 def _assembled(table: pa.Table, names: Sequence[str], arrays: Sequence[Any], keep: Sequence[str]) -> pa.Table:

@@ -41,8 +41,10 @@ def describe(dataflow: Dataflow, view: str, existing: set[str]) -> str:
         if path.view not in names:
             continue
         lines.append(f"  changes of {path.start}" + (f" (for {path.view})" if path.view != view else ""))
-        for name, key, _, after in path.hops:
-            lines.append(f"    → {name} by {key}, {'with' if after else 'without'} this epoch")
+        for hop in path.hops:
+            mode = "" if hop.mode == "inner" else f" ({hop.mode})"
+            by = f" by {hop.key}" if hop.key else ", every row"
+            lines.append(f"    → {hop.arrangement}{mode}{by}, {'with' if hop.after else 'without'} this epoch")
     used = [a for a in dataflow.arrangements if names & set(dataflow.users[a.id])]
     lines.append("  arrangements")
     for arrangement in used:
@@ -60,7 +62,7 @@ def _feeding(dataflow: Dataflow, view: str) -> set[str]:
     names = {view}
     while True:
         more = {p.start for p in dataflow.paths if p.view in names}
-        more |= {relation for p in dataflow.paths if p.view in names for _, _, relation, _ in p.hops}
+        more |= {hop.relation for p in dataflow.paths if p.view in names for hop in p.hops}
         derived = {name for name in more if "#" in name} - names
         if not derived:
             return names

@@ -9,7 +9,8 @@ from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.hydration import Hydration
-from rejoinder.plan.normal import Block, Derived, normalise
+from rejoinder.plan.melting import normalise
+from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.plan.program import Program, program_of
 from rejoinder.sql.binder import bind

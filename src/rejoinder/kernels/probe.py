@@ -6,7 +6,7 @@ pairs found; never a pass over the larger side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,12 @@ def match(needles: UInt64, haystack: UInt64) -> tuple[Int64, Int64]:
     return expand(found, low, count)
 
 
+def count_matches(needles: UInt64, haystack: UInt64) -> Int64:
+    """Give the number of positions with an equal hash for each needle; both inputs ascend. No pair is made."""
+    counts: Int64 = np.searchsorted(haystack, needles, "right") - np.searchsorted(haystack, needles, "left")
+    return counts
+
+
 def expand(left: Int64, low: Int64, count: Int64) -> tuple[Int64, Int64]:
     """Repeat left[i] for each position of [low[i], low[i] + count[i]) and list those positions."""
     total = int(count.sum())
@@ -43,15 +49,20 @@ def expand(left: Int64, low: Int64, count: Int64) -> tuple[Int64, Int64]:
 
 
 def keep_equal(
-    left: Int64, right: Int64, keys: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]]
+    left: Int64,
+    right: Int64,
+    keys: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]],
+    null_safe: Collection[int] = (),
 ) -> tuple[Int64, Int64]:
-    """Keep the pairs whose key values are really equal; NULL equals nothing."""
-    for needle_column, run_column in keys:
+    """Keep the pairs whose key values are really equal; NULL equals nothing, but in the columns of `null_safe`."""
+    for number, (needle_column, run_column) in enumerate(keys):
         if not len(left):
             break
         needles = single_chunk(needle_column).take(pa.array(left))
         found = single_chunk(run_column).take(pa.array(right))
         equal = _equal(needles, found)
+        if number in null_safe:
+            equal |= np.asarray(needles.is_null()) & np.asarray(found.is_null())
         if not equal.all():
             left, right = left[equal], right[equal]
     return left, right

@@ -1,7 +1,8 @@
 """Lookup: pair a stream with the rows of an arrangement that have the same key; one hop of a delta path.
 
-Algebra: output = stream ⋈ arrangement, multiplicities multiplied; bilinear in both, so the changes of a join are the
-sum over its inputs of such paths. Cost: binary searches for the smaller of stream and run, per run, plus the pairs.
+Algebra: output = stream ⋈ A, multiplicities multiplied, where A is what the mode makes of the arrangement: its rows
+(`inner`); its rows, and one row of NULLs for each key that it lacks (`left`); the keys that it has (`semi`) or lacks
+(`anti`). Bilinear in the stream and in A, so the changes of a join are the sum over its inputs of such paths.
 """
 
 from __future__ import annotations
@@ -9,10 +10,23 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import DIFF, HASH, Int64, diffs, drop_unit_diffs, has_diffs, hashes, single_chunk
-from rejoinder.kernels.evaluate import filter_project
-from rejoinder.kernels.probe import keep_equal, match
-from rejoinder.operators.task import Task, key_columns, needles
+from rejoinder.kernels.columns import (
+    DIFF,
+    HASH,
+    SEQUENCE,
+    contiguous,
+    drop_unit_diffs,
+    has_diffs,
+    replaced,
+    single_chunk,
+    take,
+    without,
+)
+from rejoinder.kernels.evaluate import filter_project, project
+from rejoinder.kernels.exchange import sorted_by_hash
+from rejoinder.kernels.hashing import hash_rows
+from rejoinder.operators.matching import Matching, kept, totals
+from rejoinder.operators.task import Task, key_columns, needles, valid_keys
 from rejoinder.plan.physical import Lookup
 from rejoinder.store.run import read_run
 
@@ -22,56 +36,87 @@ def lookup(task: Task, step: Lookup) -> None:
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
-    stream = needles(stream, step.key, hashed=step.hashed)
-    if not stream.num_rows:
+    if step.mode == "inner":
+        stream = needles(stream, step.key, hashed=step.hashed)
+        found = _matching(task, stream, step).pairs(step.carried, step.fetched) if stream.num_rows else None
+    else:
+        found = _one_sided(task, stream, step)
+    if found is None or not found.num_rows:
         return
-    refs = task.refs(step.arrangement.id, after=step.after)
-    pairs = join_runs(stream, [read_run(task.store, ref) for ref in refs], step)
+    if step.outputs is not None:
+        found = filter_project(found, step.predicate, step.outputs, keep=(DIFF,) if has_diffs(found) else ())
+    elif step.predicate is not None:
+        found = kept(found, step.predicate)
+    if found.num_rows:
+        task.streams[step.output] = found
+
+
+def _matching(task: Task, stream: pa.Table, step: Lookup) -> Matching:
+    runs = [read_run(task.store, ref) for ref in task.refs(step.arrangement.id, after=step.after)]
+    return Matching(stream, runs, step.key, step.arrangement.key, task.max_pairs, step.output.split("/")[0])
+
+
+def _one_sided(task: Task, stream: pa.Table, step: Lookup) -> pa.Table:
+    """Rows with a partner and rows without one, and what the mode makes of them."""
+    able, unable = _split(stream, step)
+    matching = _matching(task, replaced(able, SEQUENCE, np.arange(able.num_rows)), step)
+    pairs = None
+    if step.mode != "left" and step.filter is None:
+        counts = matching.counts(None)
+    else:
+        pairs = matching.pairs((*step.carried, SEQUENCE), step.fetched)
+        if pairs is not None and step.filter is not None:
+            pairs = kept(pairs, step.filter)
+        counts = totals(pairs, able.num_rows)
+    names = [*step.carried, *((DIFF,) if has_diffs(stream) else ())]
+    if step.mode == "semi":
+        return _rows(take(able, np.flatnonzero(counts != 0)), names)
+    alone = contiguous([take(able, np.flatnonzero(counts == 0)).select(unable.column_names), unable])
+    if step.mode == "anti":
+        return _rows(alone, names)
+    return _with_padding(_rows(alone, names), None if pairs is None else without(pairs, [SEQUENCE]), step)
+
+
+def _split(stream: pa.Table, step: Lookup) -> tuple[pa.Table, pa.Table]:
+    """The rows that can have a partner, sorted by the hash of their key, and the others."""
+    columns = key_columns(stream, step.key)
+    able = valid_keys(columns, step.key)
+    if step.guard is not None:
+        passed = project(stream, [("passed", step.guard)]).column("passed").fill_null(False)
+        able = np.asarray(passed) if able is None else able & np.asarray(passed)
+    if not step.hashed or HASH not in stream.column_names:
+        stream = replaced(stream, HASH, hash_rows(columns, stream.num_rows))
+    if able is None:
+        return sorted_by_hash(stream), stream.slice(0, 0)
+    return sorted_by_hash(take(stream, np.flatnonzero(able))), take(stream, np.flatnonzero(~able))
+
+
+def _rows(table: pa.Table, names: list[str]) -> pa.Table:
+    """Some columns; with none of them, the rows still have to be counted."""
+    return drop_unit_diffs(table.select(names or [HASH]))
+
+
+def _with_padding(alone: pa.Table, pairs: pa.Table | None, step: Lookup) -> pa.Table:
+    schema = {output: step.arrangement.schema.field(name).type for name, output in step.fetched}
+    if step.present is not None:
+        schema[step.present] = pa.bool_()
+    padding = without(alone, [HASH])
+    for name, kind in schema.items():
+        padding = padding.append_column(name, pa.nulls(alone.num_rows, kind))
+    if not padding.num_columns:
+        padding = alone
     if pairs is None:
-        return
-    if step.predicate is not None or step.outputs is not None:
-        kept = (DIFF,) if has_diffs(pairs) else ()
-        outputs = step.outputs
-        if outputs is None:
-            pairs = filter_project(pairs, step.predicate, (), keep=tuple(pairs.column_names))
-        else:
-            pairs = filter_project(pairs, step.predicate, outputs, keep=kept)
-    if pairs.num_rows:
-        task.streams[step.output] = pairs
+        return padding
+    if step.present is not None:
+        pairs = replaced(pairs, step.present, pa.array(np.ones(pairs.num_rows, bool)))
+    if not padding.num_rows:
+        return pairs
+    names = [name for name in padding.column_names if name != DIFF]
+    return contiguous([_cast(pairs, padding), padding]) if names != [HASH] else contiguous([pairs, padding])
 
 
-def join_runs(stream: pa.Table, runs: list[pa.Table], step: Lookup) -> pa.Table | None:
-    """Pair a sorted stream with each run; the result has the carried and the fetched columns and `__diff`."""
-    keys = key_columns(stream, step.key)
-    stream_hashes = hashes(stream)
-    signed = has_diffs(stream) or any(has_diffs(run) for run in runs)
-    stream_diffs = diffs(stream) if signed else None
-    lefts: list[Int64] = []
-    products: list[Int64] = []
-    fetched: list[list[pa.Array]] = [[] for _ in step.fetched]
-    for run in runs:
-        left, right = match(stream_hashes, hashes(run))
-        if not len(left):
-            continue
-        run_keys = key_columns(run, step.arrangement.key)
-        if not step.key.exact or any(column.null_count for column in run_keys):
-            left, right = keep_equal(left, right, list(zip(keys, run_keys, strict=True)))
-        if not len(left):
-            continue
-        lefts.append(left)
-        positions = pa.array(right)
-        for arrays, (name, _) in zip(fetched, step.fetched, strict=True):
-            arrays.append(single_chunk(run.column(name)).take(positions))
-        if stream_diffs is not None:
-            here = stream_diffs[left]
-            products.append(here * diffs(run)[right] if has_diffs(run) else here)
-    if not lefts:
-        return None
-    rows = pa.array(np.concatenate(lefts))
-    columns = {name: single_chunk(stream.column(name)).take(rows) for name in step.carried}
-    columns |= {output: pa.chunked_array(arrays) for arrays, (_, output) in zip(fetched, step.fetched, strict=True)}
-    if signed:
-        columns[DIFF] = pa.array(np.concatenate(products))
-    if not columns:
-        columns[HASH] = single_chunk(stream.column(HASH)).take(rows)
-    return drop_unit_diffs(pa.table(columns))
+def _cast(pairs: pa.Table, like: pa.Table) -> pa.Table:
+    """Columns of pairs in the order of the padding's."""
+    names = [name for name in like.column_names if name in pairs.column_names]
+    names += [name for name in (DIFF,) if name in pairs.column_names and name not in names]
+    return pa.table({name: single_chunk(pairs.column(name)) for name in names})

@@ -20,11 +20,12 @@ from rejoinder.kernels.faults import reach
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.lookup import lookup
+from rejoinder.operators.presence import presence
 from rejoinder.operators.scan import Split, scan
 from rejoinder.operators.stateless import derive, emit, send, settle_changelogs
 from rejoinder.operators.task import Report, Task
 from rejoinder.operators.upsert import upsert
-from rejoinder.plan.physical import Arrange, Dataflow, Derive, Distinct, Emit, Lookup, Send, Step, Upsert
+from rejoinder.plan.physical import Arrange, Dataflow, Derive, Distinct, Emit, Lookup, Presence, Send, Step, Upsert
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.spine import Spine
 from rejoinder.store.spool import INLINE_BYTES, Spool, is_reference, read_spooled
@@ -39,6 +40,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Distinct: distinct,
     Emit: emit,
     Lookup: lookup,
+    Presence: presence,
     Send: send,
     Upsert: upsert,
 }

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import HASH, UInt64, take
+from rejoinder.kernels.columns import HASH, UInt64, replaced, take
 from rejoinder.kernels.consolidate import row_hashes
 from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.kernels.hashing import Mask, hash_keys
+from rejoinder.kernels.hashing import Mask, hash_rows
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.plan.physical import Key
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import RunRef
 from rejoinder.store.spine import Spine
+
+MAX_PAIRS = 50_000_000
 
 
 @dataclass
@@ -57,7 +59,10 @@ class Report:
 
 @dataclass
 class Task:
-    """The working memory of a task. `before` is the committed state, `report.spines` what this epoch made of it."""
+    """The working memory of a task. `before` is the committed state, `report.spines` what this epoch made of it.
+
+    `arranged` are the runs of this round, which are not in their spines yet, `orders` the order columns that they have.
+    """
 
     store: ObjectStore
     epoch: int
@@ -65,8 +70,10 @@ class Task:
     buckets: int
     before: Mapping[str, Spine]
     history: int
+    max_pairs: int = MAX_PAIRS
     streams: dict[str, pa.Table] = field(default_factory=dict)
     arranged: dict[str, RunRef] = field(default_factory=dict)
+    orders: dict[str, str] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
     outbox: list[tuple[int, int, pa.Table]] = field(default_factory=list)
 
@@ -95,31 +102,26 @@ def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:
 
 def partition_hashes(table: pa.Table, key: Key) -> tuple[UInt64, Mask | None]:
     """Hash a table for partitioning. Rows that match nothing are spread by their content instead of piled up."""
-    keys, valid = hash_keys(key_columns(table, key), table.num_rows)
-    if valid is None or key.null_safe:
-        return keys, None
-    return np.where(valid, keys, row_hashes(table)), valid
+    columns = key_columns(table, key)
+    keys, valid = hash_rows(columns, table.num_rows), valid_keys(columns, key)
+    return (keys, None) if valid is None else (np.where(valid, keys, row_hashes(table)), valid)
+
+
+def valid_keys(columns: Sequence[pa.ChunkedArray], key: Key) -> Mask | None:
+    """The rows whose key can equal another: no NULL but where NULL equals NULL. None stands for all rows."""
+    valid: Mask | None = None
+    for number, column in enumerate(columns):
+        if column.null_count and number not in key.null_safe:
+            here = np.asarray(column.is_valid())
+            valid = here if valid is None else valid & here
+    return valid
 
 
 def needles(table: pa.Table, key: Key, *, hashed: bool) -> pa.Table:
     """Prepare a stream for lookup: rows that can match, with `__hash` of the key, sorted by it."""
     columns = key_columns(table, key)
-    if hashed and HASH in table.column_names:
-        _, valid = (None, None) if key.null_safe else _validity(columns)
-        keyed = table
-    else:
-        keys, valid = hash_keys(columns, table.num_rows)
-        keyed = table.drop_columns([HASH]) if HASH in table.column_names else table
-        keyed = keyed.append_column(HASH, pa.array(keys))
-    if valid is not None and not key.null_safe:
-        keyed = take(keyed, np.flatnonzero(valid))
-    return sorted_by_hash(keyed)
-
-
-def _validity(columns: list[pa.ChunkedArray]) -> tuple[None, Mask | None]:
-    valid: Mask | None = None
-    for column in columns:
-        if column.null_count:
-            here = np.asarray(column.is_valid())
-            valid = here if valid is None else valid & here
-    return None, valid
+    keyed = table
+    if not hashed or HASH not in table.column_names:
+        keyed = replaced(table, HASH, hash_rows(columns, table.num_rows))
+    valid = valid_keys(columns, key)
+    return sorted_by_hash(keyed if valid is None else take(keyed, np.flatnonzero(valid)))

@@ -9,24 +9,22 @@ Scheduling rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.plan import normal
 from rejoinder.plan.catalog import REJECTED_SCHEMA, Source
-from rejoinder.plan.delta import Hop, JoinGraph, inputs_of, join_graph, order_path
-from rejoinder.plan.logical import conjunction, renamed
+from rejoinder.plan.delta import PathFinder
+from rejoinder.plan.graph import join_graph
 from rejoinder.plan.normal import Block, Derived
+from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import (
     Arrange,
     Arrangement,
     Channel,
     Dataflow,
-    Derive,
     Distinct,
     Emit,
     Key,
-    Lookup,
     Path,
     Scan,
     Send,
@@ -35,24 +33,6 @@ from rejoinder.plan.physical import (
     Upsert,
 )
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """A part of a relation's change: the stream that carries it, from which round on, and how it is partitioned."""
-
-    round: int
-    stream: str
-    partition: str = ""
-
-
-@dataclass
-class JoinPlan:
-    """A block with its paths, one per input."""
-
-    block: Block
-    graph: JoinGraph
-    paths: tuple[tuple[Hop, ...], ...]
 
 
 class Builder:
@@ -85,7 +65,7 @@ class Builder:
             self.require(index, "index")
         for name, derived in self.program.derived.items():
             self.joins[name] = [self._join(block, name) for block in derived.blocks]
-            if derived.distinct:
+            if isinstance(derived.operation, normal.Distinct):
                 self.require(row_arrangement(name + "/input", derived.schema), name)
         for name, block in self.program.views.items():
             self.joins[name] = [self._join(block, name)]
@@ -97,9 +77,8 @@ class Builder:
     def _join(self, block: Block, user: str) -> JoinPlan:
         graph = join_graph(block)
         unique = {name: set(source.primary_key) for name, source in self.program.sources.items()}
-        paths = tuple(
-            order_path(block, graph, start, self.program.statistics, unique) for start in range(len(block.inputs))
-        )
+        finder = PathFinder(block, graph, self.program.statistics, unique)
+        paths = tuple(finder.path(start) for start in range(len(block.inputs)))
         if len(block.inputs) > 1:
             for hop in (hop for path in paths for hop in path):
                 self.require(hop.arrangement, user)
@@ -163,7 +142,7 @@ class Builder:
     def derived(self, derived: Derived) -> None:
         """Bring a derived relation's changes in."""
         fragments = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
-        if not derived.distinct:
+        if isinstance(derived.operation, normal.Union):
             self.fragments[derived.name] = fragments
         else:
             counts = row_arrangement(derived.name + "/input", derived.schema)
@@ -195,101 +174,8 @@ class Builder:
         """All paths of a block; their streams together are its change."""
         if len(join.block.inputs) == 1:
             self.paths.append(Path(view, join.block.inputs[0].relation, ()))
-            return self.single(join)
-        return [self.path(join, view, start, hops, all_after=False) for start, hops in enumerate(join.paths)]
-
-    def single(self, join: JoinPlan) -> list[Fragment]:
-        """A block without a join: filter and project where the rows are."""
-        block, outputs = join.block, []
-        plain = dict(block.inputs[0].columns)
-        predicate = conjunction([_plain(p, plain) for p in join.graph.filters[0] + join.graph.residual])
-        projected = tuple((name, _plain(e, plain)) for name, e in block.outputs)
-        for fragment in self.fragments[block.inputs[0].relation]:
-            stream = self.stream("rows")
-            self.add(fragment.round, Derive(fragment.stream, stream, predicate, projected))
-            outputs.append(Fragment(fragment.round, stream))
-        return outputs
-
-    def path(self, join: JoinPlan, view: str, start: int, hops: tuple[Hop, ...], *, all_after: bool) -> Fragment:
-        """One path: the changes of input `start` meet the other inputs, hop by hop."""
-        block, graph = join.block, join.graph
-        relation = block.inputs[start].relation
-        residual = list(graph.residual)
-        wanted = self._wanted_after(block, residual, hops, -1)
-        ids = {name: i for i, name in block.inputs[start].columns}
-        plain = dict(block.inputs[start].columns)
-        kept = tuple((i, column(n, block.inputs[start].schema.field(n).type)) for n, i in ids.items() if i in wanted)
-        predicate = conjunction([_plain(p, plain) for p in graph.filters[start]])
-        first_key = Key(tuple(_plain(part, plain) for part in hops[0].key.parts))
-        shared = f"{relation}[{first_key.text}]" in self.needed.get(relation, {})
-        if shared and self.fragments[relation]:
-            at = self.deliver(relation, first_key)
-            stream = self.stream(f"{view}/{relation}")
-            self.add(at.round, Derive(at.stream, stream, predicate, kept))
-            state = Fragment(at.round, stream, _partition(hops[0].classes))
-        else:
-            parts = []
-            for fragment in self.fragments[relation]:
-                stream = self.stream(f"{view}/{relation}")
-                self.add(fragment.round, Derive(fragment.stream, stream, predicate, kept))
-                parts.append(Fragment(fragment.round, stream))
-            number = max(1 + max(f.round for f in parts), self._round_of(hops[0], all_after))
-            state = self.send(parts, hops[0].key, number, f"{view}/{relation}", matching_only=True)
-            state = Fragment(state.round, state.stream, _partition(hops[0].classes))
-        met = {start}
-        hashed = True
-        described = []
-        for at_hop, hop in enumerate(hops):
-            after = all_after or hop.after
-            earliest = self._round_of(hop, all_after)
-            if state.partition != _partition(hop.classes) or state.round < earliest:
-                number = max(state.round + 1, earliest)
-                sent = self.send([state], hop.key, number, f"{view}/{relation}", matching_only=True)
-                state, hashed = Fragment(sent.round, sent.stream, _partition(hop.classes)), True
-            met.add(hop.input)
-            now = [p for p in residual if inputs_of(p) <= met]
-            residual = [p for p in residual if p not in now]
-            last = at_hop == len(hops) - 1
-            available = self._wanted_after(block, residual + now, hops, at_hop) | {
-                name for p in graph.filters[hop.input] for name in p.columns
-            }
-            known = {i for m in met - {hop.input} for i, _ in block.inputs[m].columns}
-            carried = tuple(sorted(available & known))
-            fetched = tuple((name, i) for i, name in block.inputs[hop.input].columns if i in available)
-            remaining = self._wanted_after(block, residual, hops, at_hop)
-            types = {i: block.inputs[m].schema.field(n).type for m in met for i, n in block.inputs[m].columns}
-            outputs = block.outputs if last else tuple((i, column(i, types[i])) for i in sorted(remaining & set(types)))
-            output = self.stream(f"{view}/{relation}")
-            self.add(
-                state.round,
-                Lookup(
-                    state.stream,
-                    output,
-                    hop.arrangement,
-                    hop.key,
-                    after,
-                    carried,
-                    fetched,
-                    conjunction([*graph.filters[hop.input], *now]),
-                    hashed=hashed,
-                    outputs=outputs,
-                ),
-            )
-            state, hashed = Fragment(state.round, output, state.partition), False
-            described.append((hop.arrangement.id, _shown(hop.key, block), block.inputs[hop.input].relation, after))
-        self.paths.append(Path(view, relation, tuple(described)))
-        return Fragment(state.round, state.stream)
-
-    def _round_of(self, hop: Hop, all_after: bool) -> int:
-        return self.arranged.get(hop.arrangement.id, 1) if all_after or hop.after else 1
-
-    @staticmethod
-    def _wanted_after(block: Block, residual: list[Expression], hops: tuple[Hop, ...], at: int) -> set[str]:
-        """The columns that are still needed after hop `at`."""
-        wanted = {name for _, e in block.outputs for name in e.columns}
-        wanted |= {name for p in residual for name in p.columns}
-        wanted |= {name for hop in hops[at + 1 :] for part in hop.key.parts for name in part.columns}
-        return wanted
+            return single(self, join)
+        return [path(self, join, view, start, all_after=False) for start in range(len(join.block.inputs))]
 
     # -- the whole --------------------------------------------------------------------------------------------------
 
@@ -336,16 +222,3 @@ class Builder:
             tuple(self.paths),
             views | rejected,
         )
-
-
-def _plain(expression: Expression, names: Mapping[str, str]) -> Expression:
-    return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
-
-
-def _partition(classes: tuple[int, ...]) -> str:
-    return ",".join(map(str, classes))
-
-
-def _shown(key: Key, block: Block) -> str:
-    names = {i: name for each in block.inputs for i, name in each.columns}
-    return Key(tuple(_plain(part, names) for part in key.parts)).text

@@ -1,8 +1,12 @@
 """Delta joins: for each input of a block, the order in which its changes meet the other inputs.
 
 Rules (one path per input, n(n−1) lookups, ties broken by input order):
-- a path starts with the changes of its input and goes on only to inputs that share an equality with those already met;
+- a path starts with the changes of its input and goes on to inputs that share an equality with those already met;
+  only where nothing does, every row meets every row;
 - the key of a lookup is every equality that links the next input with the ones met;
+- an input with a mode is met, in its mode, when all that its condition needs is met;
+- a path that starts at an input with a mode, or at one that depends on a padded one, goes the other way: its changes
+  name keys, and rows of the inputs that the condition needs are looked up by them. Padding matches no key;
 - next comes the input with the smallest expected fan-out, by the statistics of its arrangement;
 - path i sees an input before it with this epoch's changes, an input after it without.
 """
@@ -10,14 +14,12 @@ Rules (one path per input, n(n−1) lookups, ties broken by input order):
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
-from rejoinder.errors import Unsupported
-from rejoinder.kernels.evaluate import Expression
-from rejoinder.plan.logical import renamed
-from rejoinder.plan.normal import Block
+from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.plan.graph import JoinGraph, Link, equal, inputs_of
+from rejoinder.plan.logical import conjunction, renamed
+from rejoinder.plan.normal import Block, Input, Mode
 from rejoinder.plan.physical import Arrangement, Key
 
 UNKNOWN_FANOUT = 10.0
@@ -39,126 +41,183 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Hop:
-    """A lookup of a path: which input, by which arrangement, with which key of the rows met so far."""
+    """A lookup of a path: which input, by which arrangement, with which key of the rows met so far.
+
+    `values` names what the key is made of, to tell whether a stream is partitioned by it already. `tests` are the
+    conditions, apart from the block's own, that can be tested from this hop on.
+    """
 
     input: int
     arrangement: Arrangement
     key: Key
-    classes: tuple[int, ...]
+    values: tuple[str, ...]
     after: bool
+    mode: Mode = "inner"
+    guard: Expression | None = None
+    tests: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
-class JoinGraph:
-    """A block's predicates sorted by what they do."""
+class _Part:
+    """One equality of a key: the arrangement's side, the side of the rows met, and a name for their common value."""
 
-    filters: tuple[tuple[Expression, ...], ...]
-    classes: tuple[tuple[tuple[Expression, ...], ...], ...]
-    residual: tuple[Expression, ...]
-
-
-def inputs_of(expression: Expression) -> set[int]:
-    """The inputs that an expression of a canonical block reads."""
-    return {int(name.split(".", 1)[0]) for name in expression.columns}
+    there: Expression
+    here: Expression
+    value: str
+    null_safe: bool
 
 
-def join_graph(block: Block) -> JoinGraph:
-    """Sort predicates into filters of one input, classes of equal expressions, and the rest."""
-    filters: list[list[Expression]] = [[] for _ in block.inputs]
-    residual: list[Expression] = []
-    members: list[set[tuple[int, Expression]]] = []
-    for predicate in block.predicates:
-        used = inputs_of(predicate.expression)
-        sides = predicate.equality
-        if len(used) == 1:
-            filters[used.pop()].append(predicate.expression)
-        elif sides is not None and all(len(inputs_of(side)) == 1 for side in sides):
-            joined = {(inputs_of(side).pop(), side) for side in sides}
-            touching = [group for group in members if any(_same(a, b) for a in group for b in joined)]
-            for group in touching:
-                members.remove(group)
-                joined |= group
-            members.append(joined)
-        else:
-            residual.append(predicate.expression)
-    classes = []
-    for group in members:
-        by_input: list[list[Expression]] = [[] for _ in block.inputs]
-        for at, side in sorted(group, key=lambda m: (m[0], m[1].sql)):
-            if all(side.sql != other.sql for other in by_input[at]):
-                by_input[at].append(side)
-        for at, sides_here in enumerate(by_input):
-            first = sides_here[0] if sides_here else None
-            for other in sides_here[1:]:
-                assert first is not None
-                filters[at].append(_equal(first, other))
-        classes.append(tuple(tuple(sides_here) for sides_here in by_input))
-    return JoinGraph(tuple(map(tuple, filters)), tuple(classes), tuple(residual))
+@dataclass
+class _Walk:
+    """The state of a path under construction. `links` are equalities of modes that are not used up yet."""
+
+    met: set[int]
+    links: list[Link] = field(default_factory=list)
+    tests: list[Expression] = field(default_factory=list)
 
 
-def _same(left: tuple[int, Expression], right: tuple[int, Expression]) -> bool:
-    return left[0] == right[0] and left[1].sql == right[1].sql
+class PathFinder:
+    """Orders the paths of a block."""
+
+    def __init__(
+        self,
+        block: Block,
+        graph: JoinGraph,
+        statistics: Mapping[str, Statistics],
+        primary_keys: Mapping[str, set[str]],
+    ) -> None:
+        self.block = block
+        self.graph = graph
+        self.statistics = statistics
+        self.primary_keys = primary_keys
+
+    def path(self, start: int) -> tuple[Hop, ...]:
+        """Choose the order in which the changes of input `start` meet the other inputs."""
+        walk = _Walk({start})
+        if self.block.inputs[start].mode != "inner":
+            on = self.graph.on[start]
+            walk.links = [
+                Link((link.sides[0], key), link.null_safe)
+                for link, key in zip(on.links, key_columns(self.block, self.graph, start), strict=True)
+            ]
+            walk.tests = list(on.guards)
+        hops: list[Hop] = []
+        while len(walk.met) < len(self.block.inputs):
+            hops.append(self._next(walk, start))
+        return tuple(hops)
+
+    def _next(self, walk: _Walk, start: int) -> Hop:
+        unmet = [at for at in range(len(self.block.inputs)) if at not in walk.met]
+        inner = [at for at in unmet if self.block.inputs[at].mode == "inner"]
+        linked = {at: parts for at in inner if (parts := self._parts(walk, at))}
+        ready = {at: self._key(at) for at in unmet if at not in inner and self.graph.on[at].needs <= walk.met}
+        candidates = linked | ready
+        if not candidates:
+            padded = [at for at in unmet if self.block.inputs[at].mode == "left"]
+            candidates = {at: parts for at in padded if (parts := self._parts(walk, at, null_safe=False))}
+        if not candidates:
+            candidates = {at: [] for at in inner}
+        hops = [self._hop(walk, at, parts, start, forward=at in ready) for at, parts in candidates.items()]
+        best = min(hops, key=lambda hop: (self._fanout(hop), hop.input))
+        return self._taken(walk, best, candidates[best.input], forward=best.input in ready)
+
+    def _parts(self, walk: _Walk, at: int, *, null_safe: bool = True) -> list[_Part]:
+        """Every equality that links an input with the ones met; without null-safe ones if they could match padding."""
+        parts = []
+        for number, group in enumerate(self.graph.classes):
+            here = next((group.members[i][0] for i in sorted(walk.met) if group.members[i]), None)
+            if here is not None and group.members[at] and (null_safe or not group.null_safe):
+                parts.append(_Part(group.members[at][0], here, f"={number}", group.null_safe))
+        for link in walk.links:
+            sides = link.of(at)
+            if sides is not None and inputs_of(sides[1]) <= walk.met and (null_safe or not link.null_safe):
+                parts.append(_Part(*sides, self._value(sides[0]), link.null_safe))
+        return parts
+
+    def _key(self, at: int) -> list[_Part]:
+        """The key of an input with a mode: all equalities of its condition."""
+        return [
+            _Part(link.sides[1], link.sides[0], self._value(link.sides[0]), link.null_safe)
+            for link in self.graph.on[at].links
+        ]
+
+    def _value(self, expression: Expression) -> str:
+        """A name for an expression's value: that of its class of equals, or its text."""
+        (at,) = inputs_of(expression) or {-1}
+        for number, group in enumerate(self.graph.classes):
+            if at >= 0 and any(member.sql == expression.sql for member in group.members[at]):
+                return f"={number}"
+        return expression.sql
+
+    def _hop(self, walk: _Walk, at: int, parts: list[_Part], start: int, *, forward: bool) -> Hop:
+        each = self.block.inputs[at]
+        parts = sorted(parts, key=lambda part: part.there.sql)
+        safe = frozenset(number for number, part in enumerate(parts) if part.null_safe)
+        arrangement = arranged(each, Key(tuple(part.there for part in parts), safe))
+        key = Key(tuple(part.here for part in parts), safe)
+        values = tuple(part.value + (" or NULL" if part.null_safe else "") for part in parts)
+        hop = Hop(at, arrangement, key, values, after=at < start)
+        if not forward:
+            return hop
+        return replace(hop, mode=each.mode, guard=conjunction(self.graph.on[at].guards))
+
+    def _taken(self, walk: _Walk, hop: Hop, parts: list[_Part], *, forward: bool) -> Hop:
+        """Note what a hop makes known, and which conditions are to be tested because no key saw to them."""
+        used = {(part.there.sql, part.here.sql) for part in parts}
+        walk.met.add(hop.input)
+        on = self.graph.on[hop.input]
+        for group in self.graph.classes:
+            here = next((group.members[i][0] for i in sorted(walk.met - {hop.input}) if group.members[i]), None)
+            there = next(iter(group.members[hop.input]), None)
+            if here is not None and there is not None and (there.sql, here.sql) not in used:
+                walk.tests.append(equal(here, there, null_safe=group.null_safe))
+        if not forward and self.block.inputs[hop.input].mode != "inner":
+            walk.links += on.links
+            walk.tests += on.guards
+        open_links = []
+        for link in walk.links:
+            sides = link.of(hop.input)
+            if sides is not None and (sides[0].sql, sides[1].sql) in used and not forward:
+                continue
+            if all(inputs_of(side) <= walk.met for side in link.sides):
+                walk.tests.append(link.condition)
+            else:
+                open_links.append(link)
+        walk.links = open_links
+        tests = tuple(test for test in walk.tests if inputs_of(test) <= walk.met)
+        walk.tests = [test for test in walk.tests if test not in tests]
+        return replace(hop, tests=tests)
+
+    def _fanout(self, hop: Hop) -> float:
+        expected = self._rows_per_key(hop) * (FILTERED if self.graph.filters[hop.input] else 1.0)
+        if hop.mode == "left":
+            return max(1.0, expected)
+        return expected if hop.mode == "inner" else 0.5
+
+    def _rows_per_key(self, hop: Hop) -> float:
+        known = self.statistics.get(hop.arrangement.id)
+        if known is not None and known.rows:
+            return known.fanout
+        columns = {part.columns[0] for part in hop.arrangement.key.parts if part.is_column}
+        unique = self.primary_keys.get(hop.arrangement.relation)
+        return 1.0 if unique and unique <= columns else UNKNOWN_FANOUT
 
 
-def _equal(left: Expression, right: Expression) -> Expression:
-    columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
-    text = f"{left.text} = {right.text}"
-    throws = left.throws or right.throws
-    return Expression(f"({left.sql}) = ({right.sql})", pa.bool_(), columns, text=text, throws=throws)
+def arranged(each: Input, key: Key) -> Arrangement:
+    """The arrangement of an input's relation by a key over the input's identifiers."""
+    plain = dict(each.columns)
+    parts = tuple(renamed(part, {i: plain[i] for i in part.columns}) for part in key.parts)
+    return Arrangement(each.relation, Key(parts, key.null_safe), each.schema)
 
 
-def order_path(
-    block: Block,
-    graph: JoinGraph,
-    start: int,
-    statistics: Mapping[str, Statistics],
-    primary_keys: Mapping[str, set[str]],
-) -> tuple[Hop, ...]:
-    """Choose the order in which the changes of input `start` meet the other inputs."""
-    met = {start}
-    hops: list[Hop] = []
-    while len(met) < len(block.inputs):
-        candidates = [_hop(block, graph, met, at, start) for at in range(len(block.inputs)) if at not in met]
-        linked = [hop for hop in candidates if hop is not None]
-        if not linked:
-            left = [block.inputs[at].relation for at in range(len(block.inputs)) if at not in met]
-            raise Unsupported(
-                f"no equality links {' and '.join(f'`{name}`' for name in left)} with the rest of the join",
-                detail="without one, every row would pair with every other",
-                hint="add a condition of the form a.x = b.y",
-            )
-        best = min(
-            linked,
-            key=lambda hop: (
-                _fanout(hop, statistics, primary_keys) * (FILTERED if graph.filters[hop.input] else 1.0),
-                hop.input,
-            ),
-        )
-        hops.append(best)
-        met.add(best.input)
-    return tuple(hops)
+def key_columns(block: Block, graph: JoinGraph, at: int) -> tuple[Expression, ...]:
+    """The columns that carry the key of an input with a mode when its changes start a path: padding has no others."""
+    return tuple(column(f"{at}.__key{number}", link.sides[1].type) for number, link in enumerate(graph.on[at].links))
 
 
-def _hop(block: Block, graph: JoinGraph, met: set[int], at: int, start: int) -> Hop | None:
-    relation = block.inputs[at]
-    plain = dict(relation.columns)
-    parts = []
-    for number, group in enumerate(graph.classes):
-        source = next((group[i][0] for i in sorted(met) if group[i]), None)
-        if source is not None and group[at]:
-            parts.append((renamed(group[at][0], plain), source, number))
-    if not parts:
-        return None
-    parts.sort(key=lambda part: part[0].sql)
-    key = Key(tuple(part[0] for part in parts))
-    arrangement = Arrangement(relation.relation, key, relation.schema)
-    return Hop(at, arrangement, Key(tuple(p[1] for p in parts)), tuple(p[2] for p in parts), after=at < start)
-
-
-def _fanout(hop: Hop, statistics: Mapping[str, Statistics], primary_keys: Mapping[str, set[str]]) -> float:
-    known = statistics.get(hop.arrangement.id)
-    if known is not None and known.rows:
-        return known.fanout
-    columns = {part.columns[0] for part in hop.arrangement.key.parts if part.is_column}
-    unique = primary_keys.get(hop.arrangement.relation)
-    return 1.0 if unique and unique <= columns else UNKNOWN_FANOUT
+def own_arrangement(block: Block, graph: JoinGraph, at: int) -> tuple[Arrangement, tuple[int, ...]]:
+    """The arrangement by which an input with a mode is looked up, and which link each part of its key is."""
+    links = graph.on[at].links
+    order = tuple(sorted(range(len(links)), key=lambda number: links[number].sides[1].sql))
+    safe = frozenset(place for place, number in enumerate(order) if links[number].null_safe)
+    return arranged(block.inputs[at], Key(tuple(links[number].sides[1] for number in order), safe)), order

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rejoinder.plan.dataflow import Builder, Fragment, JoinPlan
-from rejoinder.plan.normal import Derived
+from rejoinder.plan.dataflow import Builder
+from rejoinder.plan.normal import Derived, Union
+from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import Arrangement, ArrangementScan, Dataflow, Distinct
 from rejoinder.plan.program import Program, row_arrangement
 
@@ -62,7 +63,7 @@ class Hydration(Builder):
     def derived(self, derived: Derived) -> None:
         """Compute a derived relation, from the counts of its rows if it has them."""
         inputs = derived.name + "/input"
-        if not derived.distinct:
+        if isinstance(derived.operation, Union):
             super().derived(derived)
             return
         if inputs in self.donors:
@@ -88,12 +89,12 @@ class Hydration(Builder):
     def block(self, join: JoinPlan, view: str) -> list[Fragment]:
         """All rows of the smallest input meet the other inputs as they are."""
         if len(join.block.inputs) == 1:
-            return self.single(join)
-        sizes = [self._rows(each.relation) for each in join.block.inputs]
-        start = sizes.index(min(sizes))
+            return single(self, join)
+        inner = [at for at, each in enumerate(join.block.inputs) if each.mode == "inner"]
+        start = min(inner, key=lambda at: self._rows(join.block.inputs[at].relation))
         if not self.fragments[join.block.inputs[start].relation]:
             return []
-        return [self.path(join, view, start, join.paths[start], all_after=True)]
+        return [path(self, join, view, start, all_after=True)]
 
     def _rows(self, relation: str) -> int:
         known = [self.program.statistics[a].rows for a in self.needed.get(relation, {}) if a in self.program.statistics]

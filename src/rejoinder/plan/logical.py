@@ -67,7 +67,7 @@ class Join:
     """Pairs of rows for which all predicates are true, and what the kind makes of rows without a partner.
 
     `left` pads left rows with NULL, `full` those of both sides; `semi` keeps the left rows that have a partner, `anti`
-    those that have none, `full anti` the padded rows of both sides. What SQL calls RIGHT is LEFT with its sides swapped.
+    those that have none, `full anti` the padded rows of both sides. SQL's RIGHT is LEFT with its sides swapped.
     """
 
     left: Node

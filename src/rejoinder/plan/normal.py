@@ -1,44 +1,60 @@
-"""The normal form: a query as blocks (n-ary inner joins with filters and a projection) over relations.
+"""The normal form: a query as blocks (n-ary joins with filters and a projection) over relations.
 
-Nested joins, filters and projections melt into one block; DISTINCT and UNION ALL become derived relations, named by
-what they compute, so that equal subqueries of different views are one relation, with one state.
+Nested joins, filters and projections melt into one block; what a block cannot express becomes a derived relation, named
+by what it computes, so that equal subqueries of different views are one relation, with one state.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column
-from rejoinder.plan.logical import (
-    Distinct,
-    Filter,
-    Join,
-    Node,
-    Predicate,
-    Project,
-    Query,
-    Scan,
-    UnionAll,
-    renamed,
-    substitute,
-)
+from rejoinder.plan.logical import Predicate, Query, renamed, substitute
+
+PRESENT = "__present"
+
+Mode = Literal["inner", "left", "semi", "anti"]
+Columns = tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a block: a relation with the identifiers of its columns."""
+    """One input of a block: a relation with the identifiers of its columns, and the mode in which it is joined.
+
+    - `inner`: pairs with its rows; all conditions are predicates of the block;
+    - `left`: pairs with its rows that satisfy `on`, or with one row of NULLs if there is none. The pseudo column
+      `__present` is TRUE in the former and NULL in the latter;
+    - `semi`, `anti`: the other inputs' row, if a row of this one satisfies `on`, or if none does. It has no columns.
+
+    Conditions of `on` are equalities of this input with another one, or read this input alone, or other inputs alone.
+    """
 
     relation: str
     columns: tuple[tuple[str, str], ...]
     schema: pa.Schema
+    mode: Mode = "inner"
+    on: tuple[Predicate, ...] = ()
+
+    def type_of(self, name: str) -> pa.DataType:
+        """The type of a column, by name."""
+        return pa.bool_() if name == PRESENT else self.schema.field(name).type
+
+    @property
+    def text(self) -> str:
+        """Canonical text."""
+        if self.mode == "inner":
+            return self.relation
+        return f"{self.mode} {self.relation} on {' & '.join(sorted(p.expression.sql for p in self.on))}"
 
 
 @dataclass(frozen=True)
 class Block:
-    """Select-project-join: pairs of all inputs for which the predicates are true, projected."""
+    """Select-project-join: rows of all inputs, joined in their modes, for which the predicates are true, projected."""
 
     inputs: tuple[Input, ...]
     predicates: tuple[Predicate, ...]
@@ -50,21 +66,43 @@ class Block:
         return pa.schema([(name, expression.type) for name, expression in self.outputs])
 
     @property
+    def columns(self) -> Columns:
+        """Identifiers and types of the result."""
+        return tuple((i, expression.type) for i, expression in self.outputs)
+
+    @property
     def text(self) -> str:
         """Canonical text: equal for equal computations."""
-        inputs = ", ".join(i.relation for i in self.inputs)
+        inputs = ", ".join(i.text for i in self.inputs)
         where = " & ".join(sorted(p.expression.sql for p in self.predicates))
         outputs = ", ".join(f"{e.sql}::{e.type} as {name}" for name, e in self.outputs)
         return f"[{inputs} | {where} | {outputs}]"
 
 
 @dataclass(frozen=True)
+class Union:
+    """All rows of all blocks."""
+
+    text = "union"
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Each row of the blocks once."""
+
+    text = "distinct"
+
+
+Operation = Union | Distinct
+
+
+@dataclass(frozen=True)
 class Derived:
-    """A relation made from blocks: their union, or (`distinct`) each row of it once."""
+    """A relation made from the rows of blocks by an operation."""
 
     name: str
     blocks: tuple[Block, ...]
-    distinct: bool
+    operation: Operation
     schema: pa.Schema
 
 
@@ -76,93 +114,68 @@ class Normalised:
     derived: dict[str, Derived] = field(default_factory=dict)
 
 
-def normalise(query: Query) -> Normalised:
-    """Bring a query to normal form."""
-    derived: dict[str, Derived] = {}
-    block = _block(query.root, derived)
+def finished(query: Query, block: Block, derived: dict[str, Derived]) -> Normalised:
+    """Put a query's outputs on the block of its tree."""
     columns = dict(block.outputs)
     outputs = tuple((name, substitute(expression, columns)) for name, expression in query.outputs)
-    return Normalised(canonical(Block(block.inputs, block.predicates, outputs)), derived)
+    return Normalised(canonical(replace(block, outputs=outputs)), derived)
 
 
 def canonical(block: Block) -> Block:
     """Number the inputs and call each column `<input>.<name>`."""
     names = {old: f"{at}.{name}" for at, i in enumerate(block.inputs) for old, name in i.columns}
+
+    def named(expression: Expression) -> Expression:
+        return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
+
     inputs = tuple(
-        Input(i.relation, tuple((f"{at}.{name}", name) for _, name in i.columns), i.schema)
+        replace(
+            i,
+            columns=tuple((f"{at}.{name}", name) for _, name in i.columns),
+            on=tuple(rewritten(p, named) for p in i.on),
+        )
         for at, i in enumerate(block.inputs)
     )
-    predicates = tuple(_renamed_predicate(p, names) for p in block.predicates)
-    return Block(inputs, predicates, tuple((name, _renamed(e, names)) for name, e in block.outputs))
+    predicates = tuple(rewritten(p, named) for p in block.predicates)
+    return Block(inputs, predicates, tuple((name, named(e)) for name, e in block.outputs))
 
 
-def _renamed(expression: Expression, names: dict[str, str]) -> Expression:
-    return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
-
-
-def _renamed_predicate(predicate: Predicate, names: dict[str, str]) -> Predicate:
-    equality = predicate.equality
-    return Predicate(
-        _renamed(predicate.expression, names),
-        None if equality is None else (_renamed(equality[0], names), _renamed(equality[1], names)),
+def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) -> Predicate:
+    """A predicate with all its expressions changed in the same way."""
+    equality, order = predicate.equality, predicate.order
+    return replace(
+        predicate,
+        expression=change(predicate.expression),
+        equality=None if equality is None else (change(equality[0]), change(equality[1])),
+        order=None if order is None else (change(order[0]), change(order[1])),
     )
 
 
-def _block(node: Node, derived: dict[str, Derived]) -> Block:
-    match node:
-        case Scan():
-            outputs = tuple((i, column(i, node.schema.field(name).type)) for i, name in node.columns)
-            return Block((Input(node.relation, node.columns, node.schema),), (), outputs)
-        case Filter():
-            block = _block(node.input, derived)
-            return Block(block.inputs, (*block.predicates, *_inlined(node.predicates, block)), block.outputs)
-        case Project():
-            block = _block(node.input, derived)
-            columns = dict(block.outputs)
-            outputs = tuple((i, substitute(expression, columns)) for i, expression in node.outputs)
-            return Block(block.inputs, block.predicates, outputs)
-        case Join():
-            left, right = _block(node.left, derived), _block(node.right, derived)
-            both = Block(
-                (*left.inputs, *right.inputs),
-                (*left.predicates, *right.predicates),
-                (*left.outputs, *right.outputs),
-            )
-            return Block(both.inputs, (*both.predicates, *_inlined(node.predicates, both)), both.outputs)
-        case UnionAll():
-            blocks = []
-            for part, selected in zip(node.inputs, node.selected, strict=True):
-                block = _block(part, derived)
-                columns = dict(block.outputs)
-                outputs = tuple((f"c{at}", columns[i]) for at, i in enumerate(selected))
-                blocks.append(canonical(Block(block.inputs, block.predicates, outputs)))
-            return _derive("union", tuple(blocks), node.columns, derived)
-        case Distinct():
-            block = _block(node.input, derived)
-            columns = dict(block.outputs)
-            outputs = tuple((f"c{at}", columns[i]) for at, (i, _) in enumerate(node.columns))
-            inner = canonical(Block(block.inputs, block.predicates, outputs))
-            return _derive("distinct", (inner,), node.columns, derived)
+def inlined(predicates: tuple[Predicate, ...], outputs: Mapping[str, Expression]) -> tuple[Predicate, ...]:
+    """Predicates on a block's outputs, as predicates on its inputs."""
+    return tuple(rewritten(p, lambda e: substitute(e, outputs)) for p in predicates)
 
 
-def _inlined(predicates: tuple[Predicate, ...], block: Block) -> tuple[Predicate, ...]:
-    columns = dict(block.outputs)
-    result = []
-    for p in predicates:
-        equality = p.equality
-        if equality is not None:
-            equality = (substitute(equality[0], columns), substitute(equality[1], columns))
-        result.append(Predicate(substitute(p.expression, columns), equality))
-    return tuple(result)
-
-
-def _derive(
-    kind: str, blocks: tuple[Block, ...], columns: tuple[tuple[str, pa.DataType], ...], derived: dict[str, Derived]
+def derive(
+    kind: str,
+    operation: Operation,
+    blocks: tuple[Block, ...],
+    columns: Columns,
+    derived: dict[str, Derived],
+    schema: pa.Schema | None = None,
 ) -> Block:
-    text = f"{kind} {' + '.join(block.text for block in blocks)}"
+    """Make a derived relation known and give the block that reads it: `columns` are its columns' identifiers.
+
+    The blocks' outputs are renamed to `c0`, `c1`, … by position; `schema` is that of the relation if it has others.
+    """
+    named = tuple(
+        canonical(replace(block, outputs=tuple((f"c{at}", e) for at, (_, e) in enumerate(block.outputs))))
+        for block in blocks
+    )
+    text = f"{kind} {operation.text} {' + '.join(block.text for block in named)}"
     name = f"{kind}#{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
-    schema = pa.schema([(f"c{at}", dtype) for at, (_, dtype) in enumerate(columns)])
-    derived.setdefault(name, Derived(name, blocks, kind == "distinct", schema))
-    ids = tuple((i, f"c{at}") for at, (i, _) in enumerate(columns))
-    outputs = tuple((i, column(i, dtype)) for i, dtype in columns)
-    return Block((Input(name, ids, schema),), (), outputs)
+    if schema is None:
+        schema = pa.schema([(f"c{at}", dtype) for at, (_, dtype) in enumerate(columns)])
+    derived.setdefault(name, Derived(name, named, operation, schema))
+    ids = tuple((i, schema.names[at]) for at, (i, _) in enumerate(columns))
+    return Block((Input(name, ids, schema),), (), tuple((i, column(i, dtype)) for i, dtype in columns))

@@ -17,6 +17,7 @@ import pyarrow as pa
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.kernels.hashing import is_exact
 from rejoinder.plan.catalog import Source
+from rejoinder.plan.normal import Mode
 
 Outputs = tuple[tuple[str, Expression], ...]
 
@@ -42,10 +43,14 @@ def _shown(part: Expression) -> str:
 
 @dataclass(frozen=True)
 class Key:
-    """What a delta is partitioned by or looked up with: expressions, each hashed as its own type."""
+    """What a delta is partitioned by or looked up with: expressions, each hashed as its own type.
+
+    NULL equals nothing, but in the parts numbered in `null_safe`, where it equals NULL. `whole`: the key is the row.
+    """
 
     parts: tuple[Expression, ...]
-    null_safe: bool = False
+    null_safe: frozenset[int] = frozenset()
+    whole: bool = False
 
     @property
     def exact(self) -> bool:
@@ -58,7 +63,9 @@ class Key:
 
         So different keys have different texts: quotes go only where a plain name cannot be taken for something else.
         """
-        return ", ".join(_shown(part) for part in self.parts)
+        if self.whole:
+            return "*"
+        return ", ".join(_shown(p) + (" or NULL" if n in self.null_safe else "") for n, p in enumerate(self.parts))
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,9 @@ class Lookup:
     """Pair a stream with an arrangement by key: one hop of a delta path.
 
     `after`: see the arrangement with this epoch's changes, else without (the tie-break). `fetched` maps columns of
-    the arrangement to columns of the pair, `carried` lists the stream's columns to keep.
+    the arrangement to columns of the pair, `carried` lists the stream's columns to keep; `predicate` is about pairs.
+    In a mode other than `inner`, rows that fail the `guard` have no partner, and `filter` says which rows of the
+    arrangement can be one; `present` names the column that is TRUE in pairs and NULL in padded rows.
     """
 
     input: str
@@ -168,6 +177,28 @@ class Lookup:
     predicate: Expression | None
     hashed: bool = False
     outputs: Outputs | None = None
+    mode: Mode = "inner"
+    guard: Expression | None = None
+    filter: Expression | None = None
+    present: str | None = None
+
+
+@dataclass(frozen=True)
+class Presence:
+    """What a relation's change means for joins that only ask whether a key has rows (`semi`, `anti`), or pad (`left`).
+
+    The output has the key in `keys` and, in mode `left`, the `outputs` of the changed rows; the change of padding
+    has NULL in these.
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    mode: Mode
+    filter: Expression | None
+    keys: tuple[str, ...]
+    outputs: Outputs = ()
+    present: str | None = None
 
 
 @dataclass(frozen=True)
@@ -216,7 +247,18 @@ class Emit:
     view: str
 
 
-Step = Derive | Send | Arrange | Upsert | Lookup | Distinct | Validity | Sweep | Emit
+Step = Derive | Send | Arrange | Upsert | Lookup | Presence | Distinct | Validity | Sweep | Emit
+
+
+@dataclass(frozen=True)
+class PathHop:
+    """A lookup as people see it."""
+
+    arrangement: str
+    key: str
+    relation: str
+    after: bool
+    mode: Mode = "inner"
 
 
 @dataclass(frozen=True)
@@ -225,7 +267,7 @@ class Path:
 
     view: str
     start: str
-    hops: tuple[tuple[str, str, str, bool], ...]
+    hops: tuple[PathHop, ...]
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def test_dj_arr_03_a_third_query_shares_two_arrangements_and_adds_two() -> None:
     before = set(names(driver)) - {"supplier[s_suppkey]"}
     driver.sql(f"CREATE VIEW q3 AS {Q3}")
     paths = {
-        f"d_{path.start}": [f"{arrangement} = {key}" for arrangement, key, _, _ in path.hops]
+        f"d_{path.start}": [f"{hop.arrangement} = {hop.key}" for hop in path.hops]
         for path in driver._engine.dataflow.paths
         if path.view == "q3"
     }

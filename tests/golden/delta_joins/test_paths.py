@@ -30,7 +30,7 @@ def dataflow(driver: Driver) -> Dataflow:
 
 
 def shown(path: Path) -> list[str]:
-    return [f"{arrangement} = {key}" for arrangement, key, _, _ in path.hops]
+    return [f"{hop.arrangement} = {hop.key}" for hop in path.hops]
 
 
 @pytest.fixture
@@ -82,14 +82,14 @@ def test_dj_pth_02_the_paths_of_the_three_way_example() -> None:
 
 def test_dj_pth_03_a_path_goes_on_only_along_a_constraint() -> None:
     for path in dataflow(installed()).paths:
-        met = [path.start, *(relation for _, _, relation, _ in path.hops)]
+        met = [path.start, *(hop.relation for hop in path.hops)]
         for at, pair in enumerate(itertools.pairwise(met)):
             assert set(pair) != {"customer", "lineitem"} or "orders" in met[:at]
-        assert all(key for _, key, _, _ in path.hops)
+        assert all(hop.key for hop in path.hops)
 
 
 def test_dj_pth_04_paths_differ_in_their_order() -> None:
-    orders = {tuple(relation for _, _, relation, _ in path.hops) for path in dataflow(installed()).paths}
+    orders = {tuple(hop.relation for hop in path.hops) for path in dataflow(installed()).paths}
     assert len(orders) == 3
 
 
@@ -154,8 +154,8 @@ def test_dj_tie_03_any_order_of_the_inputs_gives_the_same_output(order: tuple[st
     assert listed in Q1
     driver = installed(Q1.replace(listed, ", ".join(order)))
     for path in dataflow(driver).paths:
-        for _, _, relation, after in path.hops:
-            assert after == (order.index(relation) < order.index(path.start))
+        for hop in path.hops:
+            assert hop.after == (order.index(hop.relation) < order.index(path.start))
     for step in STEPS:
         assert feed(driver, step)["q1"] == wanted(step["out"])
 

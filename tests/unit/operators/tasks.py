@@ -27,7 +27,10 @@ def task(before: dict[str, Spine] | None = None, *, epoch: int = 0, store_of: Ta
 
 def key(*names: str, null_safe: bool = False) -> Key:
     """A key of columns."""
-    return Key(tuple(column(name, SCHEMA.field(name).type) for name in names), null_safe)
+    return Key(
+        tuple(column(name, SCHEMA.field(name).type) for name in names),
+        frozenset(range(len(names)) if null_safe else ()),
+    )
 
 
 def arrangement(*names: str, null_safe: bool = False) -> Arrangement:

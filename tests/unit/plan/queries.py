@@ -7,7 +7,8 @@ import pyarrow as pa
 from rejoinder.engine.planner import Plan, plan
 from rejoinder.plan.catalog import Catalog, Index, Source, View
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.normal import Normalised, normalise
+from rejoinder.plan.melting import normalise
+from rejoinder.plan.normal import Normalised
 from rejoinder.sql.binder import bind
 
 COLUMNS = {"a": "k x s", "b": "k y s", "c": "k z s", "d": "k w s"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rejoinder.plan.normal import Distinct, Union
 from tests.unit.plan.queries import normal
 
 
@@ -46,7 +47,7 @@ def test_distinct_and_union_become_relations() -> None:
     form = normal("SELECT DISTINCT k FROM (SELECT k FROM a UNION ALL SELECT y FROM b) u WHERE k > 0")
     assert [name.split("#")[0] for name in form.derived] == ["union", "distinct"]
     union, distinct = form.derived.values()
-    assert (union.distinct, distinct.distinct) == (False, True)
+    assert (union.operation, distinct.operation) == (Union(), Distinct())
     assert [each.relation for block in union.blocks for each in block.inputs] == ["a", "b"]
     assert [each.relation for each in form.block.inputs] == [distinct.name]
 

@@ -1,0 +1,133 @@
+"""Match a stream with the runs of an arrangement by key: the pairs, or only how many there are per row.
+
+Algebra: multiplicities multiply; the matches of a row over all runs add up, retractions included. Cost: binary searches
+for the smaller of stream and run, per run, plus the pairs; counting needs no pairs where hashes decide equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.errors import LimitReached
+from rejoinder.kernels.columns import (
+    DIFF,
+    HASH,
+    SEQUENCE,
+    Int64,
+    diffs,
+    drop_unit_diffs,
+    has_diffs,
+    hashes,
+    numbers,
+    replaced,
+    single_chunk,
+    without,
+)
+from rejoinder.kernels.evaluate import Expression, filter_project
+from rejoinder.kernels.probe import count_matches, keep_equal, match
+from rejoinder.operators.task import key_columns
+from rejoinder.plan.physical import Key
+
+Names = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Matching:
+    """A stream sorted by the hash of its key, the runs, the key on both sides, and how many pairs are too many."""
+
+    stream: pa.Table
+    runs: Sequence[pa.Table]
+    here: Key
+    there: Key
+    limit: int
+    user: str
+
+    def pairs(self, carried: Sequence[str], fetched: Names) -> pa.Table | None:
+        """The pairs: carried columns of the stream, fetched ones (renamed) of the runs, and `__diff` if need be."""
+        keys = key_columns(self.stream, self.here)
+        signed = has_diffs(self.stream) or any(has_diffs(run) for run in self.runs)
+        stream_diffs = diffs(self.stream) if signed else None
+        lefts: list[Int64] = []
+        products: list[Int64] = []
+        arrays: list[list[pa.Array]] = [[] for _ in fetched]
+        for run in self.runs:
+            left, right = self._matched(keys, run)
+            if not len(left):
+                continue
+            lefts.append(left)
+            positions = pa.array(right)
+            for column, (name, _) in zip(arrays, fetched, strict=True):
+                column.append(single_chunk(run.column(name)).take(positions))
+            if stream_diffs is not None:
+                here = stream_diffs[left]
+                products.append(here * diffs(run)[right] if has_diffs(run) else here)
+        if not lefts:
+            return None
+        rows = pa.array(np.concatenate(lefts))
+        columns = {name: single_chunk(self.stream.column(name)).take(rows) for name in carried}
+        columns |= {output: pa.chunked_array(parts) for parts, (_, output) in zip(arrays, fetched, strict=True)}
+        if signed:
+            columns[DIFF] = pa.array(np.concatenate(products))
+        if not columns:
+            columns[HASH] = single_chunk(self.stream.column(HASH)).take(rows)
+        return drop_unit_diffs(pa.table(columns))
+
+    def counts(self, condition: Expression | None) -> Int64:
+        """How many rows match each row of the stream; `condition`, on columns of the runs, says which count."""
+        rows = self.stream.num_rows
+        if condition is not None:
+            bare = without(replaced(self.stream, SEQUENCE, np.arange(rows)), [DIFF])
+            matching = Matching(bare, self.runs, self.here, self.there, self.limit, self.user)
+            found = matching.pairs((SEQUENCE,), tuple((name, name) for name in condition.columns))
+            return totals(None if found is None else kept(found, condition), rows)
+        keys = key_columns(self.stream, self.here)
+        total = np.zeros(rows, np.int64)
+        for run in self.runs:
+            if not has_diffs(run) and self._decided_by_hash(keys, run):
+                total += count_matches(hashes(self.stream), hashes(run))
+                continue
+            left, right = self._matched(keys, run)
+            total += np.bincount(left, weights=diffs(run)[right], minlength=rows).astype(np.int64)
+        return total
+
+    def _decided_by_hash(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> bool:
+        there = key_columns(run, self.there)
+        return not keys or (self.here.exact and not any(c.null_count for c in (*keys, *there)))
+
+    def _matched(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> tuple[Int64, Int64]:
+        self._refuse_too_many(run)
+        left, right = match(hashes(self.stream), hashes(run))
+        if not len(left) or self._decided_by_hash(keys, run):
+            return left, right
+        columns = list(zip(keys, key_columns(run, self.there), strict=True))
+        return keep_equal(left, right, columns, null_safe=self.here.null_safe)
+
+    def _refuse_too_many(self, run: pa.Table) -> None:
+        if self.stream.num_rows * run.num_rows <= self.limit:
+            return
+        found = count_matches(hashes(self.stream), hashes(run))
+        if int(found.sum()) > self.limit:
+            at = int(found.argmax())
+            key = [column[at].as_py() for column in key_columns(self.stream, self.here)]
+            raise LimitReached(
+                f"`{self.user}` pairs {int(found.sum()):,} rows in one step, and the limit is {self.limit:,}",
+                detail=f"one row meets {int(found[at]):,} rows"
+                + (f" with the key {key[0] if len(key) == 1 else tuple(key)!r}" if key else ": nothing links them"),
+                hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
+            )
+
+
+def kept(table: pa.Table, condition: Expression) -> pa.Table:
+    """The rows for which a condition is true."""
+    return filter_project(table, condition, (), keep=tuple(table.column_names))
+
+
+def totals(pairs: pa.Table | None, rows: int) -> Int64:
+    """Add up the multiplicities of pairs by the row that `__sequence` names."""
+    if pairs is None or not pairs.num_rows:
+        return np.zeros(rows, np.int64)
+    return np.bincount(numbers(pairs, SEQUENCE), weights=diffs(pairs), minlength=rows).astype(np.int64)

@@ -1,0 +1,223 @@
+"""From the logical tree to the normal form: what melts into one block, and what becomes a derived relation.
+
+- Inner joins, filters and projections melt.
+- LEFT, SEMI and ANTI joins melt too, as inputs with a mode, if their condition says nothing about a *pair* of rows but
+  equalities: then whether a row has a partner is a matter of its key. The padded or tested side is one relation.
+- With other conditions on pairs, the rows that have a partner are kept as a relation (each once), and the others are
+  those that it lacks.
+- FULL joins are unions: of the LEFT join, and of the padded rows of the right side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from rejoinder.kernels.evaluate import Expression, column, quoted
+from rejoinder.plan import logical
+from rejoinder.plan.logical import Node, Predicate, Query, substitute
+from rejoinder.plan.normal import (
+    PRESENT,
+    Block,
+    Derived,
+    Distinct,
+    Input,
+    Mode,
+    Normalised,
+    Union,
+    derive,
+    finished,
+    inlined,
+)
+
+Known = dict[str, Derived]
+
+
+def normalise(query: Query) -> Normalised:
+    """Bring a query to normal form."""
+    derived: Known = {}
+    return finished(query, melt(query.root, derived), derived)
+
+
+def melt(node: Node, derived: Known) -> Block:
+    """The block of a tree; the derived relations that it reads are put into `derived`."""
+    match node:
+        case logical.Scan():
+            outputs = tuple((i, column(i, node.schema.field(name).type)) for i, name in node.columns)
+            return Block((Input(node.relation, node.columns, node.schema),), (), outputs)
+        case logical.Filter():
+            block = melt(node.input, derived)
+            return replace(block, predicates=(*block.predicates, *inlined(node.predicates, dict(block.outputs))))
+        case logical.Project():
+            block = melt(node.input, derived)
+            columns = dict(block.outputs)
+            return replace(block, outputs=tuple((i, substitute(e, columns)) for i, e in node.outputs))
+        case logical.Join():
+            return _join(node, derived)
+        case logical.UnionAll():
+            blocks = []
+            for part, selected in zip(node.inputs, node.selected, strict=True):
+                block = melt(part, derived)
+                columns = dict(block.outputs)
+                blocks.append(replace(block, outputs=tuple((i, columns[i]) for i in selected)))
+            return derive("union", Union(), tuple(blocks), node.columns, derived)
+        case logical.Distinct():
+            block = melt(node.input, derived)
+            columns = dict(block.outputs)
+            inner = replace(block, outputs=tuple((i, columns[i]) for i, _ in node.columns))
+            return derive("distinct", Distinct(), (inner,), node.columns, derived)
+        case logical.Expand():
+            block = melt(node.input, derived)
+            elements = substitute(node.elements, dict(block.outputs))
+            repeated = replace(elements, type=elements.type.value_type, repeats=True)
+            block = replace(block, outputs=(*block.outputs, (node.output, repeated)))
+            return derive("rows", Union(), (block,), block.columns, derived)
+        case _:
+            raise NotImplementedError(type(node).__name__)
+
+
+def _join(node: logical.Join, derived: Known) -> Block:
+    left, right = melt(node.left, derived), melt(node.right, derived)
+    match node.kind:
+        case "inner":
+            return _inner(left, right, node.predicates)
+        case "left" | "semi" | "anti":
+            return _one_sided(left, right, node.predicates, node.kind, derived)
+        case "full" | "full anti":
+            left, right = _relation(left, derived), _relation(right, derived)
+            unmatched_right = _padded(_one_sided(right, left, node.predicates, "anti", derived), left, right)
+            if node.kind == "full":
+                first = _one_sided(left, right, node.predicates, "left", derived)
+            else:
+                first = _padded(_one_sided(left, right, node.predicates, "anti", derived), left, right)
+            return derive("union", Union(), (first, unmatched_right), (*left.columns, *right.columns), derived)
+
+
+def _inner(left: Block, right: Block, predicates: tuple[Predicate, ...]) -> Block:
+    outputs = (*left.outputs, *right.outputs)
+    on = inlined(predicates, dict(outputs))
+    return Block((*left.inputs, *right.inputs), (*left.predicates, *right.predicates, *on), outputs)
+
+
+def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
+    """A LEFT, SEMI or ANTI join."""
+    if len(right.inputs) > 1:
+        right = _relation(right, derived)
+    conditions = _Conditions.of(left, right, on)
+    if conditions.residual:
+        return _counted(left, right, on, mode, derived)
+    if conditions.needs_one_input:
+        left = _relation(left, derived)
+        conditions = _Conditions.of(left, right, on)
+    only = right.inputs[0]
+    outputs = left.outputs
+    if mode == "left":
+        only, padded = _nullable(only, right)
+        outputs = (*outputs, *padded)
+    joined = replace(only, mode=mode, on=(*right.predicates, *conditions.all))
+    return Block((*left.inputs, joined), left.predicates, outputs)
+
+
+def _nullable(only: Input, right: Block) -> tuple[Input, tuple[tuple[str, Expression], ...]]:
+    """The outputs of the right side of a LEFT join: NULL where there is no row, whatever they compute."""
+    if all(e.is_column for _, e in right.outputs):
+        return only, right.outputs
+    present = f"{only.columns[0][0]}/{PRESENT}"
+    outputs = tuple((i, e if e.is_column else _where(present, e)) for i, e in right.outputs)
+    return replace(only, columns=(*only.columns, (present, PRESENT))), outputs
+
+
+def _where(present: str, e: Expression) -> Expression:
+    sql = f"CASE WHEN {quoted(present)} THEN {e.sql} END"
+    return replace(e, sql=sql, columns=(present, *e.columns), comparisons=())
+
+
+def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
+    """A one-sided join with other conditions on pairs than equalities: keep the left rows that have a partner."""
+    if not all(e.is_column for _, e in left.outputs):
+        left = _relation(left, derived)
+    pairs = _inner(left, right, on)
+    columns = tuple((f"{i}/matched", dtype) for i, dtype in left.columns)
+    matched = derive("distinct", Distinct(), (replace(pairs, outputs=left.outputs),), columns, derived)
+    same = tuple(
+        _same(column(i, e.type), theirs) for (i, e), (_, theirs) in zip(left.outputs, matched.outputs, strict=True)
+    )
+    if mode != "left":
+        return _one_sided(left, matched, same, mode, derived)
+    unmatched = _padded(_one_sided(left, matched, same, "anti", derived), left, right)
+    return derive("union", Union(), (pairs, unmatched), (*left.columns, *right.columns), derived)
+
+
+def _same(ours: Expression, theirs: Expression) -> Predicate:
+    sql = f"{ours.sql} IS NOT DISTINCT FROM {theirs.sql}"
+    whole = Expression(sql, pa.bool_(), (*ours.columns, *theirs.columns))
+    return Predicate(whole, equality=(ours, theirs), null_safe=True)
+
+
+def _padded(block: Block, left: Block, right: Block) -> Block:
+    """Rows of one side with NULL in the columns of the other."""
+    there = dict(block.outputs)
+    outputs = tuple((i, there.get(i, Expression("NULL", e.type, ()))) for i, e in (*left.outputs, *right.outputs))
+    return replace(block, outputs=outputs)
+
+
+def _relation(block: Block, derived: Known) -> Block:
+    """The block as one relation; columns and filters of a single relation are one already."""
+    if len(block.inputs) == 1 and all(e.is_column for _, e in block.outputs):
+        return block
+    return derive("rows", Union(), (block,), block.columns, derived)
+
+
+@dataclass(frozen=True)
+class _Conditions:
+    """The conditions of a one-sided join, sorted by what they read."""
+
+    all: tuple[Predicate, ...]
+    residual: bool
+    needs_one_input: bool
+
+    @classmethod
+    def of(cls, left: Block, right: Block, on: tuple[Predicate, ...]) -> _Conditions:
+        predicates = inlined(on, dict((*left.outputs, *right.outputs)))
+        there = {i for i, _ in right.inputs[0].columns}
+        owner = {i: at for at, each in enumerate(left.inputs) for i, _ in each.columns}
+        keys = [p for p in predicates if _is_key(p, there)]
+        others = [p for p in predicates if not _is_key(p, there)]
+        residual = any(there & set(p.expression.columns) and set(p.expression.columns) - there for p in others)
+        readers = [{owner[i] for i in _outer_side(p, there).columns} for p in keys]
+        padded = [
+            p
+            for p, inputs in zip(keys, readers, strict=True)
+            if p.null_safe and any(left.inputs[at].mode == "left" for at in inputs)
+        ]
+        spread = any(len(inputs) > 1 for inputs in readers)
+        return cls(_oriented(predicates, there), residual, spread or bool(padded))
+
+
+def _is_key(p: Predicate, there: set[str]) -> bool:
+    """Whether a predicate is an equality of the right side with the left one."""
+    if p.equality is None:
+        return False
+    sides = [set(side.columns) for side in p.equality]
+    return all(sides) and any(a <= there and not b & there for a, b in (sides, sides[::-1]))
+
+
+def _outer_side(p: Predicate, there: set[str]) -> Expression:
+    assert p.equality is not None
+    return p.equality[1] if set(p.equality[0].columns) <= there else p.equality[0]
+
+
+def _oriented(predicates: Sequence[Predicate], there: set[str]) -> tuple[Predicate, ...]:
+    """Equalities with the other inputs' side first; those that are no key are plain conditions."""
+    result = []
+    for p in predicates:
+        if not _is_key(p, there):
+            result.append(replace(p, equality=None))
+            continue
+        assert p.equality is not None
+        ours = _outer_side(p, there)
+        theirs = p.equality[0] if ours is p.equality[1] else p.equality[1]
+        result.append(replace(p, equality=(ours, theirs)))
+    return tuple(result)

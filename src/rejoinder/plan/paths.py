@@ -1,0 +1,226 @@
+"""The steps of a path: the changes of one input of a block meet the other inputs, hop by hop.
+
+Columns that nothing needs any more are dropped at every hop, conditions are tested as soon as their inputs are met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.plan.delta import Hop, key_columns, own_arrangement
+from rejoinder.plan.graph import JoinGraph, inputs_of
+from rejoinder.plan.logical import conjunction, renamed
+from rejoinder.plan.normal import PRESENT, Block
+from rejoinder.plan.physical import Arrangement, Derive, Key, Lookup, Path, PathHop, Presence, Step
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of a relation's change: the stream that carries it, from which round on, and how it is partitioned.
+
+    `hashed`: the stream has the hash of the key that it is partitioned by.
+    """
+
+    round: int
+    stream: str
+    partition: str | None = None
+    hashed: bool = False
+
+
+@dataclass(frozen=True)
+class JoinPlan:
+    """A block with its paths, one per input."""
+
+    block: Block
+    graph: JoinGraph
+    paths: tuple[tuple[Hop, ...], ...]
+
+
+class Rounds(Protocol):
+    """What a path asks of the builder of a dataflow."""
+
+    fragments: dict[str, list[Fragment]]
+    needed: dict[str, dict[str, Arrangement]]
+    arranged: dict[str, int]
+    paths: list[Path]
+
+    def add(self, number: int, step: Step) -> None: ...
+    def stream(self, label: str) -> str: ...
+    def send(
+        self, fragments: Iterable[Fragment], key: Key, number: int, label: str, *, matching_only: bool
+    ) -> Fragment: ...
+    def deliver(self, relation: str, key: Key) -> Fragment: ...
+
+
+def single(rounds: Rounds, join: JoinPlan) -> list[Fragment]:
+    """A block without a join: filter and project where the rows are."""
+    block, outputs = join.block, []
+    names = dict(block.inputs[0].columns)
+    predicate = conjunction([_plain(p, names) for p in join.graph.filters[0] + join.graph.residual])
+    projected = tuple((name, _plain(e, names)) for name, e in block.outputs)
+    for fragment in rounds.fragments[block.inputs[0].relation]:
+        stream = rounds.stream("rows")
+        rounds.add(fragment.round, Derive(fragment.stream, stream, predicate, projected))
+        outputs.append(Fragment(fragment.round, stream))
+    return outputs
+
+
+def path(rounds: Rounds, join: JoinPlan, view: str, start: int, *, all_after: bool) -> Fragment:
+    """One path: the changes of input `start` meet the other inputs, as they are if `all_after` is set."""
+    return _Path(rounds, join, view, start, all_after=all_after).build()
+
+
+class _Path:
+    def __init__(self, rounds: Rounds, join: JoinPlan, view: str, start: int, *, all_after: bool) -> None:
+        self.rounds, self.block, self.graph = rounds, join.block, join.graph
+        self.view, self.start, self.all_after = view, start, all_after
+        self.hops = join.paths[start]
+        self.relation = join.block.inputs[start].relation
+        self.label = f"{view}/{self.relation}"
+        self.tests = list(join.graph.residual)
+
+    def build(self) -> Fragment:
+        """All steps of the path; the result is a fragment of the block's change."""
+        moded = self.block.inputs[self.start].mode != "inner"
+        state = self._presence() if moded else self._beginning()
+        met = {self.start}
+        described = []
+        for at, hop in enumerate(self.hops):
+            if state.partition != _partition(hop.values) or state.round < self._earliest(hop):
+                state = self._sent([state], hop)
+            met.add(hop.input)
+            state = self._lookup(state, at, hop, met)
+            relation = self.block.inputs[hop.input].relation
+            described.append(
+                PathHop(hop.arrangement.id, self._shown(hop.key), relation, self.all_after or hop.after, hop.mode)
+            )
+        self.rounds.paths.append(Path(self.view, self.relation, tuple(described)))
+        return Fragment(state.round, state.stream)
+
+    def _beginning(self) -> Fragment:
+        """The changes of an inner input, filtered and cut to the columns that are needed."""
+        each, first = self.block.inputs[self.start], self.hops[0]
+        names = dict(each.columns)
+        wanted = self._wanted(-1, self.tests)
+        kept = tuple((i, column(name, each.type_of(name))) for i, name in each.columns if i in wanted)
+        predicate = conjunction([_plain(p, names) for p in self.graph.filters[self.start]])
+        key = Key(tuple(_plain(part, names) for part in first.key.parts), first.key.null_safe)
+        if key.text in self._keys_of(self.relation) and self.rounds.fragments[self.relation]:
+            at = self.rounds.deliver(self.relation, key)
+            stream = self.rounds.stream(self.label)
+            self.rounds.add(at.round, Derive(at.stream, stream, predicate, kept))
+            return Fragment(at.round, stream, _partition(first.values), hashed=True)
+        parts = []
+        for fragment in self.rounds.fragments[self.relation]:
+            stream = self.rounds.stream(self.label)
+            self.rounds.add(fragment.round, Derive(fragment.stream, stream, predicate, kept))
+            parts.append(Fragment(fragment.round, stream))
+        return self._sent(parts, first)
+
+    def _keys_of(self, relation: str) -> set[str]:
+        return {arrangement.key.text for arrangement in self.rounds.needed.get(relation, {}).values()}
+
+    def _presence(self) -> Fragment:
+        """The changes of an input with a mode: of its rows, and of which keys it has."""
+        each = self.block.inputs[self.start]
+        names = dict(each.columns)
+        arrangement, order = own_arrangement(self.block, self.graph, self.start)
+        at = self.rounds.deliver(self.relation, arrangement.key)
+        keys = key_columns(self.block, self.graph, self.start)
+        wanted = self._wanted(-1, self.tests)
+        present = next((i for i, name in each.columns if name == PRESENT and i in wanted), None)
+        kept = tuple(
+            (i, column(name, each.type_of(name))) for i, name in each.columns if i in wanted and name != PRESENT
+        )
+        stream = self.rounds.stream(self.label)
+        step = Presence(
+            at.stream,
+            stream,
+            arrangement,
+            each.mode,
+            conjunction([_plain(p, names) for p in self.graph.filters[self.start]]),
+            tuple(keys[number].columns[0] for number in order),
+            kept if each.mode == "left" else (),
+            present,
+        )
+        self.rounds.add(at.round, step)
+        same = self.hops[0].key.parts == tuple(keys[number] for number in order)
+        return Fragment(at.round, stream, _partition(self.hops[0].values) if same else None, hashed=same)
+
+    def _sent(self, fragments: list[Fragment], hop: Hop) -> Fragment:
+        """Bring a stream to the buckets of a hop's key, in the round in which the arrangement can be seen."""
+        number = max(1 + max(f.round for f in fragments), self._earliest(hop))
+        matching_only = hop.mode in ("inner", "semi")
+        sent = self.rounds.send(fragments, hop.key, number, self.label, matching_only=matching_only)
+        return Fragment(sent.round, sent.stream, _partition(hop.values), hashed=True)
+
+    def _earliest(self, hop: Hop) -> int:
+        after = self.all_after or hop.after
+        return self.rounds.arranged.get(hop.arrangement.id, 1) if after else 1
+
+    def _lookup(self, state: Fragment, at: int, hop: Hop, met: set[int]) -> Fragment:
+        each = self.block.inputs[hop.input]
+        filters = self.graph.filters[hop.input]
+        self.tests += hop.tests
+        now = [p for p in self.tests if inputs_of(p) <= met]
+        self.tests = [p for p in self.tests if p not in now]
+        if hop.mode == "inner":
+            now = [*filters, *now]
+        available = self._wanted(at, [*self.tests, *now])
+        remaining = self._wanted(at, self.tests)
+        types = {i: self.block.inputs[m].type_of(n) for m in met for i, n in self.block.inputs[m].columns}
+        if self.block.inputs[self.start].mode != "inner":
+            types |= {key.columns[0]: key.type for key in key_columns(self.block, self.graph, self.start)}
+        own = {i for i, _ in each.columns}
+        carried = tuple(sorted(available & (set(types) - own)))
+        shown = each.columns if hop.mode in ("inner", "left") else ()
+        fetched = tuple((name, i) for i, name in shown if i in available and name != PRESENT)
+        present = next((i for i, name in shown if i in available and name == PRESENT), None)
+        last = at == len(self.hops) - 1
+        outputs = tuple((i, column(i, types[i])) for i in sorted(remaining & set(types)))
+        names = dict(each.columns)
+        output = self.rounds.stream(self.label)
+        step = Lookup(
+            state.stream,
+            output,
+            hop.arrangement,
+            hop.key,
+            self.all_after or hop.after,
+            carried,
+            fetched,
+            conjunction(now),
+            hashed=state.hashed,
+            outputs=self.block.outputs if last else outputs,
+            mode=hop.mode,
+            guard=hop.guard,
+            filter=None if hop.mode == "inner" else conjunction([_plain(p, names) for p in filters]),
+            present=present,
+        )
+        self.rounds.add(state.round, step)
+        return Fragment(state.round, output, state.partition)
+
+    def _wanted(self, at: int, tests: Iterable[Expression]) -> set[str]:
+        """The columns that are still needed after hop `at`."""
+        wanted = {name for _, e in self.block.outputs for name in e.columns}
+        wanted |= {name for p in tests for name in p.columns}
+        for hop in self.hops[at + 1 :]:
+            parts = [*hop.key.parts, *hop.tests, *([hop.guard] if hop.guard is not None else [])]
+            wanted |= {name for part in parts for name in part.columns}
+        return wanted
+
+    def _shown(self, key: Key) -> str:
+        names = {i: name for each in self.block.inputs for i, name in each.columns}
+        for number, link in enumerate(self.graph.on[self.start].links):
+            names |= {f"{self.start}.__key{number}": link.sides[1].columns[0].split(".", 1)[1]}
+        return Key(tuple(_plain(part, names) for part in key.parts)).text
+
+
+def _plain(expression: Expression, names: Mapping[str, str]) -> Expression:
+    return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
+
+
+def _partition(values: tuple[str, ...]) -> str:
+    return ",".join(values) or "()"

@@ -15,14 +15,15 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.plan.logical import Distinct, Filter, Join, Node, Predicate, Project, Query, Scan, UnionAll
-from rejoinder.sql.casts import coerce
+from rejoinder.plan.logical import Distinct, Node, Project, Query, Scan, UnionAll
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
 from rejoinder.sql.expressions import compile_expression, output_name
+from rejoinder.sql.joins import Side, combine
+from rejoinder.sql.predicates import coerced
 from rejoinder.sql.scope import Column, Scope
 from rejoinder.sql.statements import parse_query
-from rejoinder.sql.terms import Term
-from rejoinder.sql.types import common_type, comparable, is_integer, key_type, spark_name
+from rejoinder.sql.subqueries import restrict
+from rejoinder.sql.types import common_type, comparable, spark_name
 
 
 def bind(text: str, catalog: Catalog) -> Query:
@@ -45,6 +46,15 @@ class Binder:
         if not isinstance(node, exp.Select | exp.Union | exp.Subquery):
             raise Unsupported(f"{node.key.upper()} is not offered", detail=text_of(node), hint="SELECT and UNION are")
         refuse_unread_clauses(node)
+        ctes = self.with_ctes(node, ctes)
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this, ctes)
+        if isinstance(node, exp.Union):
+            return self.union(node, ctes)
+        return self.select(node, ctes)
+
+    def with_ctes(self, node: exp.Expr, ctes: Ctes) -> Ctes:
+        """Add the names of a query's WITH."""
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is not None:
             if with_.args.get("recursive"):
@@ -55,24 +65,14 @@ class Binder:
                     fact = f"column names after `{cte.alias}` are not offered"
                     raise Unsupported(fact, detail=text_of(cte), hint="use AS in its SELECT")
                 ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, ctes)}
-        if isinstance(node, exp.Subquery):
-            return self.query(node.this, ctes)
-        if isinstance(node, exp.Union):
-            return self.union(node, ctes)
-        return self.select(node, ctes)
+        return ctes
 
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
-        source = node.args.get("from_") or node.args.get("from")
-        if source is None:
-            hint = "select from a relation of the flow"
-            raise Unsupported("a query without FROM is not offered", detail=text_of(node), hint=hint)
-        root, scope = self.relation(source.this, ctes)
-        for join in node.args.get("joins") or []:
-            root, scope = self.join(root, scope, join, ctes)
+        root, scope = self.sources(node, ctes)
         where = node.args.get("where")
         if where is not None:
-            root = Filter(root, self.predicates(where.this, scope))
+            root = restrict(self, root, scope, where.this, ctes)
         outputs = self.outputs(node, scope)
         distinct = node.args.get("distinct")
         if distinct is None:
@@ -80,6 +80,17 @@ class Binder:
         if distinct.args.get("on"):
             raise Unsupported("DISTINCT ON is not offered", detail=text_of(node), hint="DISTINCT of whole rows is")
         return self.distinct(Query(root, outputs))
+
+    def sources(self, node: exp.Select, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind FROM with its joins."""
+        source = node.args.get("from_") or node.args.get("from")
+        if source is None:
+            hint = "select from a relation of the flow"
+            raise Unsupported("a query without FROM is not offered", detail=text_of(node), hint=hint)
+        root, scope = self.relation(source.this, ctes)
+        for join in node.args.get("joins") or []:
+            root, scope = self.join(root, scope, join, ctes)
+        return root, scope
 
     def distinct(self, query: Query) -> Query:
         """Each row once."""
@@ -115,7 +126,7 @@ class Binder:
         for part in (left, right):
             own = next(self.numbers)
             named = tuple(
-                (f"{own}.c{at}", _coerced(e, kind, node))
+                (f"{own}.c{at}", coerced(e, kind, node))
                 for at, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
             )
             parts.append(Project(part.root, named))
@@ -132,20 +143,23 @@ class Binder:
             hint = "a relation or a subquery is"
             raise Unsupported(f"{node.key.upper()} in FROM is not offered", detail=text_of(node), hint=hint)
         refuse_unread_clauses(node)
-        if isinstance(node, exp.Table):
-            root, scope = self.table(node, ctes)
-            for join in node.args.get("joins") or []:  # of a join in parentheses
-                root, scope = self.join(root, scope, join, ctes)
-            return root, scope
-        if not isinstance(node.this, exp.Table):
-            return self.inlined(self.query(node.this, ctes), node.alias, node)
+        root, scope = self.table(node, ctes) if isinstance(node, exp.Table) else self.parenthesised(node, ctes)
+        for join in node.args.get("joins") or []:  # of a join in parentheses
+            root, scope = self.join(root, scope, join, ctes)
+        return root, scope
+
+    def parenthesised(self, node: exp.Subquery, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind a subquery in FROM, or parentheses around a join."""
+        inner = node.this
+        if not (isinstance(inner, exp.Table) or (isinstance(inner, exp.Subquery) and inner.args.get("joins"))):
+            return self.inlined(self.query(inner, ctes), node.alias, node)
         if node.alias:
             raise Unsupported(
                 f"an alias for parentheses around relations, `{node.alias}`, is not offered",
                 detail=text_of(node),
                 hint="name the relations inside, or write a subquery: (SELECT … FROM …) AS name",
             )
-        return self.relation(node.this, ctes)
+        return self.relation(inner, ctes)
 
     def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind a name in FROM: a CTE, a view (put in place) or a source."""
@@ -194,64 +208,11 @@ class Binder:
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one JOIN (or comma) with what stands left of it."""
         refuse_unread_clauses(node)
-        side, kind, method = node.side.upper(), node.kind.upper(), node.method.upper()
-        if side or kind not in ("", "INNER", "CROSS") or method:
-            words = " ".join(word for word in (method, side, kind, "JOIN") if word)
-            raise Unsupported(f"{words} is not offered yet", detail=text_of(node), hint="INNER JOIN is")
         right, other = self.relation(node.this, ctes)
-        scope.refuse_double_qualifiers(other, text_of(node))
-        if node.args.get("using"):
-            names = [identifier.name for identifier in node.args["using"]]
-            predicates, both = self.using(scope, other, names, node)
-            return Join(left, right, predicates), both
-        both = scope.beside(other)
-        on = node.args.get("on")
-        return Join(left, right, self.predicates(on, both) if on is not None else ()), both
-
-    def using(self, left: Scope, right: Scope, names: list[str], node: exp.Join) -> tuple[tuple[Predicate, ...], Scope]:
-        """Equality of the named columns, each of which the result has once."""
-        predicates = []
-        for name in names:
-            ours = left.find(None, name, text_of(node))
-            theirs = right.find(None, name, text_of(node))
-            kind = key_type(ours.type, theirs.type, names=(f"left {name}", f"right {name}"))
-            sides = (_keyed(column(ours.id, ours.type), kind, node), _keyed(column(theirs.id, theirs.type), kind, node))
-            whole = Expression(
-                f"{sides[0].sql} = {sides[1].sql}", pa.bool_(), (ours.id, theirs.id), text=f"USING ({name})"
-            )
-            predicates.append(Predicate(whole, sides))
-        return tuple(predicates), left.beside(right, merged=names)
+        joined = combine(Side(left, scope), Side(right, other), node, self.numbers)
+        return joined.root, joined.scope
 
     # -- expressions ------------------------------------------------------------------------------------------------
-
-    def predicates(self, node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
-        """Split a condition at its ANDs and bind each part."""
-        parts = node.flatten() if isinstance(node, exp.And) else [node]
-        result: list[Predicate] = []
-        for part in parts:
-            bare = part.unnest() if isinstance(part, exp.Paren) else part
-            if isinstance(bare, exp.And):
-                result += self.predicates(bare, scope)
-                continue
-            refuse_subqueries(bare)
-            whole = compile_expression(bare, scope)
-            if not (pa.types.is_boolean(whole.type) or pa.types.is_null(whole.type)):
-                fact = f"a condition must be boolean, not {spark_name(whole.type)}"
-                raise TypeMismatch(fact, detail=text_of(bare), hint="compare it with something")
-            result.append(Predicate(whole, self.equality(bare, scope)))
-        return tuple(result)
-
-    @staticmethod
-    def equality(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:
-        """The two sides of `a = b` where they read different inputs."""
-        if not isinstance(node, exp.EQ):
-            return None
-        sides = compile_expression(node.left, scope), compile_expression(node.right, scope)
-        numbers = [{name.split(".", 1)[0] for name in side.columns} for side in sides]
-        if not all(numbers) or numbers[0] & numbers[1]:
-            return None
-        kind = key_type(sides[0].type, sides[1].type, names=(text_of(node.left), text_of(node.right)))
-        return _keyed(sides[0], kind, node), _keyed(sides[1], kind, node)
 
     def outputs(self, node: exp.Select, scope: Scope) -> tuple[tuple[str, Expression], ...]:
         """The SELECT list, stars expanded."""
@@ -278,18 +239,3 @@ class Binder:
 class _Cte:
     query: exp.Query
     ctes: Ctes
-
-
-def _keyed(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
-    """A side of an equality in the type that both sides are compared in; integers of all widths hash alike."""
-    return side if is_integer(side.type) and is_integer(kind) else _coerced(side, kind, node)
-
-
-def _coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
-    """An expression as another type that Spark's rules chose. A wider integer column needs no evaluation."""
-    if side.type == kind:
-        return side
-    if side.is_column and is_integer(side.type) and is_integer(kind):
-        return Expression(side.sql, kind, side.columns, text=side.text)
-    term = coerce(Term(side.sql, side.type, side.columns, throws=side.throws), kind, node)
-    return Expression(term.sql, kind, term.columns, text=side.text, throws=term.throws)

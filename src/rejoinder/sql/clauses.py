@@ -29,7 +29,7 @@ _WORDS = {
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset({"expressions", "from", "joins", "where", "distinct", "with", "hint"}),
     exp.Union: frozenset({"this", "expression", "distinct", "with"}),
-    exp.Subquery: frozenset({"this", "alias", "with"}),
+    exp.Subquery: frozenset({"this", "alias", "with", "joins"}),
     exp.Table: frozenset({"this", "alias", "db", "catalog", "joins"}),
     exp.Join: frozenset({"this", "side", "kind", "method", "on", "using"}),
 }
@@ -53,10 +53,17 @@ def _hint(clause: str) -> str:
 
 def refuse_subqueries(node: exp.Expr) -> None:
     """Refuse an expression with a query inside."""
-    inner = node.find(exp.Query, exp.Exists)
-    if inner is not None:
-        fact = "a subquery in an expression is not offered yet"
-        raise Unsupported(fact, detail=text_of(inner), hint="join it in FROM")
+    inner = node.find(exp.Query)
+    if inner is None:
+        return
+    if isinstance(inner.parent, exp.Exists | exp.In):
+        raise Unsupported(
+            f"{'EXISTS' if isinstance(inner.parent, exp.Exists) else 'IN'} with a subquery is not offered here",
+            detail=text_of(node),
+            hint="it can be a condition of WHERE, alone or connected with AND",
+        )
+    fact = "a subquery as a value is not offered"
+    raise Unsupported(fact, detail=text_of(inner), hint="join it in FROM: … JOIN (SELECT …) AS name ON …")
 
 
 def refuse_doubles(names: Sequence[str], place: str, node: exp.Expr | None = None) -> None:

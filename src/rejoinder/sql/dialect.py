@@ -31,4 +31,6 @@ class SparkSql(Spark):
     class Parser(SparkParser):
         """Operators in Spark's order."""
 
+        # A missing ON is ours to refuse.
+        ADD_JOIN_ON_TRUE: ClassVar[bool] = False
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}

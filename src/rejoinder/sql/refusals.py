@@ -69,7 +69,7 @@ def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
         )
     if isinstance(node, exp.Window):
         return refuse(node, "window functions are not offered")
-    if isinstance(node, exp.Query | exp.Exists):
+    if isinstance(node, exp.Query) or (isinstance(node, exp.Exists) and isinstance(node.this, exp.Query)):
         return refuse(node, "a subquery in an expression is not offered", "join it in FROM")
     if isinstance(node, exp.Interval):
         return refuse(

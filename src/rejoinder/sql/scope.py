@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, near_misses
+from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.sql.windows import ColumnBounds
 
 
@@ -16,7 +16,8 @@ from rejoinder.sql.windows import ColumnBounds
 class Column:
     """A column in scope: the relation's alias, its name, its identifier in the plan, its type.
 
-    `hidden` columns (the right side of USING) answer to their qualified name only. A window's companions are `bounds`.
+    `hidden` columns (the side of USING that is not shown) answer to their qualified name only. A window's companions
+    are `bounds`.
     """
 
     qualifier: str
@@ -32,23 +33,31 @@ class Scope:
     """Columns in the order of `*`. Names compare without case, as in Spark.
 
     `repeats` are the columns of window starts that rows were repeated for (HOP), by the text of all starts of a row.
+    In a subquery, `outer` is the scope around it. Its columns answer only where a condition can be moved out of the
+    subquery (`reaches_out`); elsewhere they are known for the error that says so.
     """
 
     columns: tuple[Column, ...]
     repeats: tuple[tuple[str, str], ...] = ()
+    outer: Scope | None = None
+    reaches_out: bool = False
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Scope:
         """Make a scope."""
         return cls(tuple(columns))
 
-    def beside(self, other: Scope, merged: Sequence[str] = ()) -> Scope:
-        """Both scopes; of the `merged` names (USING), shown once and first, the right one is hidden."""
-        lowered = {name.lower() for name in merged}
-        first = [c for name in merged for c in self.columns if c.name.lower() == name.lower() and not c.hidden]
-        rest = [c for c in self.columns if c not in first]
-        right = [replace(c, hidden=True) if c.name.lower() in lowered else c for c in other.columns]
-        return Scope((*first, *rest, *right), self.repeats + other.repeats)
+    def beside(self, other: Scope) -> Scope:
+        """Both scopes."""
+        return Scope((*self.columns, *other.columns), self.repeats + other.repeats)
+
+    def with_columns(self, columns: Sequence[Column]) -> Scope:
+        """The same scope with its columns in another order, or some of them hidden."""
+        return replace(self, columns=tuple(columns))
+
+    def inside(self, outer: Scope) -> Scope:
+        """The same columns in a subquery, where those around it are in reach."""
+        return replace(self, outer=outer, reaches_out=True)
 
     def repeating(self, starts: str, column: str) -> Scope:
         """The scope of rows that are repeated for the windows of HOP."""
@@ -56,7 +65,8 @@ class Scope:
 
     def bounds(self, column: str) -> ColumnBounds | None:
         """The companions of a window column."""
-        return next((c.bounds for c in self.columns if c.id == column), None)
+        found = next((c.bounds for c in self.columns if c.id == column), None)
+        return self.outer.bounds(column) if found is None and self.outer is not None else found
 
     def repeated(self, starts: str) -> str | None:
         """The column with the start of the window that a row was repeated for, by the text of all starts."""
@@ -74,10 +84,12 @@ class Scope:
                 )
 
     def all(self, qualifier: str | None, place: str) -> list[Column]:
-        """The columns of `*` or `qualifier.*`."""
+        """The columns of `*` or `qualifier.*`, where Spark puts the hidden ones first."""
         if qualifier is None:
             return [c for c in self.columns if not c.hidden]
-        found = [c for c in self.columns if c.qualifier.lower() == qualifier.lower()]
+        found = sorted(
+            (c for c in self.columns if c.qualifier.lower() == qualifier.lower()), key=lambda c: not c.hidden
+        )
         if not found:
             known = sorted({c.qualifier for c in self.columns if c.qualifier})
             raise UnknownName(
@@ -123,8 +135,49 @@ class Scope:
             text = column.sql(dialect="spark")
             raise InvalidSql(f"`{text}` has too many parts", detail=_place(column), hint="write alias.column")
         place = _place(column)
-        found = self.find(column.table or None, column.name, place)
+        try:
+            found = self.find(column.table or None, column.name, place)
+        except UnknownName:
+            found_outside = self._find_outside(column, place)
+            if found_outside is None:
+                raise
+            found = found_outside
         return found.id, found.type
+
+    def _find_outside(self, column: exp.Column, place: str) -> Column | None:
+        """The column of the scope around; None if it has none, or if `a.b` may be a field of a column here."""
+        if self.outer is None or any(c.name.lower() == column.table.lower() for c in self.columns):
+            return None
+        text = column.sql(dialect="spark")
+        if self.outer.knows(column):
+            if self.reaches_out:
+                return self.outer.find(column.table or None, column.name, place)
+            raise correlation_not_offered(text, place)
+        around = self.outer.outer
+        if around is not None and around.knows(column):
+            raise Unsupported(
+                f"`{text}` belongs to a query two levels up",
+                detail=f"in {place}",
+                hint="a subquery sees the columns of the query right around it; join the relation there",
+            )
+        return None
+
+    def knows(self, column: exp.Column) -> bool:
+        """Say whether there is such a column here, one or more."""
+        name, qualifier = column.name.lower(), column.table.lower()
+        return any(
+            c.name.lower() == name and (c.qualifier.lower() == qualifier if qualifier else not c.hidden)
+            for c in self.columns
+        )
+
+
+def correlation_not_offered(text: str, place: str) -> Unsupported:
+    """Make the error for a column of the query around a subquery, in a place from which it cannot be moved out."""
+    return Unsupported(
+        f"`{text}` belongs to the query around, and is not offered here",
+        detail=f"in {place}",
+        hint="conditions on columns of the query around stand in the WHERE of a subquery without aggregates or UNION",
+    )
 
 
 def _place(column: exp.Column) -> str:

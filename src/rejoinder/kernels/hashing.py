@@ -19,7 +19,7 @@ from rejoinder.kernels.columns import UInt64, single_chunk
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-_NULL = np.uint64(0x6A09E667F3BCC909)
+NULL_HASH = np.uint64(0x6A09E667F3BCC909)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 Mask = npt.NDArray[np.bool_]
@@ -69,7 +69,7 @@ def hash_keys(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> tuple
 def _hash_nullable(array: pa.Array) -> UInt64:
     result = _hash_values(array)
     if array.null_count:
-        result = np.where(np.asarray(array.is_valid()), result, _NULL)
+        result = np.where(np.asarray(array.is_valid()), result, NULL_HASH)
     return result
 
 
@@ -91,7 +91,7 @@ def _hash_values(array: pa.Array) -> UInt64:
     if pa.types.is_list(kind):
         return _hash_lists(array.offsets, _hash_nullable(array.values))
     if pa.types.is_null(kind):
-        return np.full(len(array), _NULL)
+        return np.full(len(array), NULL_HASH)
     raise TypeError(f"no hash is defined for {kind}")
 
 

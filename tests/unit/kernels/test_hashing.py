@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.hashing import _NULL, hash_keys, hash_rows, is_exact, mix
+from rejoinder.kernels.hashing import NULL_HASH, hash_keys, hash_rows, is_exact, mix
 from rejoinder.sql.types import parse_type
 from tests.unit.kernels.tables import NESTED, TYPES, array_of, arrays, samples
 
@@ -129,7 +129,7 @@ def test_rows_without_columns_all_have_one_hash() -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_no_rows_have_no_hashes(name: str) -> None:
     assert len(hash_rows([array_of(name, [])], 0)) == 0
-    assert hashed(pa.nulls(3, parse_type(name))) == [int(_NULL)] * 3
+    assert hashed(pa.nulls(3, parse_type(name))) == [int(NULL_HASH)] * 3
 
 
 def test_keys_with_null_are_marked() -> None:

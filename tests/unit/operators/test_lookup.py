@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.kernels.evaluate import Expression, column
-from rejoinder.kernels.hashing import _M1, _M2, _NULL
+from rejoinder.kernels.hashing import _M1, _M2, NULL_HASH
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.lookup import lookup
 from rejoinder.plan.physical import Arrange, Lookup
@@ -82,7 +82,7 @@ def unmixed(hashed: int) -> int:
 
 @pytest.mark.parametrize("extra", ["", " AND a.s = b.s"])
 def test_an_integer_that_hashes_like_null_is_not_null(extra: str) -> None:
-    odd = unmixed(int(_NULL))
+    odd = unmixed(int(NULL_HASH))
     driver = Driver(parallelism=2)
     driver.sql("CREATE CHANGELOG a (k BIGINT, s STRING); CREATE CHANGELOG b (k BIGINT, s STRING)")
     driver.sql(

@@ -56,9 +56,10 @@ def refuse_subqueries(node: exp.Expr) -> None:
     inner = node.find(exp.Query)
     if inner is None:
         return
-    if isinstance(inner.parent, exp.Exists | exp.In):
+    around = inner.parent
+    if isinstance(around, exp.Exists) or (isinstance(around, exp.In) and around.args.get("query") is inner):
         raise Unsupported(
-            f"{'EXISTS' if isinstance(inner.parent, exp.Exists) else 'IN'} with a subquery is not offered here",
+            f"{'EXISTS' if isinstance(around, exp.Exists) else 'IN'} with a subquery is not offered here",
             detail=text_of(node),
             hint="it can be a condition of WHERE, alone or connected with AND",
         )

@@ -15,7 +15,7 @@ from rejoinder.kernels.evaluate import Comparison, Expression
 from rejoinder.plan.logical import Predicate
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.clauses import refuse_subqueries, text_of
-from rejoinder.sql.expressions import Scope, compile_expression
+from rejoinder.sql.expressions import Scope, compile_expression, split_windows
 from rejoinder.sql.terms import Term
 from rejoinder.sql.types import common_type, is_datetime, is_integer, is_numeric, key_type, spark_name
 
@@ -34,18 +34,22 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def bind_condition(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
-    """Bind a condition, split at its ANDs. Raises a `PlanningError`."""
-    return tuple(predicate for part in conjuncts(node) for predicate in bind_conjunct(part, scope))
+    """Bind a condition, split at its ANDs; TRUE is left out. Raises a `PlanningError`."""
+    parts = (part for part in conjuncts(node) if not (isinstance(part, exp.Boolean) and part.this))
+    return tuple(predicate for part in parts for predicate in bind_conjunct(part, scope))
 
 
 def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
-    """Bind one part; a BETWEEN that cannot fail is two, each of which may be a range."""
+    """Bind one part; BETWEEN is the AND that Spark makes of it, so that each end may be a range."""
     refuse_subqueries(node)
+    parts = split_windows(node, scope)
+    if parts != [node]:
+        return tuple(predicate for part in parts for predicate in bind_conjunct(part, scope))
     whole = compile_expression(node, scope)
     if not (pa.types.is_boolean(whole.type) or pa.types.is_null(whole.type)):
         fact = f"a condition must be boolean, not {spark_name(whole.type)}"
         raise TypeMismatch(fact, detail=text_of(node), hint="compare it with something")
-    if isinstance(node, exp.Between) and not whole.throws:
+    if isinstance(node, exp.Between):
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
         return (*bind_conjunct(low, scope), *bind_conjunct(high, scope))

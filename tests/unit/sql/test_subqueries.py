@@ -1,0 +1,160 @@
+"""EXISTS and IN: which joins they become, with SQL's NULL rules, and where they are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from rejoinder.errors import RejoinderError, TypeMismatch, UnknownName, Unsupported
+from rejoinder.sql.binder import bind
+from tests.unit.sql.trees import CATALOG, join, tree
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("EXISTS (SELECT 1 FROM c)", "semi(a, c | )"),
+        ("NOT EXISTS (SELECT * FROM c)", "anti(a, c | )"),
+        ("NOT (NOT (EXISTS (SELECT c.* FROM c)))", "semi(a, c | )"),
+        (
+            "EXISTS (SELECT NULL FROM c WHERE c.k = a.k AND z > 1)",
+            "semi(a, c[(c.z > CAST(1 AS INTEGER))] | (c.K = a.k))",
+        ),
+        ("NOT EXISTS (SELECT 1 FROM c WHERE c.k = a.k AND z < x)", "anti(a, c | (c.K = a.k) & (c.z < a.x))"),
+        ("EXISTS (SELECT x FROM c WHERE a.x = 1)", "semi(a, c | (a.x = CAST(1 AS INTEGER)))"),
+        ("EXISTS (SELECT DISTINCT z FROM c WHERE c.k = a.k)", "semi(a, c | (c.K = a.k))"),
+        ("x IN (SELECT z FROM c)", "semi(a, c | (a.x = c.z))"),
+        ("x IN (SELECT DISTINCT z FROM c WHERE c.k = a.k)", "semi(a, c | (c.K = a.k) & (a.x = c.z))"),
+        ("x IN ((SELECT z FROM c))", "semi(a, c | (a.x = c.z))"),
+        ("NOT (x NOT IN (SELECT z FROM c))", "semi(a, c | (a.x = c.z))"),
+        ("(k, x) IN (SELECT k, z FROM c)", "semi(a, c | (a.k = c.K) & (a.x = c.z))"),
+        (
+            "x NOT IN (SELECT z FROM c WHERE c.k = a.k)",
+            "anti(anti(anti(a, c | (c.K = a.k) & (a.x = c.z)), c | (c.K = a.k) & (a.x IS NULL)), "
+            "c | (c.K = a.k) & (c.z IS NULL))",
+        ),
+        ("1 NOT IN (SELECT z FROM c)", "anti(anti(a, c | (CAST(1 AS INTEGER) = c.z)), c | (c.z IS NULL))"),
+        # plain conditions come first, then subqueries in their order
+        (
+            "EXISTS (SELECT 1 FROM c) AND x > 1 AND (k > 2 AND NOT EXISTS (SELECT 1 FROM g))",
+            "anti(semi(a[(a.x > CAST(1 AS INTEGER)) & (a.k > CAST(2 AS INTEGER))], c | ), g | )",
+        ),
+        # a subquery in a subquery, each with a condition on the query around it
+        (
+            "EXISTS (SELECT 1 FROM c WHERE c.k = a.k AND z IN (SELECT w FROM g WHERE g.w > c.k))",
+            "semi(a, semi(c, g | (g.w > c.K) & (c.z = g.w)) | (c.K = a.k))",
+        ),
+        # names belong to the innermost relation that has them, also as a field of a struct
+        ("EXISTS (SELECT 1 FROM c WHERE k = z)", "semi(a, c[(c.K = c.z)] | )"),
+        ("EXISTS (SELECT 1 FROM h WHERE a.k = w)", "semi(a, h[(struct_extract(h.a, 'k') = h.w)] | )"),
+        ("x IN (WITH w AS (SELECT z FROM c) SELECT z FROM w)", 'semi(a, project(c) | (a.x = "2.z"))'),
+        ("x IN (SELECT z FROM c UNION ALL SELECT w FROM g)", 'semi(a, unionall | (a.x = "3.z"))'),
+        (
+            "EXISTS (SELECT 1 FROM c LEFT JOIN g ON g.w = c.z WHERE c.k = a.k AND g.w IS NULL)",
+            "semi(a, left(c, g | (g.w = c.z))[(g.w IS NULL)] | (c.K = a.k))",
+        ),
+    ],
+)
+def test_a_subquery_in_where_is_a_join(condition: str, expected: str) -> None:
+    query = f"SELECT a.k FROM a WHERE {condition}"
+    assert tree(query) == expected
+    assert bind(query, CATALOG).schema.names == ["k"]
+
+
+def test_not_in_with_two_columns_tries_every_way_to_be_equal_or_unknown() -> None:
+    text = tree("SELECT k FROM a WHERE (k, x) NOT IN (SELECT k, z FROM c)")
+    assert text.count("anti(") == 9
+    for first in ("(a.k = c.K)", "(a.k IS NULL)", "(c.K IS NULL)"):
+        for second in ("(a.x = c.z)", "(a.x IS NULL)", "(c.z IS NULL)"):
+            assert f"c | {first} & {second})" in text
+
+
+def test_the_subqueries_of_not_in_have_identifiers_of_their_own() -> None:
+    outermost = join("SELECT k FROM a WHERE x NOT IN (SELECT z FROM c)")
+    scans = []
+    while outermost.kind == "anti":
+        scans.append(outermost.right)
+        if not hasattr(outermost.left, "kind"):
+            break
+        outermost = outermost.left  # type: ignore[assignment]
+    assert len({scan.columns for scan in scans}) == 3  # type: ignore[union-attr]
+
+
+def test_what_links_a_subquery_is_a_key() -> None:
+    link, value = join("SELECT k FROM a WHERE x IN (SELECT z FROM c WHERE c.k = a.k)").predicates
+    assert link.equality is not None and [side.sql for side in link.equality] == ['"1.K"', '"0.k"']
+    assert value.equality is not None and [side.sql for side in value.equality] == ['"0.x"', '"1.z"']
+
+
+def test_subqueries_see_ctes_and_views_of_the_query_around() -> None:
+    query = "WITH w AS (SELECT z FROM c) SELECT k FROM a WHERE x IN (SELECT z FROM w)"
+    assert tree(query) == 'semi(a, project(c) | (a.x = "2.z"))'
+
+
+REFUSED: list[tuple[str, type[RejoinderError], str]] = [
+    ("k > 1 OR EXISTS (SELECT 1 FROM c)", Unsupported, "EXISTS with a subquery is not offered here"),
+    ("k > 1 OR x NOT IN (SELECT z FROM c)", Unsupported, "IN with a subquery is not offered here"),
+    ("(x IN (SELECT z FROM c)) IS TRUE", Unsupported, "IN with a subquery is not offered here"),
+    ("x = (SELECT z FROM c)", Unsupported, "a subquery as a value is not offered"),
+    ("x > ALL (SELECT z FROM c)", Unsupported, "a subquery as a value is not offered"),
+    ("x IN (1, (SELECT z FROM c))", Unsupported, "a subquery as a value is not offered"),
+    ("(SELECT z FROM c) IN (SELECT z FROM c)", Unsupported, "a subquery as a value is not offered"),
+    ("x IN (SELECT k, z FROM c)", TypeMismatch, "IN compares 1 with 2 columns"),
+    ("(k, x) IN (SELECT z FROM c)", TypeMismatch, "IN compares 2 with 1 columns"),
+    ("s IN (SELECT z FROM c)", TypeMismatch, "`s` and `z` cannot be equal: string against int"),
+    ("(k, x, t) NOT IN (SELECT k, z, t FROM c, a)", Unsupported, "NOT IN with 3 columns is not offered"),
+    ("EXISTS (SELECT 1 FROM c WHERE c.nope = a.k)", UnknownName, "there is no column `c.nope`"),
+    ("EXISTS (SELECT nope FROM c)", UnknownName, "there is no column `nope`"),
+    ("EXISTS (SELECT q.* FROM c)", UnknownName, "there is no relation `q` in this FROM"),
+    (
+        "EXISTS (SELECT 1 FROM c JOIN g ON g.w = a.k)",
+        Unsupported,
+        "`a.k` belongs to the query around, and is not offered here",
+    ),
+    (
+        "EXISTS (SELECT 1 FROM (SELECT z FROM c WHERE c.k = a.k) q)",
+        Unsupported,
+        "`a.k` belongs to the query around, and is not offered here",
+    ),
+    (
+        "x IN (SELECT z FROM c UNION SELECT w FROM g WHERE g.w = a.k)",
+        Unsupported,
+        "`a.k` belongs to the query around, and is not offered here",
+    ),
+    (
+        "EXISTS (SELECT 1 FROM c WHERE a.x IN (SELECT w FROM g))",
+        Unsupported,
+        "`a.x` belongs to the query around, and is not offered here",
+    ),
+    (
+        "EXISTS (SELECT 1 FROM c WHERE EXISTS (SELECT 1 FROM g WHERE g.w = a.x))",
+        Unsupported,
+        "`a.x` belongs to a query two levels up",
+    ),
+    ("EXISTS (SELECT 1)", Unsupported, "a query without FROM is not offered"),
+    ("EXISTS (SELECT 1 FROM c LIMIT 1)", Unsupported, "LIMIT is not offered in a view"),
+]
+
+
+@pytest.mark.parametrize(("condition", "error", "fact"), REFUSED, ids=[condition for condition, _, _ in REFUSED])
+def test_what_is_not_offered_is_refused_with_detail_and_hint(
+    condition: str, error: type[RejoinderError], fact: str
+) -> None:
+    with pytest.raises(error) as raised:
+        bind(f"SELECT k FROM a WHERE {condition}", CATALOG)
+    assert type(raised.value) is error
+    assert raised.value.fact == fact
+    assert raised.value.detail and raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT (SELECT 1 FROM b) AS q FROM a",
+        "SELECT EXISTS (SELECT 1 FROM b) AS q FROM a",
+        "SELECT a.k FROM a JOIN c ON a.k = c.k AND EXISTS (SELECT 1 FROM b)",
+    ],
+)
+def test_subqueries_outside_where_are_refused(query: str) -> None:
+    with pytest.raises(Unsupported) as raised:
+        bind(query, CATALOG)
+    assert "subquery" in raised.value.fact and raised.value.detail and raised.value.hint

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.kernels.columns import Int64, UInt64, single_chunk
+from rejoinder.kernels.equality import not_distinct
 
 
 def match(needles: UInt64, haystack: UInt64) -> tuple[Int64, Int64]:
@@ -69,6 +70,8 @@ def keep_equal(
 
 
 def _equal(left: pa.Array, right: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    if pa.types.is_nested(left.type):
+        return not_distinct(left, right) & np.asarray(left.is_valid())
     if left.type != right.type:
         wider = left.type if left.type.bit_width >= right.type.bit_width else right.type
         left, right = left.cast(wider), right.cast(wider)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -142,11 +142,21 @@ Node = Scan | Filter | Project | Join | UnionAll | Distinct | Aggregate | Expand
 
 
 @dataclass(frozen=True)
+class Window:
+    """Start and end of a result column that is a window, and its length in microseconds where that is fixed."""
+
+    start: Expression
+    end: Expression
+    size: int | None = None
+
+
+@dataclass(frozen=True)
 class Query:
-    """A tree with the names and identifiers of its result columns."""
+    """A tree with the names and identifiers of its result columns; `windows` knows the ends of some, by name."""
 
     root: Node
     outputs: tuple[tuple[str, Expression], ...]
+    windows: Mapping[str, Window] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:

@@ -6,7 +6,7 @@ What is not offered is refused here, pointing at the text; nothing is left to fa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import pyarrow as pa
@@ -15,15 +15,17 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.plan.logical import Distinct, Node, Project, Query, Scan, UnionAll
+from rejoinder.plan.logical import Distinct, Node, Project, Query, Scan, UnionAll, Window
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
-from rejoinder.sql.expressions import compile_expression, output_name
+from rejoinder.sql.expressions import compile_expression, compile_window, output_name
 from rejoinder.sql.joins import Side, combine
 from rejoinder.sql.predicates import coerced
+from rejoinder.sql.repeating import repeat_rows
 from rejoinder.sql.scope import Column, Scope
 from rejoinder.sql.statements import parse_query
 from rejoinder.sql.subqueries import restrict
 from rejoinder.sql.types import common_type, comparable, spark_name
+from rejoinder.sql.windows import ColumnBounds
 
 
 def bind(text: str, catalog: Catalog) -> Query:
@@ -71,12 +73,13 @@ class Binder:
         """Bind SELECT … FROM … WHERE …."""
         root, scope = self.sources(node, ctes)
         where = node.args.get("where")
+        root, scope = repeat_rows(root, scope, [where, *node.expressions], self.numbers)
         if where is not None:
             root = restrict(self, root, scope, where.this, ctes)
         outputs = self.outputs(node, scope)
         distinct = node.args.get("distinct")
         if distinct is None:
-            return Query(root, outputs)
+            return Query(root, outputs, self.windows(node, scope))
         if distinct.args.get("on"):
             raise Unsupported("DISTINCT ON is not offered", detail=text_of(node), hint="DISTINCT of whole rows is")
         return self.distinct(Query(root, outputs))
@@ -189,9 +192,15 @@ class Binder:
         """A query in the place of a relation."""
         number = next(self.numbers)
         refuse_doubles([name for name, _ in query.outputs], "in a subquery", node)
-        named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
-        columns = [Column(alias, name, f"{number}.{name}", e.type) for name, e in query.outputs]
-        return Project(query.root, named), Scope.of(self.aliased(columns, node))
+        named = [(f"{number}.{name}", e) for name, e in query.outputs]
+        bounds = {}
+        for name, window in query.windows.items():
+            bounds[name] = ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", window.size)
+            named += [(bounds[name].start, window.start), (bounds[name].end, window.end)]
+        columns = [
+            Column(alias, name, f"{number}.{name}", e.type, bounds=bounds.get(name)) for name, e in query.outputs
+        ]
+        return Project(query.root, tuple(named)), Scope.of(self.aliased(columns, node))
 
     @staticmethod
     def aliased(columns: list[Column], node: exp.Expr) -> list[Column]:
@@ -203,7 +212,7 @@ class Binder:
         if len(names) != len(columns):
             hint = f"columns: {', '.join(c.name for c in columns)}"
             raise InvalidSql(f"{len(names)} column names for {len(columns)} columns", detail=text_of(node), hint=hint)
-        return [Column(c.qualifier, n, c.id, c.type) for c, n in zip(columns, names, strict=True)]
+        return [replace(c, name=n) for c, n in zip(columns, names, strict=True)]
 
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one JOIN (or comma) with what stands left of it."""
@@ -233,6 +242,23 @@ class Binder:
                 raise TypeMismatch("a column of nothing but NULL has no type", detail=text_of(item), hint="CAST it")
             result.append((item.alias if isinstance(item, exp.Alias) else output_name(item, scope), expression))
         return tuple(result)
+
+    @staticmethod
+    def windows(node: exp.Select, scope: Scope) -> dict[str, Window]:
+        """The ends of the windows of a SELECT list, by the names of its columns."""
+        result = {}
+        for item in node.expressions:
+            if item.is_star:
+                listed = scope.all(item.table or None if isinstance(item, exp.Column) else None, text_of(item))
+                for c, bounds in ((c, c.bounds) for c in listed if c.bounds is not None):
+                    start, end = (column(i, c.type.field("start").type) for i in (bounds.start, bounds.end))
+                    result[c.name] = Window(start, end, bounds.size)
+                continue
+            inner = item.this if isinstance(item, exp.Alias) else item
+            window = compile_window(inner, scope)
+            if window is not None:
+                result[item.alias if isinstance(item, exp.Alias) else output_name(item, scope)] = window
+        return result
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.kernels.evaluate import Expression, quoted
+from rejoinder.plan.logical import Window
 from rejoinder.sql import (
     arithmetic,
     casts,
@@ -45,7 +46,10 @@ class Scope(Protocol):
 
 def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
     """Compile an expression over the columns of a scope. Raises a `PlanningError`; no row is touched."""
-    term = _Compiler(scope).compile(node)
+    return _expression(_Compiler(scope).compile(node), node)
+
+
+def _expression(term: Term, node: exp.Expr) -> Expression:
     return Expression(
         term.sql,
         term.type,
@@ -54,6 +58,24 @@ def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
         comparisons=term.comparisons,
         throws=term.throws,
     )
+
+
+def compile_window(node: exp.Expr, scope: Scope) -> Window | None:
+    """Compile start and end of an expression that is a window made by us; None for others."""
+    term = _Compiler(scope).compile(node)
+    if term.bounds is None:
+        return None
+    return Window(_expression(term.bounds.start, node), _expression(term.bounds.end, node), term.bounds.size)
+
+
+def hop_starts(node: exp.Expr, scope: Scope) -> Expression:
+    """Compile the starts of all windows of a call of HOP, as a list. Raises a `PlanningError`."""
+    return _expression(windows.read_hop(_Compiler(scope), node).starts, node)
+
+
+def split_windows(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
+    """Split the equality of two windows into those of their ends; any other condition stays as it is."""
+    return windows.split_equality(_Compiler(scope), node)
 
 
 def output_name(node: exp.Expr, scope: Scope | None = None) -> str:

@@ -17,6 +17,7 @@ from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.logical import Join, JoinKind, Node, Predicate, Project
 from rejoinder.sql.clauses import text_of
 from rejoinder.sql.predicates import bind_condition, coerced, equal
+from rejoinder.sql.repeating import repeat_sides
 from rejoinder.sql.scope import Column, Scope
 from rejoinder.sql.types import common_type
 from rejoinder.sql.windows import ColumnBounds
@@ -49,6 +50,11 @@ class Side:
     root: Node
     scope: Scope
 
+    @property
+    def parts(self) -> tuple[Node, Scope]:
+        """Both, as a pair."""
+        return self.root, self.scope
+
 
 def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int]) -> Side:
     """Bind a JOIN (or comma) of two sides. Raises a `PlanningError`."""
@@ -58,7 +64,7 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int]) -> 
     on = node.args.get("on")
     if names is not None:
         pairs = [_pair(left.scope, right.scope, name, node) for name in names]
-        predicates = tuple(_equal(ours, theirs, node) for ours, theirs in pairs)
+        predicates = tuple(predicate for ours, theirs in pairs for predicate in _equal(ours, theirs, node))
     else:
         pairs = []
         if on is None and kind != "inner":
@@ -67,6 +73,8 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int]) -> 
                 detail=text_of(node),
                 hint="add ON … or USING (…); ON TRUE pairs every row with every other",
             )
+        if on is not None:
+            left, right = (Side(*made) for made in repeat_sides(left.parts, right.parts, on, numbers))
         both = left.scope.beside(right.scope)
         predicates = bind_condition(on, both) if on is not None else ()
     first, second = (right, left) if is_swapped else (left, right)
@@ -123,23 +131,29 @@ def _pair(left: Scope, right: Scope, name: str, node: exp.Join) -> tuple[Column,
     return found[0], found[1]
 
 
-def _equal(ours: Column, theirs: Column, node: exp.Join) -> Predicate:
+def _equal(ours: Column, theirs: Column, node: exp.Join) -> list[Predicate]:
+    """The equality of a pair; of windows, that of their starts and, where lengths may differ, ends."""
     names = (f"left {ours.name}", f"right {theirs.name}")
-    sides = column(ours.id, ours.type), column(theirs.id, theirs.type)
-    return equal(*sides, node, names, f"USING ({ours.name})")
+    ids, kinds = [(ours.id, theirs.id)], (ours.type, theirs.type)
+    if ours.bounds is not None and theirs.bounds is not None and ours.type == theirs.type:
+        ids, kinds = [(ours.bounds.start, theirs.bounds.start)], (ours.type.field("start").type,) * 2
+        if ours.bounds.size is None or ours.bounds.size != theirs.bounds.size:
+            ids.append((ours.bounds.end, theirs.bounds.end))
+    text = f"USING ({ours.name})"
+    return [equal(column(one, kinds[0]), column(two, kinds[1]), node, names, text) for one, two in ids]
 
 
 def _merged(left: Scope, right: Scope, shown: Sequence[Column], hidden: Sequence[Column]) -> Scope:
     """The columns of both sides, `shown` ones first; `hidden` ones answer to their qualified name only."""
     rest = [replace(c, hidden=True) if c in hidden else c for c in (*left.columns, *right.columns) if c not in shown]
-    return Scope((*shown, *rest))
+    return left.beside(right).with_columns((*shown, *rest))
 
 
 def _coalesced(
     left: Scope, right: Scope, joined: Join, pairs: Sequence[tuple[Column, Column]], number: int, node: exp.Join
 ) -> Side:
     """Each pair as one column that is NULL only if both are: either side of a FULL JOIN may be missing."""
-    outputs = dict(_columns(left.beside(right)))
+    outputs = {i: column(i, kind) for i, kind in left.beside(right).carried().items()}
     shown = []
     for ours, theirs in pairs:
         try:
@@ -157,15 +171,6 @@ def _coalesced(
         shown.append(merged)
     scope = _merged(left, right, (), [c for pair in pairs for c in pair])
     return Side(Project(joined, tuple(outputs.items())), scope.with_columns([*shown, *scope.columns]))
-
-
-def _columns(scope: Scope) -> Iterator[tuple[str, Expression]]:
-    """All columns as they are, with the companions of windows."""
-    for c in scope.columns:
-        yield c.id, column(c.id, c.type)
-        if c.bounds is not None:
-            for companion in (c.bounds.start, c.bounds.end):
-                yield companion, column(companion, c.type.field("start").type)
 
 
 def _first_known(one: Expression, two: Expression, kind: pa.DataType, node: exp.Join) -> Expression:

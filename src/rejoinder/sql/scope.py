@@ -38,7 +38,7 @@ class Scope:
     """
 
     columns: tuple[Column, ...]
-    repeats: tuple[tuple[str, str], ...] = ()
+    repeats: tuple[tuple[str, Column], ...] = ()
     outer: Scope | None = None
     reaches_out: bool = False
 
@@ -59,7 +59,7 @@ class Scope:
         """The same columns in a subquery, where those around it are in reach."""
         return replace(self, outer=outer, reaches_out=True)
 
-    def repeating(self, starts: str, column: str) -> Scope:
+    def repeating(self, starts: str, column: Column) -> Scope:
         """The scope of rows that are repeated for the windows of HOP."""
         return replace(self, repeats=(*self.repeats, (starts, column)))
 
@@ -70,7 +70,15 @@ class Scope:
 
     def repeated(self, starts: str) -> str | None:
         """The column with the start of the window that a row was repeated for, by the text of all starts."""
-        return dict(self.repeats).get(starts)
+        return next((column.id for known, column in self.repeats if known == starts), None)
+
+    def carried(self) -> dict[str, pa.DataType]:
+        """The identifiers of all columns, of the companions of windows, and of what rows were repeated for."""
+        result = {c.id: c.type for c in (*self.columns, *(column for _, column in self.repeats))}
+        for c in self.columns:
+            if c.bounds is not None:
+                result |= dict.fromkeys((c.bounds.start, c.bounds.end), c.type.field("start").type)
+        return result
 
     def refuse_double_qualifiers(self, other: Scope, place: str) -> None:
         """Two relations of one name cannot be told apart."""

@@ -9,6 +9,7 @@ from rejoinder.errors import MissingRow
 from rejoinder.kernels.columns import DIFF, HASH, contiguous, diffs, hashes, take, without
 from rejoinder.kernels.consolidate import consolidate, consolidate_groups
 from rejoinder.kernels.exchange import sorted_by_hash
+from rejoinder.kernels.ordered import Ordered, bounds_of, rows_at, sorted_by_hash_and_value
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.physical import Arrange, Arrangement
@@ -26,7 +27,8 @@ def arrange(task: Task, step: Arrange) -> None:
     if HASH not in stream.column_names:
         keys, _ = partition_hashes(stream, step.arrangement.key)
         stream = stream.append_column(HASH, pa.array(keys))
-    stream = sorted_by_hash(stream)
+    order = step.arrangement.order
+    stream = sorted_by_hash(stream) if order is None else sorted_by_hash_and_value(stream, order)
     stream = consolidate_groups(stream, hashes(stream))
     if not stream.num_rows:
         return
@@ -36,26 +38,36 @@ def arrange(task: Task, step: Arrange) -> None:
     task.arranged[step.arrangement.id] = write_run(
         task.store, stream, epoch=task.epoch, level=level, bounds=task.bounds
     )
+    if order is not None:
+        task.orders[step.arrangement.id] = order
 
 
 def settle(task: Task) -> None:
     """At the end of a round: put the new runs into their spines and merge as far as the credit goes."""
     for name, ref in task.arranged.items():
         spine = insert(task.before.get(name, Spine()), ref)
-        task.report.spines[name] = maintain(task.store, spine, Merging(FAN), epoch=task.epoch, bounds=task.bounds)
+        how = Merging(FAN, order=task.orders.get(name))
+        task.report.spines[name] = maintain(task.store, spine, how, epoch=task.epoch, bounds=task.bounds)
     task.arranged.clear()
 
 
 def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement) -> None:
-    """Refuse a retraction without a row to retract. Cost follows the keys that are retracted."""
-    negative = diffs(stream) < 0
-    if not negative.any():
+    """Refuse a retraction without a row to retract.
+
+    Cost follows the rows of the keys that are retracted; with an order column, the rows of equal order values.
+    """
+    negative = np.flatnonzero(diffs(stream) < 0)
+    if not len(negative):
         return
-    keys = np.unique(hashes(stream)[negative])
+    keys = hashes(stream)[negative]
     parts = [take(stream, np.flatnonzero(np.isin(hashes(stream), keys)))]
     for ref in task.refs(arrangement.id, after=False):
         run = read_run(task.store, ref)
-        _, right = match(keys, hashes(run))
+        if arrangement.order is None:
+            _, right = match(np.unique(keys), hashes(run))
+        else:
+            values, known = bounds_of(stream.column(arrangement.order).take(pa.array(negative)))
+            right = rows_at(keys, Ordered.of(run, arrangement.order), values, known)
         if len(right):
             parts.append(take(run, right))
     total = consolidate(contiguous(parts))

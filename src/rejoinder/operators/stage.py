@@ -23,9 +23,24 @@ from rejoinder.operators.lookup import lookup
 from rejoinder.operators.presence import presence
 from rejoinder.operators.scan import Split, scan
 from rejoinder.operators.stateless import derive, emit, send, settle_changelogs
+from rejoinder.operators.sweep import sweep
 from rejoinder.operators.task import Report, Task
 from rejoinder.operators.upsert import upsert
-from rejoinder.plan.physical import Arrange, Dataflow, Derive, Distinct, Emit, Lookup, Presence, Send, Step, Upsert
+from rejoinder.operators.validity import validity
+from rejoinder.plan.physical import (
+    Arrange,
+    Dataflow,
+    Derive,
+    Distinct,
+    Emit,
+    Lookup,
+    Presence,
+    Send,
+    Step,
+    Sweep,
+    Upsert,
+    Validity,
+)
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.spine import Spine
 from rejoinder.store.spool import INLINE_BYTES, Spool, is_reference, read_spooled
@@ -42,7 +57,9 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Lookup: lookup,
     Presence: presence,
     Send: send,
+    Sweep: sweep,
     Upsert: upsert,
+    Validity: validity,
 }
 
 Batches = Iterable[pa.RecordBatch]

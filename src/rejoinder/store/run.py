@@ -1,7 +1,8 @@
 """A run: an immutable, sorted piece of an arrangement or of a view's changelog, in one Arrow IPC file.
 
 Invariants:
-- rows ascend by `__hash`; the file never changes after its name is known to anybody;
+- rows ascend by `__hash`, and within a hash by the order column of the arrangement if it has one;
+- the file never changes after its name is known to anybody;
 - a file is named once, by one task attempt; what a failed or late attempt wrote is never named by a manifest;
 - a reference may cover a part of the file's hashes (`first`..`last`): a run can be read by any number of tasks, and
   merged piece by piece, without being rewritten;

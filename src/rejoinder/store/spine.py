@@ -2,6 +2,7 @@
 
 Invariants:
 - the sum of all runs is the relation: no order among them matters, and merging never changes the sum;
+- runs of an arrangement with an order column are sorted by it within a hash, and merging keeps that;
 - a level holds fewer than `fan` complete runs, but for those being merged, so a spine of n rows has O(log n) runs;
 - a row is rewritten at most once per level: inserting n rows costs O(n log n) in all;
 - a merge goes on piece by piece, in order of hash, at most `PIECE_BYTES` at a time, and each epoch pays at most in
@@ -21,8 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import EPOCH, contiguous, diffs, hashes, numbers, replaced, take
+from rejoinder.kernels.columns import EPOCH, contiguous, diffs, hashes, numbers, replaced, single_chunk, take
 from rejoinder.kernels.consolidate import consolidate, consolidate_groups
+from rejoinder.kernels.ordered import order_by_hash_and_value
 from rejoinder.kernels.sorting import order_by_hash
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import RunRef, new_name, read_run, with_epoch, write_run
@@ -73,12 +75,16 @@ class Spine:
 
 @dataclass(frozen=True)
 class Merging:
-    """How a spine merges: `fan` runs of a level into one of the next; changelogs keep epochs after `since`."""
+    """How a spine merges: `fan` runs of a level into one of the next; changelogs keep epochs after `since`.
+
+    `order` names the column by which rows of equal hash are sorted.
+    """
 
     fan: int
     changelog: bool = False
     since: int = -1
     keep: Keep | None = None
+    order: str | None = None
 
 
 def level_of(rows: int, fan: int) -> int:
@@ -168,6 +174,9 @@ def merged(tables: Sequence[pa.Table], how: Merging) -> pa.Table:
         table = replaced(table, EPOCH, np.maximum(numbers(table, EPOCH), how.since))
         table = consolidate(table) if diffs(table).min(initial=1) < 0 else table
     keys = hashes(table)
-    order = order_by_hash(keys)
+    if how.order is None:
+        order = order_by_hash(keys)
+    else:
+        order = order_by_hash_and_value(keys, single_chunk(table.column(how.order)))
     table = take(table, order)
     return table if how.changelog else consolidate_groups(table, keys[order])

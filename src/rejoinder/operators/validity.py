@@ -1,0 +1,135 @@
+"""Validity: until when each row is valid, which is the next later live time of its partition.
+
+Algebra: output = V′ with its ends − V with its ends, V and V′ being the relation before and after this epoch. Besides
+the changed rows, only rows at the live predecessors of times that come or go get another end: their old answer goes and
+the new one comes. Rows at equal times of a partition share their end. A row without a time is never valid and stays
+out. After the last time of a partition a row is valid for ever (`kernels.ordered.last_value`).
+Cost: O(log n) per changed time, plus the rows whose answer changes, however many versions a partition has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.columns import DIFF, HASH, Int64, contiguous, diffs, hashes, replaced, take
+from rejoinder.kernels.consolidate import consolidate
+from rejoinder.kernels.groups import group_rows
+from rejoinder.kernels.hashing import Mask
+from rejoinder.kernels.neighbours import Search, nearest, weights, within
+from rejoinder.kernels.ordered import Bound, as_column, bounds_of, last_value, sorted_by_hash_and_value
+from rejoinder.operators.ranges import search_runs
+from rejoinder.operators.task import Task, partition_hashes
+from rejoinder.plan.physical import Validity
+from rejoinder.store.run import read_run
+
+
+def validity(task: Task, step: Validity) -> None:
+    """Run the step; the output carries `__hash` of the partition. The arrangement is kept by an Arrange step."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    if HASH not in stream.column_names:
+        stream = stream.append_column(HASH, pa.array(partition_hashes(stream, step.arrangement.key)[0]))
+    change = _change(stream, step)
+    if not change.num_rows:
+        return
+    runs = [] if step.whole else [read_run(task.store, ref) for ref in task.refs(step.arrangement.id, after=False)]
+    result = _Ends(step, runs, change).change()
+    if result.num_rows:
+        task.streams[step.output] = result
+
+
+def _change(stream: pa.Table, step: Validity) -> pa.Table:
+    """The net change of the rows that have a time, sorted like a run."""
+    assert step.arrangement.order is not None
+    stream = replaced(stream, DIFF, diffs(stream)).select([*step.arrangement.schema.names, HASH, DIFF])
+    timed = np.asarray(stream.column(step.arrangement.order).is_valid())
+    stream = consolidate(stream if timed.all() else take(stream, np.flatnonzero(timed)))
+    return sorted_by_hash_and_value(stream, step.arrangement.order)
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """The ends of rows before an epoch, when `runs` is all there is, and after it, when `delta` is added."""
+
+    step: Validity
+    runs: Sequence[pa.Table]
+    delta: pa.Table
+
+    def change(self) -> pa.Table:
+        """The change of the rows with their ends."""
+        times, _ = self._distinct(self.delta)
+        before, after = self._searches(times)
+        flips = np.flatnonzero(self._live(before, times) != self._live(after, times))
+        flipped = take(times, flips)
+        previous = [self._previous(search, flipped) for search in self._searches(flipped)]
+        times, number = self._distinct(contiguous([self.delta.select(times.column_names), *previous]))
+        before, after = self._searches(times)
+        old, new = self._ends(before, times), self._ends(after, times)
+        lived, lives = self._live(before, times), self._live(after, times)
+        # rows that leave with their time had the end from before
+        ends = np.where(lives, new, old)[number[: self.delta.num_rows]]
+        moved = np.flatnonzero(lived & lives & (old != new))
+        parts = [self._with_ends(self.delta, ends, 1)]
+        here = Bound(self._values(times)[moved])
+        among, _ = self._searches(take(times, moved))
+        for run, (left, right) in zip(among.runs, within(among, here, here), strict=True):
+            rows = replaced(take(run.table.select(self._names), right), DIFF, run.diffs(right))
+            parts += [self._with_ends(rows, old[moved][left], -1), self._with_ends(rows, new[moved][left], 1)]
+        return consolidate(contiguous(parts))
+
+    @property
+    def _names(self) -> list[str]:
+        return [*self.step.arrangement.schema.names, HASH]
+
+    @property
+    def _time(self) -> str:
+        assert self.step.arrangement.order is not None
+        return self.step.arrangement.order
+
+    def _distinct(self, rows: pa.Table) -> tuple[pa.Table, Int64]:
+        """The partitions and times of some rows, each once and sorted by hash; and which of them each row has."""
+        parts = self.step.arrangement.key.parts
+        assert all(part.is_column for part in parts), "a partition is a tuple of columns"
+        names = list(dict.fromkeys((*(part.columns[0] for part in parts), self._time)))
+        rows = rows.select([*names, HASH])
+        groups = group_rows(rows, names)
+        order = np.argsort(hashes(rows)[groups.starts], kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        return take(rows, groups.starts[order]), place[groups.group_of]
+
+    def _searches(self, times: pa.Table) -> tuple[Search, Search]:
+        """Let times meet the relation before and after the epoch."""
+        arrangement = self.step.arrangement
+        before, after = self.runs, [*self.runs, self.delta]
+        return (
+            search_runs(times, before, arrangement.key, arrangement),
+            search_runs(times, after, arrangement.key, arrangement),
+        )
+
+    def _values(self, times: pa.Table) -> Int64:
+        return bounds_of(times.column(self._time))[0]
+
+    def _live(self, search: Search, times: pa.Table) -> Mask:
+        result: Mask = weights(search, self._values(times)) > 0
+        return result
+
+    def _previous(self, search: Search, times: pa.Table) -> pa.Table:
+        values, found = nearest(search, self._values(times), later=False, strict=True)
+        earlier = as_column(values, times.field(self._time).type)
+        return take(replaced(times, self._time, earlier), np.flatnonzero(found))
+
+    def _ends(self, search: Search, times: pa.Table) -> Int64:
+        values, found = nearest(search, self._values(times), later=True, strict=True)
+        return np.where(found, values, last_value(times.field(self._time).type))
+
+    def _with_ends(self, rows: pa.Table, ends: Int64, sign: int) -> pa.Table:
+        """Rows with their ends behind their own columns."""
+        place = len(self.step.arrangement.schema)
+        column = as_column(ends, rows.field(self._time).type)
+        return replaced(rows, DIFF, sign * diffs(rows)).add_column(place, self.step.end, column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Relation:
     conditions: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     is_distinct: bool = False
+    is_join: bool = False
 
     def alias(self, name: str) -> Relation:
         """The same relation under another name, as a self-join needs."""
@@ -26,25 +27,55 @@ class Relation:
 
     def join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
         """Pairs with another relation: `on` a SQL condition, or `using` columns of one name."""
-        if (on is None) == (using is None):
-            raise ValueError("give either on= or using=")
-        names = [using] if isinstance(using, str) else using
-        how = f"ON {on}" if names is None else f"USING ({', '.join(map(_quoted, names))})"
-        return Relation("", f"{self._from()} JOIN {other._from()} {how}")
+        return self._joined("JOIN", other, on, using)
+
+    def left_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+        """Pairs, and the rows of this relation that have no partner, padded with NULL."""
+        return self._joined("LEFT JOIN", other, on, using)
+
+    def right_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+        """Pairs, and the rows of the other relation that have no partner, padded with NULL."""
+        return self._joined("RIGHT JOIN", other, on, using)
+
+    def full_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+        """Pairs, and the rows of either relation that have no partner, padded with NULL."""
+        return self._joined("FULL JOIN", other, on, using)
+
+    def semi_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+        """The rows of this relation that have a partner, each once; the other's columns are gone."""
+        return self._joined("LEFT SEMI JOIN", other, on, using)
+
+    def anti_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+        """The rows of this relation that have no partner; the other's columns are gone.
+
+        >>> Relation("orders").anti_join(Relation("payments"), on="orders.id = payments.order").query
+        'SELECT * FROM `orders` AS `orders` LEFT ANTI JOIN `payments` AS `payments` ON orders.id = payments.order'
+        """
+        return self._joined("LEFT ANTI JOIN", other, on, using)
+
+    def full_anti_join(
+        self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None
+    ) -> Relation:
+        """The rows of either relation that have no partner, padded with NULL."""
+        return self._joined("FULL ANTI JOIN", other, on, using)
+
+    def cross_join(self, other: Relation) -> Relation:
+        """Every row with every row of another relation."""
+        return Relation("", f"{self._from()} CROSS JOIN {other._right()}", is_join=True)
 
     def where(self, condition: str) -> Relation:
         """The rows for which a SQL condition is true."""
         base = self if not (self.columns or self.is_distinct) else self._nested()
-        return Relation(base.name, base.source, (*base.conditions, condition))
+        return Relation(base.name, base.source, (*base.conditions, condition), is_join=base.is_join)
 
     def select(self, *columns: str) -> Relation:
         """Columns: SQL expressions, with AS for a new name."""
         base = self if not (self.columns or self.is_distinct) else self._nested()
-        return Relation(base.name, base.source, base.conditions, columns)
+        return Relation(base.name, base.source, base.conditions, columns, is_join=base.is_join)
 
     def distinct(self) -> Relation:
         """Each row once."""
-        return Relation(self.name, self.source, self.conditions, self.columns, True)
+        return replace(self, is_distinct=True)
 
     def union_all(self, other: Relation) -> Relation:
         """The rows of both; columns go by position."""
@@ -55,11 +86,27 @@ class Relation:
         """The SQL text."""
         where = f" WHERE {' AND '.join(f'({c})' for c in self.conditions)}" if self.conditions else ""
         columns = ", ".join(self.columns) or "*"
-        return f"SELECT {'DISTINCT ' if self.is_distinct else ''}{columns} FROM {self._from()}{where}"
+        return f"SELECT {'DISTINCT ' if self.is_distinct else ''}{columns} FROM {self._base()}{where}"
+
+    def _joined(self, words: str, other: Relation, on: str | None, using: str | list[str] | None) -> Relation:
+        if (on is None) == (using is None):
+            raise ValueError("give either on= or using=")
+        names = [using] if isinstance(using, str) else using
+        how = f"ON {on}" if names is None else f"USING ({', '.join(map(_quoted, names))})"
+        return Relation("", f"{self._from()} {words} {other._right()} {how}", is_join=True)
+
+    def _right(self) -> str:
+        """What stands right of JOIN: a join in parentheses, as its own ON must not be taken for the outer one."""
+        is_bare = self.is_join and not (self.conditions or self.columns or self.is_distinct)
+        return f"({self._from()})" if is_bare else self._from()
 
     def _from(self) -> str:
         if self.conditions or self.columns or self.is_distinct:
-            return self._nested()._from()
+            return self._nested()._base()
+        return self._base()
+
+    def _base(self) -> str:
+        """What the rows come from, before conditions and columns of its own."""
         return self.source or f"{_quoted(self.name)} AS {_quoted(self.name)}"
 
     def _item(self) -> str:

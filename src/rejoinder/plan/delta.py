@@ -23,6 +23,7 @@ from rejoinder.plan.normal import Block, Input, Mode
 from rejoinder.plan.physical import Arrangement, Key
 
 UNKNOWN_FANOUT = 10.0
+UNLINKED_FANOUT = 1e6
 FILTERED = 0.3
 
 
@@ -111,12 +112,10 @@ class PathFinder:
         inner = [at for at in unmet if self.block.inputs[at].mode == "inner"]
         linked = {at: parts for at in inner if (parts := self._parts(walk, at))}
         ready = {at: self._key(at) for at in unmet if at not in inner and self.graph.on[at].needs <= walk.met}
-        candidates = linked | ready
-        if not candidates:
-            padded = [at for at in unmet if self.block.inputs[at].mode == "left"]
-            candidates = {at: parts for at in padded if (parts := self._parts(walk, at, null_safe=False))}
-        if not candidates:
-            candidates = {at: [] for at in inner}
+        padded = [at for at in unmet if self.block.inputs[at].mode == "left" and not ready.get(at)]
+        backward = {at: parts for at in padded if (parts := self._parts(walk, at, null_safe=False))}
+        ready = {at: parts for at, parts in ready.items() if at not in backward}
+        candidates = linked | ready | backward or {at: [] for at in inner}
         hops = [self._hop(walk, at, parts, start, forward=at in ready) for at, parts in candidates.items()]
         best = min(hops, key=lambda hop: (self._fanout(hop), hop.input))
         return self._taken(walk, best, candidates[best.input], forward=best.input in ready)
@@ -163,7 +162,8 @@ class PathFinder:
 
     def _taken(self, walk: _Walk, hop: Hop, parts: list[_Part], *, forward: bool) -> Hop:
         """Note what a hop makes known, and which conditions are to be tested because no key saw to them."""
-        used = {(part.there.sql, part.here.sql) for part in parts}
+        # padding satisfies no equality, though the key of a left join has it
+        used = set() if forward else {(part.there.sql, part.here.sql) for part in parts}
         walk.met.add(hop.input)
         on = self.graph.on[hop.input]
         for group in self.graph.classes:
@@ -177,7 +177,7 @@ class PathFinder:
         open_links = []
         for link in walk.links:
             sides = link.of(hop.input)
-            if sides is not None and (sides[0].sql, sides[1].sql) in used and not forward:
+            if sides is not None and (sides[0].sql, sides[1].sql) in used:
                 continue
             if all(inputs_of(side) <= walk.met for side in link.sides):
                 walk.tests.append(link.condition)
@@ -198,6 +198,8 @@ class PathFinder:
         known = self.statistics.get(hop.arrangement.id)
         if known is not None and known.rows:
             return known.fanout
+        if not hop.key.parts:
+            return UNLINKED_FANOUT
         columns = {part.columns[0] for part in hop.arrangement.key.parts if part.is_column}
         unique = self.primary_keys.get(hop.arrangement.relation)
         return 1.0 if unique and unique <= columns else UNKNOWN_FANOUT

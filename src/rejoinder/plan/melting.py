@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column, quoted
 from rejoinder.plan import logical
+from rejoinder.plan.grouping import aggregated
 from rejoinder.plan.logical import Node, Predicate, Query, substitute
 from rejoinder.plan.normal import (
     PRESENT,
@@ -32,12 +34,18 @@ from rejoinder.plan.normal import (
     inlined,
 )
 
-Known = dict[str, Derived]
+
+class Known(dict[str, Derived]):
+    """The derived relations of a query, and numbers for identifiers that nobody wrote."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = count()
 
 
 def normalise(query: Query) -> Normalised:
     """Bring a query to normal form."""
-    derived: Known = {}
+    derived = Known()
     return finished(query, melt(query.root, derived), derived)
 
 
@@ -68,6 +76,8 @@ def melt(node: Node, derived: Known) -> Block:
             columns = dict(block.outputs)
             inner = replace(block, outputs=tuple((i, columns[i]) for i, _ in node.columns))
             return derive("distinct", Distinct(), (inner,), node.columns, derived)
+        case logical.Aggregate():
+            return aggregated(node, melt(node.input, derived), derived)
         case logical.Expand():
             block = melt(node.input, derived)
             elements = substitute(node.elements, dict(block.outputs))
@@ -139,7 +149,8 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
     if not all(e.is_column for _, e in left.outputs):
         left = _relation(left, derived)
     pairs = _inner(left, right, on)
-    columns = tuple((f"{i}/matched", dtype) for i, dtype in left.columns)
+    number = next(derived.numbers)
+    columns = tuple((f"{i}/matched{number}", dtype) for i, dtype in left.columns)
     matched = derive("distinct", Distinct(), (replace(pairs, outputs=left.outputs),), columns, derived)
     same = tuple(
         _same(column(i, e.type), theirs) for (i, e), (_, theirs) in zip(left.outputs, matched.outputs, strict=True)

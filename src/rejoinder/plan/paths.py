@@ -167,8 +167,11 @@ class _Path:
         self.tests += hop.tests
         now = [p for p in self.tests if inputs_of(p) <= met]
         self.tests = [p for p in self.tests if p not in now]
+        partners = None
         if hop.mode == "inner":
             now = [*filters, *now]
+        else:
+            partners = conjunction(filters)
         available = self._wanted(at, [*self.tests, *now])
         remaining = self._wanted(at, self.tests)
         types = {i: self.block.inputs[m].type_of(n) for m in met for i, n in self.block.inputs[m].columns}
@@ -177,11 +180,11 @@ class _Path:
         own = {i for i, _ in each.columns}
         carried = tuple(sorted(available & (set(types) - own)))
         shown = each.columns if hop.mode in ("inner", "left") else ()
-        fetched = tuple((name, i) for i, name in shown if i in available and name != PRESENT)
+        seen = available & {i for i, _ in shown} | set(partners.columns if partners is not None else ())
+        fetched = tuple((name, i) for i, name in each.columns if i in seen and name != PRESENT)
         present = next((i for i, name in shown if i in available and name == PRESENT), None)
         last = at == len(self.hops) - 1
         outputs = tuple((i, column(i, types[i])) for i in sorted(remaining & set(types)))
-        names = dict(each.columns)
         output = self.rounds.stream(self.label)
         step = Lookup(
             state.stream,
@@ -196,7 +199,7 @@ class _Path:
             outputs=self.block.outputs if last else outputs,
             mode=hop.mode,
             guard=hop.guard,
-            filter=None if hop.mode == "inner" else conjunction([_plain(p, names) for p in filters]),
+            filter=partners,
             present=present,
         )
         self.rounds.add(state.round, step)

@@ -1,8 +1,28 @@
-"""Hypothesis in the unit tests: few examples and no surprises; the long search is in `tests/oracle`."""
+"""Hypothesis in the unit tests: few examples and no surprises; the long search is in `tests/oracle`.
+
+And a hash of four values, for tests of what happens when hashes collide.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from hypothesis import settings
+
+from rejoinder.kernels import hashing
+from rejoinder.kernels.columns import UInt64
 
 settings.register_profile("unit", max_examples=25, derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("unit")
+
+
+@pytest.fixture
+def weak_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make nearly all hashes collide."""
+    strong = hashing.mix
+
+    def weak(x: UInt64) -> UInt64:
+        result: UInt64 = strong(x) & np.uint64(0x8000_0000_0000_0001)
+        return result
+
+    monkeypatch.setattr(hashing, "mix", weak)

@@ -1,0 +1,91 @@
+"""The nearest live value: as if all rows were added up first, whatever the runs take back from each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rejoinder.kernels import neighbours
+from rejoinder.kernels.hashing import hash_rows
+from rejoinder.kernels.neighbours import nearest, search, weights
+from rejoinder.kernels.ordered import views
+from tests.unit.kernels.ordered_runs import KEYS, RUNS, TIMES, Row, run, searched, totals
+
+ASKS = st.lists(st.tuples(KEYS, TIMES), max_size=10)
+
+
+def check(runs: list[list[Row]], asks: list[tuple[str | None, int]], *, later: bool, strict: bool) -> None:
+    found, order = searched([run(rows) for rows in runs], [key for key, _ in asks])
+    values = np.array([asks[at][1] for at in order], np.int64)
+    nearest_values, answered = nearest(found, values, later=later, strict=strict)
+    sums = totals(runs)
+    counted = weights(found, values)
+    for at, needle in enumerate(order):
+        key, value = asks[needle]
+        assert counted[at] == sums[key, value]
+        live = [t for (k, t), count in sums.items() if k == key and t is not None and count > 0]
+        live = [t for t in live if (t > value if later else t < value) or (t == value and not strict)]
+        expected = (min if later else max)(live, default=None)
+        assert (int(nearest_values[at]) if answered[at] else None) == expected
+
+
+ARGUMENTS = {"runs": RUNS, "asks": ASKS, "later": st.booleans(), "strict": st.booleans()}
+
+
+@settings(max_examples=200)
+@given(**ARGUMENTS)
+def test_it_is_the_nearest_value_with_a_positive_sum(**arguments: Any) -> None:
+    check(**arguments)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(**ARGUMENTS)
+def test_collisions_make_nothing_live_and_hide_nothing(weak_hash: None, **arguments: Any) -> None:
+    check(**arguments)
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("block", [16, neighbours.BLOCK_ROWS])
+def test_many_dead_values_cost_few_rounds(later: bool, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "BLOCK_ROWS", block)
+    rounds = 0
+    one_round = neighbours._edge
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return one_round(*arguments)
+
+    monkeypatch.setattr(neighbours, "_edge", counted)
+    size = 4_000
+    alive = size + 1 if later else -1
+    runs: list[list[Row]] = [
+        [("a", alive, 1), *(("a", at, 1) for at in range(size))],
+        [("a", at, -1) for at in range(0, size, 2)],
+        [("a", at, -1) for at in range(1, size, 2)],
+    ]
+    found, _ = searched([run(rows) for rows in runs], ["a", "a"])
+    values, answered = nearest(found, np.array([0 if later else size] * 2), later=later, strict=False)
+    assert answered.all() and values.tolist() == [alive] * 2
+    assert rounds <= (size if block == 16 else 20)
+
+
+def test_without_a_mask_of_known_values_all_are_searched_and_with_one_only_those() -> None:
+    found, _ = searched([run([("a", 1, 1)])], ["a", "a"])
+    values = np.array([5, 5])
+    assert nearest(found, values, later=False, strict=False)[1].tolist() == [True, True]
+    assert nearest(found, values, later=False, strict=False, known=np.array([False, True]))[1].tolist() == [False, True]
+
+
+def test_hashes_decide_where_keys_are_exact() -> None:
+    tables = [run([("a", 1, 1), ("a", 3, 1), ("b", 9, 1)]), run([("a", 3, 1), ("a", 4, 1)])]
+    hashed = np.unique(np.concatenate([hash_rows([table["k"]], table.num_rows) for table in tables]))
+    found = search(hashed, views(tables, "t"), None)
+    at = hashed.tolist().index(int(hash_rows([tables[0]["k"]], 3)[tables[0]["k"].to_pylist().index("a")]))
+    values, answered = nearest(found, np.array([3, 3]), later=False, strict=False)
+    assert answered[at] and values[at] == 3 and not answered[1 - at]
+    assert weights(found, np.array([3, 3]))[at] == 2

@@ -28,10 +28,10 @@ from rejoinder.engine.definitions import Definition, execute_definition
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import explain, show
 from rejoinder.engine.reading import expanded, read_table, timeline_of
-from rejoinder.engine.rendering import Snapshot, tvr_snapshots
+from rejoinder.engine.rendering import Snapshots, changes_of, snapshots_of
 from rejoinder.engine.serving import Serving
 from rejoinder.engine.spark import SparkExecutor
-from rejoinder.engine.statements import Explained, Queried, Rendered, Shown, execute, find_view
+from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.errors import InvalidSql, PlanningError, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
@@ -97,7 +97,10 @@ class Flow:
     # -- definitions ------------------------------------------------------------------------------------------------
 
     def sql(self, text: str) -> Any:
-        """Run statements. Gives a DataFrame for the last query, text for EXPLAIN, rows for SHOW, else None."""
+        """Run statements. Gives a DataFrame for the last query, text for EXPLAIN, rows for SHOW, else None.
+
+        SELECT STREAM gives a DataFrame too, SELECT TVR a list of snapshots, which `str` makes tables of.
+        """
         result: Any = None
         for statement in parse_statements(text):
             if not isinstance(statement, Explain | Show | Select):
@@ -111,10 +114,14 @@ class Flow:
                     result = rows
                 case Queried(table=table):
                     result = self._frame(table)
-                case Rendered(view=view, rendering="STREAM"):
+                case Streamed(view=str(view)):
                     result = reader.read_batch(self.spark, self._format, {"view": view, "what": "changes"})
-                case Rendered(view=view):
-                    result = self.tvr(view)
+                case Streamed() as streamed:
+                    _say(streamed.note)
+                    result = self._frame(streamed.table())
+                case Varied(snapshots=snapshots, note=note):
+                    _say(note)
+                    result = snapshots
         return result
 
     def define(self, statement: Definition) -> None:
@@ -267,9 +274,9 @@ class Flow:
         name, _ = find_view(self.engine, view)
         return reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
 
-    def tvr(self, view: str) -> list[Snapshot]:
-        """The sequence of the view's snapshots with the time in which each held."""
-        return tvr_snapshots(self.engine.store, self._serving.manifest(), *find_view(self.engine, view))
+    def tvr(self, view: str) -> Snapshots:
+        """The sequence of the view's snapshots with the time in which each held; `str` makes tables of it."""
+        return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), *find_view(self.engine, view)))
 
     def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
         """The rows of a view as an Arrow table, read in this process."""
@@ -327,6 +334,11 @@ def _field(source: str, column: str, text: str) -> pa.Field:
             f"column `{column}` of `{source}` has the type `{text}`, which is not offered",
             hint="select it as another type, or leave it out",
         ) from refused
+
+
+def _say(note: str | None) -> None:
+    if note is not None:
+        warnings.warn(note, stacklevel=3)
 
 
 def _warn_of_settings(missing: Mapping[str, str]) -> None:

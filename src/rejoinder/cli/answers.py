@@ -13,12 +13,10 @@ from typing import Any
 from rich.text import Text
 
 from rejoinder.cli.screen import count, note, out
-from rejoinder.cli.tables import Row, show_rows, text
-from rejoinder.engine.engine import Engine
-from rejoinder.engine.rendering import Snapshot, plain_rows, stream_rows, tvr_snapshots
-from rejoinder.engine.serving import CHANGE_COLUMNS
-from rejoinder.engine.statements import Answer, Explained, Queried, Rendered, Shown
-from rejoinder.errors import NotCommitted
+from rejoinder.cli.tables import Row, show_rows
+from rejoinder.engine.rendering import plain_rows
+from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied
+from rejoinder.engine.texts import text
 
 LIMIT = 100
 SNAPSHOTS = 10
@@ -45,7 +43,7 @@ class Showing:
         return min(limit or len(rows), len(rows))
 
 
-def show_answer(engine: Engine, answer: Answer, showing: Showing) -> None:
+def show_answer(answer: Answer, showing: Showing) -> None:
     """Print an answer to standard output."""
     match answer:
         case Explained():
@@ -56,10 +54,10 @@ def show_answer(engine: Engine, answer: Answer, showing: Showing) -> None:
         case Queried():
             columns = answer.table.column_names
             _show(plain_rows(answer.table, is_ordered=answer.is_ordered), columns, showing)
-        case Rendered(rendering="STREAM"):
-            _show_stream(engine, answer, showing)
-        case Rendered():
-            _show_snapshots(engine, answer, showing)
+        case Streamed():
+            _show_stream(answer, showing)
+        case Varied():
+            _show_snapshots(answer, showing)
 
 
 def _listed(value: Any) -> Any:
@@ -88,42 +86,39 @@ def _tell_count(shown: int, total: int, noun: str, which: str = "first") -> None
         out.print(Text(f"(the {which} {shown:,} of {count(total, noun)}; --limit 0 shows all)", style="dim"))
 
 
-def _show_stream(engine: Engine, answer: Rendered, showing: Showing) -> None:
-    if engine.manifest is None:
-        raise NotCommitted("nothing is committed yet", hint="run the flow first")
-    rows = stream_rows(engine.store, engine.manifest, answer.view, answer.schema)
-    columns = [*answer.schema.names, *(name for name in CHANGE_COLUMNS.names if name != "_diff")]
+def _show_stream(answer: Streamed, showing: Showing) -> None:
+    rows = answer.rows()
+    _say(answer.note)
     shown = rows[len(rows) - showing.cut(rows) :]
     if showing.format is not Format.TABLE:
-        _write(shown, columns, showing.format)
+        _write(shown, rows.columns, showing.format)
         return
-    show_rows(shown, columns, styles=["red" if row["_undo"] else "green" for row in shown])
+    undo = next((name for name, what in answer.system.items() if what == "undo"), "_undo")
+    styles = ["red" if row[undo] else "green" for row in shown] if undo in rows.columns else None
+    show_rows(shown, rows.columns, styles=styles)
     _tell_count(len(shown), len(rows), "change", "last")
 
 
-def _show_snapshots(engine: Engine, answer: Rendered, showing: Showing) -> None:
-    if engine.manifest is None:
-        raise NotCommitted("nothing is committed yet", hint="run the flow first")
-    snapshots = tvr_snapshots(engine.store, engine.manifest, answer.view, answer.schema)
+def _show_snapshots(answer: Varied, showing: Showing) -> None:
+    snapshots = answer.snapshots
+    _say(answer.note)
     if showing.format is not Format.TABLE:
         rows = [{"_since": s.since, "_until": s.until, **row} for s in snapshots for row in s.rows]
-        _write(rows, ["_since", "_until", *answer.schema.names], showing.format)
+        _write(rows, ["_since", "_until", *snapshots.columns], showing.format)
         return
     shown = snapshots if showing.limit == 0 else snapshots[-SNAPSHOTS:]
     for snapshot in shown:
-        out.print(Text(_validity(snapshot), style="bold"))
+        out.print(Text(snapshot.period, style="bold"))
         if snapshot.rows:
-            show_rows(snapshot.rows[: showing.cut(snapshot.rows)], answer.schema.names)
+            show_rows(snapshot.rows[: showing.cut(snapshot.rows)], snapshots.columns)
         _tell_count(showing.cut(snapshot.rows), len(snapshot.rows), "row")
         out.print()
     _tell_count(len(shown), len(snapshots), "snapshot", "last")
 
 
-def _validity(snapshot: Snapshot) -> str:
-    since = "the beginning" if snapshot.since is None else text(snapshot.since)
-    until = "now" if snapshot.until is None else text(snapshot.until)
-    epoch = "" if snapshot.epoch < 0 else f" (epoch {snapshot.epoch})"
-    return f"from {since}{epoch} to {until}"
+def _say(text_: str | None) -> None:
+    if text_ is not None:
+        note(text_)
 
 
 def _write(rows: Sequence[Row], columns: Sequence[str], format_: Format) -> None:

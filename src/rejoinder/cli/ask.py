@@ -64,7 +64,7 @@ def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing
         try:
             answer = execute(engine, statement)
             assert answer is not None, "a question has an answer"
-            show_answer(engine, answer, showing)
+            show_answer(answer, showing)
             return
         except Corrupt:
             engine.recover()

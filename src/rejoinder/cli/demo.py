@@ -153,7 +153,7 @@ def _show_end(engine: Engine) -> None:
         for statement in parse_statements(text):
             answer = execute(engine, statement)
             assert answer is not None, "a question has an answer"
-            show_answer(engine, answer, Showing())
+            show_answer(answer, Showing())
         out.print()
 
 

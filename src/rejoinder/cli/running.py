@@ -103,7 +103,7 @@ def run_file(
         for question in script.questions:
             answer = execute(flow.engine, question)
             if answer is not None:
-                show_answer(flow.engine, answer, showing)
+                show_answer(answer, showing)
 
 
 def define_all(flow: Flow, script: Script, told: Told) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 from rich import box
@@ -14,11 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rejoinder.cli.screen import out
+from rejoinder.engine.texts import is_number, text
 
 Row = Mapping[str, Any]
 NULL = Text("NULL", style="dim italic")
-OPEN_END = date(9999, 12, 31)
-LONGEST_BYTES = 24
 NARROWEST = 7
 
 
@@ -29,8 +26,8 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], *, styles: Sequence[s
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in columns:
-        is_number = any(_is_number(row[name]) for row in rows)
-        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+        to_the_right = any(is_number(row[name]) for row in rows)
+        table.add_column(Text(name), justify="right" if to_the_right else "left", overflow="fold")
     for at, row in enumerate(rows):
         table.add_row(*[cell(row[name]) for name in columns], style=styles[at] if styles else None)
     show_table(table)
@@ -56,44 +53,6 @@ def _show_records(rows: Sequence[Row], columns: Sequence[str]) -> None:
             out.print(Text.assemble((name.ljust(width), "bold"), "  ", cell(row[name])))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-
-
-def _trimmed(moment: str) -> str:
-    return moment.rstrip("0") if "." in moment and "+" not in moment else moment
-
-
 def cell(value: Any) -> Text:
     """A value as it is shown in a table."""
     return NULL if value is None else Text(text(value))
-
-
-def text(value: Any) -> str:
-    """A value on one line.
-
-    >>> text({"start": datetime(2026, 1, 1, 10), "end": datetime(9999, 12, 31)})
-    '[2026-01-01 10:00:00, inf)'
-    >>> text([1, None, {"a": True}]), text(b"ab")
-    ('[1, NULL, {a: true}]', '0x6162')
-    """
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "true" if value else "false"
-        case bytes():
-            more = "…" if len(value) > LONGEST_BYTES else ""
-            return f"0x{value[:LONGEST_BYTES].hex()}{more}"
-        case datetime():
-            return "inf" if value.date() == OPEN_END else _trimmed(value.isoformat(sep=" "))
-        case {"start": start, "end": end, **rest} if not rest and isinstance(start, date):
-            return f"[{text(start)}, {text(end)})"
-        case dict():
-            return "{" + ", ".join(f"{name}: {text(inner)}" for name, inner in value.items()) + "}"
-        case list() if value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):  # Arrow's maps
-            return "{" + ", ".join(f"{text(key)}: {text(inner)}" for key, inner in value) + "}"
-        case list():
-            return "[" + ", ".join(map(text, value)) + "]"
-        case _:
-            return str(value).replace("\n", "⏎")

@@ -23,7 +23,7 @@ from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import Report
-from rejoinder.plan.catalog import Catalog
+from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.store import gc
@@ -175,7 +175,8 @@ class Engine:
             totals.add(replace(report, spines={}, changelogs={}, emitted={}).to_json())
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
         lag = max(0, self.clock() - totals.newest) / 1000 if totals.newest else None
-        progress = Progress(epoch, seconds, totals.rows_in, totals.rows_out, written, size, lag)
+        rows_out = {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
+        progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag)
         self.progress.append(progress)
         return progress
 
@@ -189,7 +190,7 @@ class Engine:
             state = self.state
             filled = self.filled()
             fresh = set(new.dataflow.views) - set(state.changelogs)
-            if filled and (fresh or not {a.id for a in filled} >= set(arrangements)):
+            if fresh or not {a.id for a in filled} >= set(arrangements):
                 state = self._hydrate(new, filled, set(new.dataflow.views) - fresh)
             state = state.keeping(arrangements, new.dataflow.views)
             created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
@@ -220,6 +221,8 @@ class Engine:
     def _hydrate(self, new: Plan, filled: list[Arrangement], views: set[str]) -> State:
         dataflow = plan_hydration(new.program, filled, views)
         splits = self.state.splits(dataflow)
+        if not splits:
+            return self.state
         reports = self.executor.run_listed(self._work(dataflow, self.epoch, self.state), splits)
         reach("in_hydration", self.epoch)
         if self.spool is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from rejoinder.plan.catalog import Catalog
+from rejoinder.kernels.evaluate import column
+from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.hydration import Hydration
+from rejoinder.plan.logical import Query, Scan
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.physical import Arrangement, Dataflow
@@ -30,8 +32,18 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     for view in catalog.views:
         normal = normalise(bind(view.query, catalog))
         blocks[view.name] = (normal.block, normal.derived)
+    for source in catalog.sources:
+        if source.format == "memory":
+            blocks[source.changes] = (normalise(_as_query(source)).block, {})
     program = program_of(catalog, blocks, statistics)
     return Plan(program, Builder(program).build())
+
+
+def _as_query(source: Source) -> Query:
+    """All of a source, as it is."""
+    ids = tuple((f"0.{name}", name) for name in source.schema.names)
+    outputs = tuple((field.name, column(f"0.{field.name}", field.type)) for field in source.schema)
+    return Query(Scan(source.name, ids, source.schema), outputs)
 
 
 def plan_hydration(program: Program, filled: Collection[Arrangement], views: set[str]) -> Dataflow:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,7 +13,7 @@ from rejoinder.engine.executor import LocalExecutor
 from rejoinder.engine.planner import plan, plan_hydration
 from rejoinder.engine.reading import expanded, read_table
 from rejoinder.engine.state import State
-from rejoinder.errors import InvalidSql, UnknownName, near_misses
+from rejoinder.errors import InvalidSql, PlanningError, UnknownName, near_misses
 from rejoinder.kernels.columns import DIFF, HASH, contiguous, single_chunk, take, without
 from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.sorting import rank_values
@@ -18,7 +21,7 @@ from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.plan.catalog import Catalog, View
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
-from rejoinder.sql.ordering import Ordering, split_ordering
+from rejoinder.sql.ordering import Ordering, split_ordering, with_order_columns
 from rejoinder.sql.texts import whole_relation
 from rejoinder.store.run import read_run
 from rejoinder.store.scratch import Scratch
@@ -26,13 +29,39 @@ from rejoinder.store.scratch import Scratch
 NAME = "ad-hoc query"
 
 
+@dataclass(frozen=True)
+class Ordered:
+    """A query without its ORDER BY, and that; `added` are columns of it that are there for the order alone."""
+
+    query: str
+    ordering: Ordering
+    added: Sequence[str] = ()
+
+    def apply(self, rows: pa.Table) -> pa.Table:
+        """Rows in the order that was asked for, as many as were, without the added columns."""
+        return without(_ordered(rows, self.ordering), self.added)
+
+
+def split_order(engine: Engine, text: str) -> Ordered:
+    """Take the ORDER BY and LIMIT off a query. It may order by columns that it does not select."""
+    query, ordering = split_ordering(text)
+    if not any(isinstance(key, str) for key, _, _ in ordering.keys):
+        return Ordered(query, ordering)
+    wider, keys, added = with_order_columns(query, ordering, bind(query, engine.catalog).schema.names)
+    try:
+        bind(wider, engine.catalog)
+    except PlanningError:
+        return Ordered(query, ordering)  # it is ordered by what is not there; who applies the order says so
+    return Ordered(wider, keys, added)
+
+
 def run_query(engine: Engine, text: str) -> tuple[pa.Table, bool]:
     """The rows of a query on the last committed epoch, and whether it orders them. Writes nothing to the store."""
-    query, ordering = split_ordering(text)
-    rows = _whole_view(engine, query)
+    ordered = split_order(engine, text)
+    rows = _whole_view(engine, ordered.query)
     if rows is None:
-        rows = _filled(engine, query)
-    return _ordered(rows, ordering), bool(ordering.keys)
+        rows = _filled(engine, ordered.query)
+    return ordered.apply(rows), bool(ordered.ordering.keys)
 
 
 def _whole_view(engine: Engine, query: str) -> pa.Table | None:

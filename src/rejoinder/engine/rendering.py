@@ -1,39 +1,102 @@
-"""The three renderings of a view, from its changelog: TABLE, STREAM and TVR, as plain Python rows."""
+"""The three renderings of a relation, from its changes: TABLE, STREAM and TVR.
+
+The changes come from a view's changelog, or from a query that was replayed (`engine.replaying`).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.reading import expanded, read_changes, read_table, timeline_of
-from rejoinder.kernels.columns import DIFF, EPOCH
+from rejoinder.engine.texts import table_text, text
+from rejoinder.kernels.columns import DIFF, EPOCH, diffs, numbers, take, without
+from rejoinder.sql.renderings import System
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import ObjectStore
 
 Row = dict[str, Any]
+CHANGE_COLUMNS = pa.schema(
+    [
+        ("_epoch", pa.int64()),
+        ("_emit_time", pa.timestamp("us", tz="UTC")),
+        ("_undo", pa.bool_()),
+        ("_diff", pa.int64()),
+    ]
+)
+
+
+class Rows(list[Row]):
+    """Rows of a rendering, a list of dicts; as text, an aligned table."""
+
+    def __init__(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
+        super().__init__(rows)
+        self.columns = list(columns)
+
+    def __str__(self) -> str:
+        return table_text(self, self.columns)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A view's rows between two commits; `until` is None while they last."""
+    """A relation's rows between two commits; `until` is None while they last."""
 
     epoch: int
     since: datetime | None
     until: datetime | None
     rows: list[Row]
 
+    @property
+    def period(self) -> str:
+        """When the rows held, in words."""
+        since = "the beginning" if self.since is None else text(self.since)
+        until = "now" if self.until is None else text(self.until)
+        return f"from {since}{'' if self.epoch < 0 else f' (epoch {self.epoch})'} to {until}"
 
-def plain_rows(table: pa.Table, *, is_ordered: bool = False) -> list[Row]:
+
+class Snapshots(list[Snapshot]):
+    """A TVR: the sequence of snapshots; as text, one aligned table after the other, each with its period."""
+
+    def __init__(self, snapshots: Iterable[Snapshot], columns: Sequence[str]) -> None:
+        super().__init__(snapshots)
+        self.columns = list(columns)
+
+    def __str__(self) -> str:
+        parts = [f"{one.period}\n{table_text(one.rows, self.columns) if one.rows else '(empty)'}" for one in self]
+        return "\n\n".join(parts)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The net changes of a relation: its columns with `__epoch` and `__diff`, and when epochs were committed (ms)."""
+
+    table: pa.Table
+    schema: pa.Schema
+    times: Mapping[int, int]
+
+
+def changes_of(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> Changes:
+    """All changes of a view that are kept."""
+    table = read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch)
+    return Changes(table, schema, timeline_of(manifest).times(store))
+
+
+# -- TABLE ------------------------------------------------------------------------------------------------------------
+
+
+def plain_rows(table: pa.Table, *, is_ordered: bool = False) -> Rows:
     """Rows as dicts of plain values; unless they are ordered, in an order that depends on the values only.
 
     Times are in UTC, without zone.
     """
     rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    return rows if is_ordered else sorted(rows, key=sort_key)
+    return Rows(rows if is_ordered else sorted(rows, key=sort_key), table.column_names)
 
 
 def plain(value: Any) -> Any:
@@ -65,9 +128,12 @@ def _value_key(value: Any) -> tuple[int, str, Any]:
     return 1, type(value).__name__, str(value)
 
 
-def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, as_of: int | None) -> list[Row]:
+def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, as_of: int | None) -> Rows:
     """TABLE: the rows of the view now, or as of an epoch."""
     return plain_rows(expanded(read_table(store, manifest, view, schema, as_of=as_of)))
+
+
+# -- STREAM -----------------------------------------------------------------------------------------------------------
 
 
 def net_changes(
@@ -84,21 +150,83 @@ def _signed(changes: pa.Table) -> list[tuple[Row, int]]:
     return sorted(result, key=lambda change: (change[1] > 0, sort_key(change[0])))
 
 
-def stream_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> list[Row]:
-    """STREAM: every change, one row per copy, with `_epoch`, `_emit_time` and `_undo`; undos of an epoch come first."""
+def described(changes: Changes) -> pa.Table:
+    """STREAM for a machine: the columns, then `_epoch`, `_emit_time`, `_undo` and `_diff`; retractions come first."""
+    epochs, amounts = numbers(changes.table, EPOCH), diffs(changes.table)
+    values = _system_values(changes, epochs, amounts)
+    rows = without(changes.table, [EPOCH, DIFF]).select(changes.schema.names)
+    for field in CHANGE_COLUMNS:
+        rows = rows.append_column(field, values.get(field.name[1:], pa.array(amounts)))
+    return rows.take(pa.array(np.lexsort((amounts > 0, epochs))))
+
+
+def filled(changes: Changes, system: Mapping[str, System]) -> pa.Table:
+    """STREAM with the system columns where the query has them, a row for every copy; retractions come first."""
+    epochs, amounts = numbers(changes.table, EPOCH), diffs(changes.table)
+    order = np.repeat(np.lexsort((amounts > 0, epochs)), np.abs(amounts)[np.lexsort((amounts > 0, epochs))])
+    values = _system_values(changes, epochs, amounts)
+    rows = without(changes.table, [EPOCH, DIFF]).select(changes.schema.names)
+    for at, name in enumerate(rows.column_names):
+        if name in system:
+            rows = rows.set_column(at, name, values[system[name]])
+    return take(rows, order)
+
+
+def _system_values(changes: Changes, epochs: Any, amounts: Any) -> dict[str, pa.Array]:
+    times = [changes.times.get(int(epoch)) for epoch in epochs]
+    micros = pa.array([None if time is None else time * 1000 for time in times], pa.int64())
+    return {
+        "epoch": pa.array(epochs, pa.int64()),
+        "emit_time": micros.cast(CHANGE_COLUMNS.field("_emit_time").type),
+        "undo": pa.array(amounts < 0),
+    }
+
+
+def stream_rows(changes: Changes, system: Mapping[str, System] | None = None) -> Rows:
+    """STREAM: every change, one row per copy, undos of an epoch first.
+
+    `_epoch`, `_emit_time` and `_undo` are its last columns; with `system`, what those names stand for, in their places.
+    """
+    added = [] if system else [name for name in CHANGE_COLUMNS.names if name != "_diff"]
     result = []
-    for epoch, when, changes in epochs_of(store, manifest, view, schema):
-        for row, diff in changes:
-            result += [{**row, "_epoch": epoch, "_emit_time": when, "_undo": diff < 0}] * abs(diff)
-    return result
+    for epoch, when, signed in epochs_of(changes):
+        for row, diff in signed:
+            values = {"epoch": epoch, "emit_time": when, "undo": diff < 0}
+            if system:
+                shown = {name: values[system[name]] if name in system else value for name, value in row.items()}
+            else:
+                shown = {**row, **{name: values[name[1:]] for name in added}}
+            result += [shown] * abs(diff)
+    return Rows(result, [*changes.schema.names, *added])
 
 
-def tvr_snapshots(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> list[Snapshot]:
+def epochs_of(changes: Changes) -> list[tuple[int, datetime | None, list[tuple[Row, int]]]]:
+    """The epochs in which a relation changed, with commit time and net changes."""
+    grouped: dict[int, list[int]] = {}
+    for at, epoch in enumerate(changes.table.column(EPOCH).to_pylist()):
+        grouped.setdefault(epoch, []).append(at)
+    return [
+        (epoch, moment(changes.times.get(epoch)), _signed(changes.table.take(rows)))
+        for epoch, rows in sorted(grouped.items())
+    ]
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """A commit time as a datetime in UTC, without zone."""
+    if milliseconds is None:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).replace(tzinfo=None)
+
+
+# -- TVR --------------------------------------------------------------------------------------------------------------
+
+
+def snapshots_of(changes: Changes) -> Snapshots:
     """TVR: the sequence of different snapshots with the time in which each held; the first is the empty one."""
     result: list[Snapshot] = [Snapshot(-1, None, None, [])]
     rows: dict[tuple[tuple[int, str, Any], ...], tuple[Row, int]] = {}
-    for epoch, when, changes in epochs_of(store, manifest, view, schema):
-        for row, diff in changes:
+    for epoch, when, signed in epochs_of(changes):
+        for row, diff in signed:
             key = tuple(sort_key(row))
             known, count = rows.pop(key, (row, 0))
             if count + diff:
@@ -107,23 +235,4 @@ def tvr_snapshots(store: ObjectStore, manifest: Manifest, view: str, schema: pa.
         result[-1] = Snapshot(last.epoch, last.since, when, last.rows)
         shown = sorted((row for row, count in rows.values() for _ in range(count)), key=sort_key)
         result.append(Snapshot(epoch, when, None, shown))
-    return result
-
-
-def epochs_of(
-    store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema
-) -> list[tuple[int, datetime | None, list[tuple[Row, int]]]]:
-    """The epochs in which a view changed, with commit time and net changes."""
-    changes = read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch)
-    times = timeline_of(manifest).times(store)
-    grouped: dict[int, list[int]] = {}
-    for at, epoch in enumerate(changes.column(EPOCH).to_pylist()):
-        grouped.setdefault(epoch, []).append(at)
-    return [(epoch, moment(times.get(epoch)), _signed(changes.take(rows))) for epoch, rows in sorted(grouped.items())]
-
-
-def moment(milliseconds: int | None) -> datetime | None:
-    """A commit time as a datetime in UTC, without zone."""
-    if milliseconds is None:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).replace(tzinfo=None)
+    return Snapshots(result, changes.schema.names)

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.reading import changelog_refs, check_epoch, expanded, read_changes, read_table, timeline_of
+from rejoinder.engine.rendering import CHANGE_COLUMNS, Changes, described
 from rejoinder.errors import Corrupt, NotCommitted
-from rejoinder.kernels.columns import DIFF, EPOCH, diffs, numbers, without
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.plan.catalog import REJECTED_SCHEMA, Catalog
 from rejoinder.store.manifest import Manifest, latest
@@ -19,14 +18,6 @@ from rejoinder.store.objects import ObjectStore
 
 ROWS_PER_PARTITION = 500_000
 BATCH_ROWS = 65_536
-CHANGE_COLUMNS = pa.schema(
-    [
-        ("_epoch", pa.int64()),
-        ("_emit_time", pa.timestamp("us", tz="UTC")),
-        ("_undo", pa.bool_()),
-        ("_diff", pa.int64()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -98,25 +89,7 @@ class Serving:
             return expanded(read_table(self.store, manifest, view, schema, as_of=end, hashes=hashes))
         _check_start(manifest, view, start)
         changes = read_changes(self.store, manifest, view, schema, after=start, until=end, hashes=hashes)
-        return self.described(manifest, changes, schema)
-
-    def described(self, manifest: Manifest, changes: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Changes with the columns that say what happened and when, in order of epoch, retractions first."""
-        times = timeline_of(manifest).times(self.store)
-        epochs, amounts = numbers(changes, EPOCH), diffs(changes)
-        order = np.lexsort((amounts > 0, epochs))
-        emitted = [times.get(int(epoch)) for epoch in epochs]
-        micros = pa.array([None if time is None else time * 1000 for time in emitted], pa.int64())
-        columns = [
-            pa.array(epochs),
-            micros.cast(pa.timestamp("us", tz="UTC")),
-            pa.array(amounts < 0),
-            pa.array(amounts),
-        ]
-        rows = without(changes, [EPOCH, DIFF]).select(schema.names)
-        for field, values in zip(CHANGE_COLUMNS, columns, strict=True):
-            rows = rows.append_column(field, values)
-        return rows.take(pa.array(order))
+        return described(Changes(changes, schema, timeline_of(manifest).times(self.store)))
 
 
 def _check_start(manifest: Manifest, view: str, start: int) -> None:

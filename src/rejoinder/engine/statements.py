@@ -5,16 +5,33 @@ Flow, the test driver and the command line all come through here; they differ in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
 from rejoinder.engine.definitions import execute_definition
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain, show
-from rejoinder.engine.query import run_query
-from rejoinder.errors import UnknownName, Unsupported, near_misses
+from rejoinder.engine.query import Ordered, run_query, split_order
+from rejoinder.engine.rendering import (
+    Changes,
+    Rows,
+    Snapshot,
+    Snapshots,
+    changes_of,
+    described,
+    filled,
+    plain_rows,
+    snapshots_of,
+    stream_rows,
+)
+from rejoinder.engine.replaying import replay
+from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
+from rejoinder.plan.catalog import SOURCE_CHANGES, View
+from rejoinder.sql.ordering import Ordering, split_ordering
+from rejoinder.sql.renderings import System, refuse_system_items, split_system_items
 from rejoinder.sql.statements import Explain, Select, Show, Statement
 from rejoinder.sql.texts import whole_relation
 
@@ -28,12 +45,32 @@ class Queried:
 
 
 @dataclass(frozen=True)
-class Rendered:
-    """A view to be read as STREAM or TVR."""
+class Streamed:
+    """The changes of a query, read when they are asked for. `view` is its name if the query is the whole of one.
 
-    view: str
-    schema: pa.Schema
-    rendering: Literal["STREAM", "TVR"]
+    `system` are the columns by which the query itself says when and what; `note` what is not as it was.
+    """
+
+    read: Callable[[], Changes]
+    view: str | None = None
+    system: Mapping[str, System] = field(default_factory=dict)
+    note: str | None = None
+
+    def rows(self) -> Rows:
+        """One row per change and copy, as plain values."""
+        return stream_rows(self.read(), self.system)
+
+    def table(self) -> pa.Table:
+        """The changes in Arrow: with `_epoch`, `_emit_time`, `_undo` and `_diff`, or with the query's own columns."""
+        return filled(self.read(), self.system) if self.system else described(self.read())
+
+
+@dataclass(frozen=True)
+class Varied:
+    """The snapshots of a query; `note` says what is not as it was."""
+
+    snapshots: Snapshots
+    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +88,7 @@ class Shown:
     rows: list[dict[str, Any]]
 
 
-Answer = Queried | Rendered | Explained | Shown
+Answer = Queried | Streamed | Varied | Explained | Shown
 
 
 def execute(engine: Engine, statement: Statement) -> Answer | None:
@@ -69,21 +106,74 @@ def execute(engine: Engine, statement: Statement) -> Answer | None:
 
 
 def _select(engine: Engine, statement: Select) -> Answer:
+    if statement.rendering == "STREAM":
+        return _stream(engine, statement.query)
+    refuse_system_items(statement.query, statement.rendering)
     if statement.rendering == "TABLE":
         return Queried(*run_query(engine, statement.query))
-    name = whole_relation(statement.query)
-    if name is None:
+    return _snapshots(engine, statement.query)
+
+
+def _stream(engine: Engine, text: str) -> Streamed:
+    query, ordering = split_ordering(text)
+    if ordering != Ordering():
         raise Unsupported(
-            "STREAM and TVR of a query that is not a view are not offered yet",
-            detail=statement.query,
-            hint=f"CREATE VIEW v AS …; then SELECT {statement.rendering} * FROM v",
+            "a STREAM cannot be ordered or cut",
+            detail=text,
+            hint="it is in the order of its epochs; SELECT TVR … ORDER BY orders each snapshot",
         )
-    return Rendered(*find_view(engine, name), statement.rendering)
+    planned, system = split_system_items(query)
+    view = _whole_view(engine, planned)
+    if view is not None:
+        return Streamed(lambda: _changes(engine, *view), view[0])
+    replayed = replay(engine, planned)
+    return Streamed(lambda: replayed.changes, system=system, note=replayed.note)
+
+
+def _snapshots(engine: Engine, text: str) -> Varied:
+    ordered = split_order(engine, text)
+    view = _whole_view(engine, ordered.query)
+    if view is not None:
+        changes, note = _changes(engine, *view), None
+    else:
+        replayed = replay(engine, ordered.query)
+        changes, note = replayed.changes, replayed.note
+    snapshots = snapshots_of(changes)
+    if ordered.ordering != Ordering():
+        snapshots = _in_order(snapshots, changes.schema, ordered)
+    return Varied(snapshots, note)
+
+
+def _in_order(snapshots: Snapshots, schema: pa.Schema, ordered: Ordered) -> Snapshots:
+    """Each snapshot in the order that was asked for; those that no longer differ become one."""
+    result: list[Snapshot] = []
+    columns: list[str] = []
+    for snapshot in snapshots:
+        table = ordered.apply(pa.Table.from_pylist(snapshot.rows, schema=schema))
+        columns, rows = table.column_names, plain_rows(table, is_ordered=True)
+        if result and result[-1].rows == rows:
+            result[-1] = replace(result[-1], until=snapshot.until)
+        else:
+            result.append(replace(snapshot, rows=rows))
+    return Snapshots(result, columns)
+
+
+def _whole_view(engine: Engine, query: str) -> tuple[str, pa.Schema] | None:
+    name = whole_relation(query)
+    found = None if name is None else engine.catalog.find(name)
+    return (found.name, found.schema) if isinstance(found, View) else None
+
+
+def _changes(engine: Engine, view: str, schema: pa.Schema) -> Changes:
+    with engine.lock:
+        if engine.manifest is None:
+            raise NotCommitted("nothing is committed yet", hint="run the flow first")
+        return changes_of(engine.store, engine.manifest, view, schema)
 
 
 def find_view(engine: Engine, name: str) -> tuple[str, pa.Schema]:
     """The name of a view as it was defined, and its columns. Names compare without case."""
-    views = engine.dataflow.views
+    views = {view: schema for view, schema in engine.dataflow.views.items() if not view.endswith(SOURCE_CHANGES)}
     found = next((view for view in views if view.lower() == name.lower()), None)
     if found is None:
         is_source = engine.catalog.find(name) is not None

@@ -71,7 +71,8 @@ def keep_equal(
 
 def _equal(left: pa.Array, right: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     if pa.types.is_nested(left.type):
-        return not_distinct(left, right) & np.asarray(left.is_valid())
+        same: np.ndarray[tuple[int], np.dtype[np.bool_]] = not_distinct(left, right) & np.asarray(left.is_valid())
+        return same
     if left.type != right.type:
         wider = left.type if left.type.bit_width >= right.type.bit_width else right.type
         left, right = left.cast(wider), right.cast(wider)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
 
 Kind = Literal["stream", "table", "changelog"]
+SOURCE_CHANGES = ".changes"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
@@ -34,6 +35,11 @@ class Source:
     def rejected(self) -> str:
         """The relation of the records that could not be read."""
         return f"{self.name}.rejected"
+
+    @property
+    def changes(self) -> str:
+        """The changelog that a source in memory keeps of itself."""
+        return f"{self.name}{SOURCE_CHANGES}"
 
     @property
     def diverts(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import sqlglot
@@ -39,6 +40,37 @@ def split_ordering(text: str) -> tuple[str, Ordering]:
             raise Unsupported("LIMIT takes a number", detail=limit.sql(dialect="spark"), hint="as in LIMIT 10")
         count = int(number.this)
     return _before_ordering(text), Ordering(keys, count)
+
+
+def with_order_columns(text: str, ordering: Ordering, names: Sequence[str]) -> tuple[str, Ordering, list[str]]:
+    """Add what a query is ordered by and does not select, under names that are left out afterwards.
+
+    >>> query, ordering = split_ordering("SELECT a FROM t ORDER BY b")
+    >>> with_order_columns(query, ordering, ["a"])[0]
+    'SELECT a, `b` AS `__order_0` FROM t '
+    """
+    known = {name.lower() for name in names}
+    missing = [key for key, _, _ in ordering.keys if isinstance(key, str) and key.lower() not in known]
+    query = parse_query(text)
+    if not missing or not isinstance(query, exp.Select) or query.args.get("distinct"):
+        return text, ordering, []
+    added = {key.lower(): f"__order_{at}" for at, key in enumerate(dict.fromkeys(missing))}
+    items = "".join(f", `{key}` AS `{name}`" for key, name in added.items())
+    keys = tuple(
+        (added.get(key.lower(), key) if isinstance(key, str) else key, way, place) for key, way, place in ordering.keys
+    )
+    at = _from_clause(text)
+    return f"{text[:at].rstrip()}{items} {text[at:]}", replace(ordering, keys=keys), list(added.values())
+
+
+def _from_clause(text: str) -> int:
+    """Where the outermost FROM stands."""
+    depth = 0
+    for token in sqlglot.tokenize(text, read=SparkSql):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.FROM:
+            return token.start
+    return len(text)
 
 
 def _before_ordering(text: str) -> str:

@@ -27,6 +27,15 @@ def whole_relation(text: str) -> str | None:
     return ".".join(part.name for part in table.parts)
 
 
+def named_relations(text: str) -> list[str]:
+    """The names in all FROM clauses of a query, those of its own WITH among them.
+
+    >>> named_relations("SELECT * FROM a JOIN (SELECT x FROM b) c USING (x)")
+    ['a', 'b']
+    """
+    return list(dict.fromkeys(table.name for table in parse_query(text).find_all(exp.Table)))
+
+
 def same_text(one: str, other: str) -> bool:
     """Whether two texts differ in nothing but white space, comments and the case of words outside quotes.
 

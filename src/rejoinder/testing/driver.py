@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -31,17 +32,18 @@ from rejoinder.engine.explain import show
 from rejoinder.engine.rendering import (
     Row,
     Snapshot,
+    changes_of,
     net_changes,
     plain_rows,
+    snapshots_of,
     stream_rows,
     table_rows,
-    tvr_snapshots,
 )
-from rejoinder.engine.statements import Explained, Queried, Rendered, Shown, execute, find_view
+from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.errors import EvaluationError, InputError, NotCommitted, Unsupported, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
-from rejoinder.plan.catalog import Source
+from rejoinder.plan.catalog import SOURCE_CHANGES, Source
 from rejoinder.sql.statements import parse_statements
 from rejoinder.sql.types import spark_name
 from rejoinder.store.manifest import Manifest
@@ -76,7 +78,10 @@ class Driver:
     # -- definitions and queries --------------------------------------------------------------------------------------
 
     def sql(self, text: str) -> Any:
-        """Run statements. Gives the rows of the last query, the text of EXPLAIN, the rows of SHOW; else None."""
+        """Run statements. Gives the rows of the last query, the text of EXPLAIN, the rows of SHOW; else None.
+
+        Rows and snapshots are lists, and `str` makes aligned tables of them.
+        """
         result: Any = None
         for statement in parse_statements(text):
             match execute(self._engine, statement):
@@ -86,8 +91,12 @@ class Driver:
                     result = rows
                 case Queried(table=table, is_ordered=is_ordered):
                     result = plain_rows(table, is_ordered=is_ordered)
-                case Rendered(view=view, rendering=rendering):
-                    result = self.stream(view) if rendering == "STREAM" else self.tvr(view)
+                case Streamed() as streamed:
+                    _say(streamed.note)
+                    result = streamed.rows()
+                case Varied(snapshots=snapshots, note=note):
+                    _say(note)
+                    result = snapshots
                 case None:
                     result = None
         return result
@@ -167,7 +176,7 @@ class Driver:
         changes = {}
         for view, schema in self._engine.dataflow.views.items():
             changed = net_changes(self._store, self._manifest, view, schema, epoch)
-            if changed or "." not in view:
+            if "." not in view or (changed and not view.endswith(SOURCE_CHANGES)):
                 changes[view] = changed
         return changes
 
@@ -197,12 +206,12 @@ class Driver:
     def stream(self, view: str) -> list[Row]:
         """All changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
         name, schema = find_view(self._engine, view)
-        return stream_rows(self._store, self._manifest, name, schema)
+        return stream_rows(changes_of(self._store, self._manifest, name, schema))
 
     def tvr(self, view: str) -> list[Snapshot]:
         """The sequence of the view's snapshots."""
         name, schema = find_view(self._engine, view)
-        return tvr_snapshots(self._store, self._manifest, name, schema)
+        return snapshots_of(changes_of(self._store, self._manifest, name, schema))
 
     def watermarks(self, view: str) -> dict[str, Any]:
         """The watermarks of the view's event-time columns."""
@@ -217,6 +226,11 @@ class Driver:
     def arrangements(self) -> list[Row]:
         """What SHOW ARRANGEMENTS shows."""
         return show(self._engine, "ARRANGEMENTS")
+
+
+def _say(note: str | None) -> None:
+    if note is not None:
+        warnings.warn(note, stacklevel=3)
 
 
 def _encoded(entries: list[tuple[Source, Row, int]]) -> bytes:

@@ -13,6 +13,7 @@ import rejoinder as package
 from rejoinder.cli import progress, screen, tables
 from rejoinder.cli.changes import counts, show_changes
 from rejoinder.engine.engine import Progress
+from rejoinder.engine.texts import text
 from rejoinder.sql import texts
 from tests.unit.cli.conftest import Rejoinder
 
@@ -41,11 +42,11 @@ def test_examples_in_docstrings(module: Any) -> None:
         ("two\nlines", "two⏎lines"),
         ([("k", 1), ("l", None)], "{k: 1, l: NULL}"),
         ({"start": 1, "end": 2}, "{start: 1, end: 2}"),
-        ({"start": datetime(2026, 1, 1), "end": datetime(2026, 1, 2)}, "[2026-01-01 00:00:00, 2026-01-02 00:00:00)"),
+        ({"start": datetime(2026, 1, 1), "end": datetime(2026, 1, 2)}, "[2026-01-01 00:00, 2026-01-02 00:00)"),
     ],
 )
 def test_values_on_one_line(value: Any, shown: str) -> None:
-    assert tables.text(value) == shown
+    assert text(value) == shown
 
 
 def test_wide_rows_are_not_folded_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

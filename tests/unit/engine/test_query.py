@@ -74,5 +74,3 @@ def test_stream_and_tvr_of_a_view(driver: Driver) -> None:
     assert driver.sql("SELECT STREAM * FROM w") == driver.stream("w")
     assert driver.sql("SELECT TVR * FROM W") == driver.tvr("w")
     assert driver.sql("SELECT TABLE * FROM w") == driver.table("w")
-    with pytest.raises(RejoinderError, match="STREAM and TVR of a query that is not a view"):
-        driver.sql("SELECT STREAM k FROM a")

@@ -1,0 +1,122 @@
+"""The changes of an ad-hoc query: it is run epoch by epoch, in a scratch engine, over the changes of what it reads.
+
+What is known of the past:
+- a view has its changelog, over the epochs of the history; older ones are one change;
+- a source in memory keeps a changelog too (`Source.changes`);
+- of any other source only the content is kept. It enters as it is now, at the first epoch that is kept, and the answer
+  says so.
+
+Nothing is written to the flow's store. Cost: that of the epochs that are replayed; for a query that is asked often, a
+view is cheaper.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.executor import LocalExecutor, split_batch
+from rejoinder.engine.query import NAME, run_query
+from rejoinder.engine.reading import read_changes, timeline_of
+from rejoinder.engine.rendering import Changes, changes_of
+from rejoinder.errors import NotCommitted
+from rejoinder.kernels.columns import DIFF, EPOCH, numbers, replaced, take, without
+from rejoinder.kernels.exchange import encode
+from rejoinder.plan.catalog import Catalog, Source, View
+from rejoinder.sql.binder import bind
+from rejoinder.sql.clauses import refuse_doubles
+from rejoinder.sql.texts import named_relations, whole_relation
+from rejoinder.store.memory import drop_memory
+from rejoinder.store.objects import open_store
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The changes of a query; `note` says what of them is not as it was."""
+
+    changes: Changes
+    note: str | None = None
+
+
+def replay(engine: Engine, query: str) -> Replayed:
+    """The changes of a query over the epochs that are kept. Raises a `PlanningError`, or `NotCommitted`."""
+    with engine.lock:
+        manifest = engine.manifest
+        if manifest is None:
+            raise NotCommitted("nothing is committed yet", hint="run the flow first")
+        schema = bind(query, engine.catalog).schema
+        refuse_doubles(schema.names, "in the result")
+        found = [engine.catalog.find(name) for name in named_relations(query)]
+        relations = {relation.name: relation for relation in found if relation is not None}
+        histories = {name: _history(engine, relation) for name, relation in relations.items()}
+        times = timeline_of(manifest).times(engine.store)
+    note = _note([relation.name for relation in relations.values() if not _has_history(relation)])
+    whole = whole_relation(query)
+    if whole is not None and len(histories) == 1:
+        return Replayed(Changes(next(iter(histories.values())), schema, times), note)
+    sources = [Source(r.name, "changelog", r.schema, format="replay") for r in relations.values()]
+    catalog = Catalog((*sources, View(NAME, query, schema)))
+    by_epoch = {name: _by_epoch(history) for name, history in histories.items()}
+    return Replayed(_run(catalog, by_epoch, schema, times), note)
+
+
+def _run(
+    catalog: Catalog, histories: Mapping[str, Mapping[int, pa.Table]], schema: pa.Schema, times: Mapping[int, int]
+) -> Changes:
+    """Play histories into a flow of their own, and read the changes of its one view."""
+    epochs = sorted({epoch for history in histories.values() for epoch in history})
+    place = f"replay-{uuid.uuid4().hex}"
+    try:
+        scratch = Engine(open_store(f"memory://{place}"), LocalExecutor(), buckets=1, history=len(epochs) + 1)
+        scratch.define(catalog)
+        for number, epoch in enumerate(epochs):
+            splits: list[tuple[str, str | None, int, bytes | None]] = [
+                (name, None, 0, encode(rows[epoch])) for name, rows in histories.items() if epoch in rows
+            ]
+            scratch.run_epoch(number, [split_batch(splits)], time_ms=times.get(epoch, 0))
+        assert scratch.manifest is not None
+        changes = changes_of(scratch.store, scratch.manifest, NAME, schema)
+        at = numbers(changes.table, EPOCH)
+        meant = np.array([*epochs, -1], np.int64)[at]  # what is there before the first epoch stays before it
+        return Changes(replaced(changes.table, EPOCH, meant), schema, times)
+    finally:
+        drop_memory(place)
+
+
+def _has_history(relation: Source | View) -> bool:
+    return isinstance(relation, View) or relation.format == "memory"
+
+
+def _history(engine: Engine, relation: Source | View) -> pa.Table:
+    """The changes of a relation, with `__epoch` and `__diff`."""
+    assert engine.manifest is not None
+    if _has_history(relation):
+        name = relation.name if isinstance(relation, View) else relation.changes
+        return read_changes(engine.store, engine.manifest, name, relation.schema, after=-2, until=engine.epoch)
+    content, _ = run_query(engine, f"SELECT * FROM `{relation.name}`")
+    first = np.full(content.num_rows, max(0, engine.manifest.extra["since"]), np.int64)
+    return replaced(replaced(content, EPOCH, first), DIFF, np.ones(content.num_rows, np.int64))
+
+
+def _by_epoch(history: pa.Table) -> dict[int, pa.Table]:
+    epochs = numbers(history, EPOCH)
+    order = np.argsort(epochs, kind="stable")
+    rows = take(without(history, [EPOCH]), order)
+    found, starts = np.unique(epochs[order], return_index=True)
+    ends = [*starts[1:], len(epochs)]
+    return {int(epoch): rows.slice(start, end - start) for epoch, start, end in zip(found, starts, ends, strict=True)}
+
+
+def _note(names: list[str]) -> str | None:
+    if not names:
+        return None
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"the changes of {listed} are not kept: {'its' if len(names) == 1 else 'their'} present content is taken as "
+        "having been there from the start; CREATE VIEW to follow it"
+    )

@@ -7,10 +7,13 @@ import math
 import uuid
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rejoinder.kernels.columns import DIFF, HASH, diffs, hashes
+from rejoinder.kernels.ordered import sorted_by_hash_and_value
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.store import spine as spines
 from rejoinder.store.objects import ObjectStore, open_store
@@ -192,3 +195,30 @@ def test_a_spine_survives_json(store: ObjectStore) -> None:
     filled.spine = Spine(filled.spine.refs, 77)
     assert Spine.from_json(json.loads(json.dumps(filled.spine.to_json()))) == filled.spine
     assert filled.spine.bytes == sum(ref.size for ref in filled.spine.refs)
+
+
+@given(
+    runs=st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.none() | st.integers(-3, 3), st.sampled_from([-1, 1, 1])), max_size=12
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_merged_runs_are_in_order(runs: list[list[tuple[int, int | None, int]]]) -> None:
+    expected: Counter[tuple[int, int | None]] = Counter()
+    tables = []
+    for rows in runs:
+        keys, times = pa.array([h for h, _, _ in rows], pa.uint64()), pa.array([t for _, t, _ in rows], pa.int64())
+        table = pa.table({"k": keys, "t": times, HASH: keys, DIFF: pa.array([diff for _, _, diff in rows], pa.int64())})
+        tables.append(sorted_by_hash_and_value(table, "t"))
+        for hashed, time, diff in rows:
+            expected[hashed, time] += diff
+    result = spines.merged(tables, Merging(2, order="t"))
+    listed = list(zip(hashes(result).tolist(), result["t"].to_pylist(), strict=True))
+    assert listed == sorted(listed, key=lambda row: (row[0], row[1] is not None, row[1] or 0))
+    found: Counter[tuple[int, int | None]] = Counter()
+    for row, diff in zip(listed, diffs(result).tolist(), strict=True):
+        found[row] += diff
+    assert found == Counter({row: count for row, count in expected.items() if count})

@@ -64,7 +64,7 @@ def read_table(
     if as_of is not None:
         check_epoch(manifest, view, as_of)
     refs = [ref for ref in changelog_refs(manifest, view) if ref.epochs[0] <= epoch]
-    rows = without(_rows(store, refs, schema, -1, epoch, hashes), [EPOCH])
+    rows = without(_rows(store, refs, schema, -2, epoch, hashes), [EPOCH])
     return consolidate(rows)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.task import Report
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.physical import ArrangementScan, Dataflow
+from rejoinder.plan.physical import ArrangementScan, Dataflow, UnitScan
 from rejoinder.store.spine import Spine
 
 Parts = dict[str, tuple[Spine, ...]]
@@ -85,7 +85,8 @@ class State:
 
     def splits(self, dataflow: Dataflow) -> list[tuple[str, int]]:
         """What a hydration reads: (relation, bucket) of the arrangements that it scans."""
-        return [
+        units = [(name, 0) for name, scan in dataflow.scans.items() if isinstance(scan, UnitScan)]
+        return units + [
             (name, bucket)
             for name, scan in dataflow.scans.items()
             if isinstance(scan, ArrangementScan)

@@ -19,8 +19,9 @@ from rejoinder.kernels.columns import DIFF, SEQUENCE, drop_unit_diffs, replaced
 from rejoinder.kernels.exchange import decode
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
+from rejoinder.plan.accumulators import UNIT_SCHEMA
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.physical import ArrangementScan, Scan
+from rejoinder.plan.physical import ArrangementScan, Scan, UnitScan
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import read_run
 from rejoinder.store.spine import Spine
@@ -53,6 +54,9 @@ def scan(
     """Yield (stream, delta) chunks of a split."""
     if isinstance(scan_, ArrangementScan):
         yield from _scan_arrangement(store, scan_, before[scan_.arrangement.id][split.modified])
+        return
+    if isinstance(scan_, UnitScan):
+        yield scan_.stream, pa.Table.from_pylist([{}], schema=UNIT_SCHEMA)
         return
     source = scan_.source
     sequence = (split.modified << 20) | (zlib.crc32((split.path or "").encode()) & 0xFFFFF)

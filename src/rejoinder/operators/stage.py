@@ -17,6 +17,7 @@ import pyarrow as pa
 from rejoinder.kernels.columns import contiguous, drop_unit_diffs
 from rejoinder.kernels.exchange import decode, encode, sorted_by_hash
 from rejoinder.kernels.faults import reach
+from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.lookup import lookup
@@ -28,6 +29,7 @@ from rejoinder.operators.task import Report, Task
 from rejoinder.operators.upsert import upsert
 from rejoinder.operators.validity import validity
 from rejoinder.plan.physical import (
+    Aggregate,
     Arrange,
     Dataflow,
     Derive,
@@ -50,6 +52,7 @@ PAYLOAD_BYTES = 16 << 20
 EXCHANGE = pa.schema([("bucket", pa.int32()), ("channel", pa.int32()), ("payload", pa.binary())])
 
 OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
+    Aggregate: aggregate,
     Arrange: arrange,
     Derive: derive,
     Distinct: distinct,

@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rejoinder.plan import normal
+from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import REJECTED_SCHEMA, Source
 from rejoinder.plan.delta import PathFinder
 from rejoinder.plan.graph import join_graph
+from rejoinder.plan.grouping import group, kept_arrangements
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import (
@@ -67,6 +69,9 @@ class Builder:
             self.joins[name] = [self._join(block, name) for block in derived.blocks]
             if isinstance(derived.operation, normal.Distinct):
                 self.require(row_arrangement(name + "/input", derived.schema), name)
+            elif isinstance(derived.operation, Grouping):
+                for arrangement in kept_arrangements(self.program, derived, derived.operation):
+                    self.require(arrangement, name)
         for name, block in self.program.views.items():
             self.joins[name] = [self._join(block, name)]
         for name, source in self.program.sources.items():
@@ -144,6 +149,10 @@ class Builder:
         fragments = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
         if isinstance(derived.operation, normal.Union):
             self.fragments[derived.name] = fragments
+        elif isinstance(derived.operation, Grouping):
+            self.fragments[derived.name + "/input"] = fragments
+            group(self, derived, derived.operation, whole=False)
+            return
         else:
             counts = row_arrangement(derived.name + "/input", derived.schema)
             self.fragments[derived.name + "/input"] = fragments
@@ -197,6 +206,8 @@ class Builder:
             self.source(self.program.sources[name])
         elif name in self.program.derived:
             self.derived(self.program.derived[name])
+        elif name == UNIT:
+            self.fragments[name] = []
         else:
             self.view(name)
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.dataflow import Builder
+from rejoinder.plan.grouping import group
 from rejoinder.plan.normal import Derived, Union
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
-from rejoinder.plan.physical import Arrangement, ArrangementScan, Dataflow, Distinct
+from rejoinder.plan.physical import Arrangement, ArrangementScan, Dataflow, Distinct, UnitScan
 from rejoinder.plan.program import Program, row_arrangement
 
 
@@ -50,6 +52,9 @@ class Hydration(Builder):
             self.arrange(name, check=False)
         elif name in self.program.sources:
             self.fragments[name] = []
+        elif name == UNIT:
+            self.fragments[name] = [Fragment(0, f"scan:{name}")]
+            self.scans[name] = UnitScan(f"scan:{name}")
         elif name + "/input" in self.donors:
             self.derived(self.program.derived[name])
         else:
@@ -70,6 +75,9 @@ class Hydration(Builder):
             self.scan(inputs)
         else:
             self.fragments[inputs] = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
+        if isinstance(derived.operation, Grouping):
+            group(self, derived, derived.operation, whole=True)
+            return
         counts = row_arrangement(inputs, derived.schema)
         merged = self.deliver(inputs, counts.key)
         change = self.stream(derived.name)

@@ -14,6 +14,7 @@ from typing import Literal
 import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.logical import Predicate, Query, renamed, substitute
 
 PRESENT = "__present"
@@ -93,7 +94,7 @@ class Distinct:
     text = "distinct"
 
 
-Operation = Union | Distinct
+Operation = Union | Distinct | Grouping
 
 
 @dataclass(frozen=True)

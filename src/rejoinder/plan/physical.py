@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.kernels.hashing import is_exact
+from rejoinder.plan.accumulators import Accumulator
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.normal import Mode
 
@@ -103,7 +104,14 @@ class ArrangementScan:
     stream: str
 
 
-Scan = SourceScan | ArrangementScan
+@dataclass(frozen=True)
+class UnitScan:
+    """Read the relation of one row, to hydrate an aggregate without keys."""
+
+    stream: str
+
+
+Scan = SourceScan | ArrangementScan | UnitScan
 
 
 @dataclass(frozen=True)
@@ -215,6 +223,25 @@ class Distinct:
 
 
 @dataclass(frozen=True)
+class Aggregate:
+    """Keep one row per group of rows with equal `keys`: the keys, the number of rows, the accumulators.
+
+    The arrangement holds those rows by key; `values`, where it is needed, the input's rows, to find the smallest or
+    largest value again. `views` are named when a sum overflows.
+    `whole`: the input is everything there is, not a change of what the arrangement holds (in a hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    keys: tuple[str, ...]
+    accumulators: tuple[Accumulator, ...]
+    values: Arrangement | None
+    views: tuple[str, ...]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Validity:
     """Give each row the time until which it is valid: `end` is the next later time of its key, or the last of times.
 
@@ -247,7 +274,7 @@ class Emit:
     view: str
 
 
-Step = Derive | Send | Arrange | Upsert | Lookup | Presence | Distinct | Validity | Sweep | Emit
+Step = Derive | Send | Arrange | Upsert | Lookup | Presence | Distinct | Aggregate | Validity | Sweep | Emit
 
 
 @dataclass(frozen=True)

@@ -234,6 +234,23 @@ def _quotient(left: Term, right: Term, node: exp.Expr) -> Term:
     return build(_unless_zero(quotient), kind, left, right, throws=True, right_first=True)
 
 
+def average(total: Term, count: Term, kind: pa.DataType) -> Term:
+    """Divide a sum of decimals by a count, which is not zero unless the sum is NULL, as Spark's AVG does."""
+    shift = kind.scale - total.type.scale
+    whole, with_whole = once(f"abs({_unscaled('{0}', total.type, 'HUGEINT')})", short=0)
+    by, with_by = once("CAST({1} AS HUGEINT)", whole, short=0)
+    rest, with_rest = once(f"(({whole} % {by}) * CAST({10**shift} AS HUGEINT))", whole, by, short=0)
+    half = f"{rest} % {by} >= {by} - {rest} % {by}"
+    if kind.scale >= 20:
+        # Spark rounds to 39 digits after the point first, which lifts what is that close to half.
+        half += f" OR ({by} - 2 * ({rest} % {by})) * CAST({10 ** (39 - kind.scale)} AS HUGEINT) <= {by}"
+    digits = f"{whole} // {by} * CAST({10**shift} AS HUGEINT) + {rest} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END"
+    rounded = with_whole(with_by(with_rest(f"({digits})")))
+    unscaled = f"CAST(({rounded}) * CASE WHEN {{0}} < 0 THEN -1 ELSE 1 END AS DECIMAL(38,0))"
+    quotient = f"CAST({unscaled} * {_power(-kind.scale)} AS {duckdb_type(kind)})"
+    return build(f"CASE WHEN {{1}} > 0 THEN {quotient} END", kind, total, count, throws=True)
+
+
 def _unscaled(text: str, kind: pa.DataType, integer: str) -> str:
     """Write the digits of a decimal as a whole number."""
     if kind.scale == 0:

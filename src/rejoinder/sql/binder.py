@@ -18,6 +18,7 @@ from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.logical import Distinct, Node, Project, Query, Scan, UnionAll, Window
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
 from rejoinder.sql.expressions import compile_expression, compile_window, output_name
+from rejoinder.sql.grouping import bind_groups, is_grouped
 from rejoinder.sql.joins import Side, combine
 from rejoinder.sql.predicates import coerced
 from rejoinder.sql.repeating import repeat_rows
@@ -73,9 +74,11 @@ class Binder:
         """Bind SELECT … FROM … WHERE …."""
         root, scope = self.sources(node, ctes)
         where = node.args.get("where")
-        root, scope = repeat_rows(root, scope, [where, *node.expressions], self.numbers)
+        root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
             root = restrict(self, root, scope, where.this, ctes)
+        if is_grouped(node):
+            root, scope, node = bind_groups(root, scope, node, self.numbers)
         outputs = self.outputs(node, scope)
         distinct = node.args.get("distinct")
         if distinct is None:

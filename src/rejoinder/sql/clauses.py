@@ -14,7 +14,6 @@ _WORDS = {
     "cluster": "CLUSTER BY",
     "connect": "CONNECT BY",
     "distribute": "DISTRIBUTE BY",
-    "group": "GROUP BY",
     "laterals": "LATERAL VIEW",
     "locks": "FOR UPDATE",
     "match": "MATCH_RECOGNIZE",
@@ -27,7 +26,7 @@ _WORDS = {
 }
 # Hints are advice about how to run a query; they never change its rows.
 _READ: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from", "joins", "where", "distinct", "with", "hint"}),
+    exp.Select: frozenset({"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "hint"}),
     exp.Union: frozenset({"this", "expression", "distinct", "with"}),
     exp.Subquery: frozenset({"this", "alias", "with", "joins"}),
     exp.Table: frozenset({"this", "alias", "db", "catalog", "joins"}),
@@ -48,7 +47,7 @@ def refuse_unread_clauses(node: exp.Expr) -> None:
 def _hint(clause: str) -> str:
     if clause in ("order", "limit"):
         return "a view has no order; ORDER BY and LIMIT work in a SELECT that is run once"
-    return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, WITH and UNION"
+    return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, WITH and UNION"
 
 
 def refuse_subqueries(node: exp.Expr) -> None:

@@ -28,6 +28,19 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }
 
 
+_AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.AnyValue: "any_value",
+    exp.Avg: "avg",
+    exp.Count: "count",
+    exp.CountIf: "count_if",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.Max: "max",
+    exp.Min: "min",
+    exp.Sum: "sum",
+}
+
+
 def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = None) -> str:
     """Give the alias, or the name that Spark would generate. Raises `Unsupported` where that name is not certain.
 
@@ -72,6 +85,13 @@ def _generated(node: exp.Expr) -> str | None:
         return node.this if node.is_string or node.this.isdigit() else None
     if isinstance(node, exp.Boolean | exp.Null):
         return "NULL" if isinstance(node, exp.Null) else str(node.this).lower()
+    if isinstance(node, exp.Filter):
+        parts = _generated(node.this), _generated(node.expression.this)
+        return None if None in parts else f"{parts[0]} FILTER (WHERE {parts[1]})"
+    if type(node) in _AGGREGATES or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in ("every", "mean", "some")
+    ):
+        return _generated_aggregate(node)
     if _is_call(node):
         return None
     if type(node) in _OPERATORS:
@@ -108,6 +128,16 @@ def _generated_form(node: exp.Expr) -> str | None:
         case exp.Case(this=None):
             return _generated_case(node)
     return None
+
+
+def _generated_aggregate(node: exp.Expr) -> str | None:
+    if isinstance(node.this, exp.Star):
+        return "count(1)"
+    listed = node.expressions if isinstance(node, exp.Anonymous) else [node.this, *node.expressions]
+    distinct = isinstance(listed[0], exp.Distinct)
+    parts = [_generated(part) for part in (listed[0].expressions if distinct else listed)]
+    name = _AGGREGATES.get(type(node)) or node.name.lower()
+    return None if None in parts else f"{name}({'DISTINCT ' if distinct else ''}{', '.join(map(str, parts))})"
 
 
 def _generated_case(node: exp.Case) -> str | None:

@@ -65,7 +65,7 @@ def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
         return refuse(
             node,
             f"the aggregate `{name}` is not offered here",
-            "aggregates stand in the SELECT list, beside a GROUP BY",
+            "aggregates stand in SELECT and HAVING; to join or filter by one, compute it in a subquery",
         )
     if isinstance(node, exp.Window):
         return refuse(node, "window functions are not offered")

@@ -53,7 +53,16 @@ def lookup(task: Task, step: Lookup) -> None:
 
 def _matching(task: Task, stream: pa.Table, step: Lookup) -> Matching:
     runs = [read_run(task.store, ref) for ref in task.refs(step.arrangement.id, after=step.after)]
-    return Matching(stream, runs, step.key, step.arrangement.key, task.max_pairs, step.output.split("/")[0])
+    return Matching(
+        stream,
+        runs,
+        step.key,
+        step.arrangement,
+        task.max_pairs,
+        step.output.split("/")[0],
+        step.between,
+        step.latest,
+    )
 
 
 def _one_sided(task: Task, stream: pa.Table, step: Lookup) -> pa.Table:

@@ -6,8 +6,8 @@ for the smaller of stream and run, per run, plus the pairs; counting needs no pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,24 +27,30 @@ from rejoinder.kernels.columns import (
     single_chunk,
     without,
 )
-from rejoinder.kernels.evaluate import Expression, filter_project
+from rejoinder.kernels.evaluate import Expression, filter_project, project
 from rejoinder.kernels.probe import count_matches, keep_equal, match
+from rejoinder.operators.ranges import bound, match_nearest, match_range
 from rejoinder.operators.task import key_columns
-from rejoinder.plan.physical import Key
+from rejoinder.plan.physical import Arrangement, Key
 
 Names = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Matching:
-    """A stream sorted by the hash of its key, the runs, the key on both sides, and how many pairs are too many."""
+    """A stream sorted by the hash of its key, the runs of an arrangement, and how many pairs are too many.
+
+    In an ordered arrangement, only rows within `between` count, or those at the `latest` order value up to a time.
+    """
 
     stream: pa.Table
     runs: Sequence[pa.Table]
     here: Key
-    there: Key
+    there: Arrangement
     limit: int
     user: str
+    between: tuple[Expression, Expression] | None = None
+    latest: Expression | None = None
 
     def pairs(self, carried: Sequence[str], fetched: Names) -> pa.Table | None:
         """The pairs: carried columns of the stream, fetched ones (renamed) of the runs, and `__diff` if need be."""
@@ -54,8 +60,7 @@ class Matching:
         lefts: list[Int64] = []
         products: list[Int64] = []
         arrays: list[list[pa.Array]] = [[] for _ in fetched]
-        for run in self.runs:
-            left, right = self._matched(keys, run)
+        for run, (left, right) in zip(self.runs, self._positions(keys), strict=True):
             if not len(left):
                 continue
             lefts.append(left)
@@ -81,8 +86,7 @@ class Matching:
         rows = self.stream.num_rows
         if condition is not None:
             bare = without(replaced(self.stream, SEQUENCE, np.arange(rows)), [DIFF])
-            matching = Matching(bare, self.runs, self.here, self.there, self.limit, self.user)
-            found = matching.pairs((SEQUENCE,), tuple((name, name) for name in condition.columns))
+            found = replace(self, stream=bare).pairs((SEQUENCE,), tuple((name, name) for name in condition.columns))
             return totals(None if found is None else kept(found, condition), rows)
         keys = key_columns(self.stream, self.here)
         total = np.zeros(rows, np.int64)
@@ -95,15 +99,32 @@ class Matching:
         return total
 
     def _decided_by_hash(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> bool:
-        there = key_columns(run, self.there)
+        there = key_columns(run, self.there.key)
         return not keys or (self.here.exact and not any(c.null_count for c in (*keys, *there)))
+
+    def _positions(self, keys: Sequence[pa.ChunkedArray]) -> Iterable[tuple[Int64, Int64]]:
+        """The positions of the pairs, run by run."""
+        if self.latest is not None:
+            times = bound(_evaluated(self.stream, self.latest), strict=False)
+            return match_nearest(self.stream, self.runs, self.here, self.there, times)
+        if self.between is not None:
+            low, high = (_evaluated(self.stream, end) for end in self.between)
+            return match_range(
+                self.stream,
+                self.runs,
+                self.here,
+                self.there,
+                low=bound(low, strict=False),
+                high=bound(high, strict=True),
+            )
+        return (self._matched(keys, run) for run in self.runs)
 
     def _matched(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> tuple[Int64, Int64]:
         self._refuse_too_many(run)
         left, right = match(hashes(self.stream), hashes(run))
         if not len(left) or self._decided_by_hash(keys, run):
             return left, right
-        columns = list(zip(keys, key_columns(run, self.there), strict=True))
+        columns = list(zip(keys, key_columns(run, self.there.key), strict=True))
         return keep_equal(left, right, columns, null_safe=self.here.null_safe)
 
     def _refuse_too_many(self, run: pa.Table) -> None:
@@ -119,6 +140,10 @@ class Matching:
                 + (f" with the key {key[0] if len(key) == 1 else tuple(key)!r}" if key else ": nothing links them"),
                 hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
             )
+
+
+def _evaluated(table: pa.Table, expression: Expression) -> pa.ChunkedArray:
+    return project(table, [("value", expression)]).column("value")
 
 
 def kept(table: pa.Table, condition: Expression) -> pa.Table:

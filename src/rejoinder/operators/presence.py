@@ -51,7 +51,7 @@ def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:
     runs = [read_run(task.store, ref) for ref in task.refs(step.arrangement.id, after=False)]
     there = step.arrangement.key
     here = Key(tuple(column(n, p.type) for n, p in zip(step.keys, there.parts, strict=True)), there.null_safe)
-    matching = Matching(candidates, runs, here, there, task.max_pairs, step.output.split("/")[0])
+    matching = Matching(candidates, runs, here, step.arrangement, task.max_pairs, step.output.split("/")[0])
     before = matching.counts(step.filter)
     flip = (before + change > 0).astype(np.int64) - (before > 0).astype(np.int64)
     rows = np.flatnonzero(flip)

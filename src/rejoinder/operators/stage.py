@@ -19,6 +19,7 @@ from rejoinder.kernels.exchange import decode, encode, sorted_by_hash
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
+from rejoinder.operators.coverage import coverage
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.lookup import lookup
 from rejoinder.operators.presence import presence
@@ -31,6 +32,7 @@ from rejoinder.operators.validity import validity
 from rejoinder.plan.physical import (
     Aggregate,
     Arrange,
+    Coverage,
     Dataflow,
     Derive,
     Distinct,
@@ -59,6 +61,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Emit: emit,
     Lookup: lookup,
     Presence: presence,
+    Coverage: coverage,
     Send: send,
     Sweep: sweep,
     Upsert: upsert,

@@ -35,6 +35,7 @@ from rejoinder.plan.physical import (
     Upsert,
 )
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
+from rejoinder.plan.validity import validate, versions_arrangement
 
 
 class Builder:
@@ -72,6 +73,8 @@ class Builder:
             elif isinstance(derived.operation, Grouping):
                 for arrangement in kept_arrangements(self.program, derived, derived.operation):
                     self.require(arrangement, name)
+            elif isinstance(derived.operation, normal.Versions):
+                self.require(versions_arrangement(derived, derived.operation), name)
         for name, block in self.program.views.items():
             self.joins[name] = [self._join(block, name)]
         for name, source in self.program.sources.items():
@@ -146,6 +149,9 @@ class Builder:
 
     def derived(self, derived: Derived) -> None:
         """Bring a derived relation's changes in."""
+        if isinstance(derived.operation, normal.Versions):
+            validate(self, derived, derived.operation, whole=False)
+            return
         fragments = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
         if isinstance(derived.operation, normal.Union):
             self.fragments[derived.name] = fragments

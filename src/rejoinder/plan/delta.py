@@ -16,12 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from rejoinder.kernels.evaluate import Expression, column
-from rejoinder.plan.graph import JoinGraph, Link, equal, inputs_of
+from rejoinder.plan.graph import JoinGraph, Link, Window, equal, inputs_of
 from rejoinder.plan.logical import conjunction, renamed
 from rejoinder.plan.normal import Block, Input, Mode
 from rejoinder.plan.physical import Arrangement, Key
 
+FROM, TO = "__from", "__to"
 UNKNOWN_FANOUT = 10.0
 UNLINKED_FANOUT = 1e6
 FILTERED = 0.3
@@ -45,7 +48,8 @@ class Hop:
     """A lookup of a path: which input, by which arrangement, with which key of the rows met so far.
 
     `values` names what the key is made of, to tell whether a stream is partitioned by it already. `tests` are the
-    conditions, apart from the block's own, that can be tested from this hop on.
+    conditions, apart from the block's own, that can be tested from this hop on. The arrangement may be ordered: then
+    only rows within `between` are met, or those of the latest order value up to `latest`.
     """
 
     input: int
@@ -56,6 +60,8 @@ class Hop:
     mode: Mode = "inner"
     guard: Expression | None = None
     tests: tuple[Expression, ...] = ()
+    between: tuple[Expression, Expression] | None = None
+    latest: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class _Walk:
     met: set[int]
     links: list[Link] = field(default_factory=list)
     tests: list[Expression] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
 
 
 class PathFinder:
@@ -95,6 +102,7 @@ class PathFinder:
     def path(self, start: int) -> tuple[Hop, ...]:
         """Choose the order in which the changes of input `start` meet the other inputs."""
         walk = _Walk({start})
+        walk.windows = [ranged(window) if window.input == start else window for window in self.graph.windows]
         if self.block.inputs[start].mode != "inner":
             on = self.graph.on[start]
             walk.links = [
@@ -102,6 +110,7 @@ class PathFinder:
                 for link, key in zip(on.links, key_columns(self.block, self.graph, start), strict=True)
             ]
             walk.tests = list(on.guards)
+            walk.windows += [] if on.window is None else [ranged(on.window)]
         hops: list[Hop] = []
         while len(walk.met) < len(self.block.inputs):
             hops.append(self._next(walk, start))
@@ -117,8 +126,8 @@ class PathFinder:
         ready = {at: parts for at, parts in ready.items() if at not in backward}
         candidates = linked | ready | backward or {at: [] for at in inner}
         hops = [self._hop(walk, at, parts, start, forward=at in ready) for at, parts in candidates.items()]
-        best = min(hops, key=lambda hop: (self._fanout(hop), hop.input))
-        return self._taken(walk, best, candidates[best.input], forward=best.input in ready)
+        best, parts = min(hops, key=lambda found: (self._fanout(found[0]), found[0].input))
+        return self._taken(walk, best, parts, forward=best.input in ready)
 
     def _parts(self, walk: _Walk, at: int, *, null_safe: bool = True) -> list[_Part]:
         """Every equality that links an input with the ones met; without null-safe ones if they could match padding."""
@@ -148,17 +157,39 @@ class PathFinder:
                 return f"={number}"
         return expression.sql
 
-    def _hop(self, walk: _Walk, at: int, parts: list[_Part], start: int, *, forward: bool) -> Hop:
+    def _hop(self, walk: _Walk, at: int, parts: list[_Part], start: int, *, forward: bool) -> tuple[Hop, list[_Part]]:
+        """The hop to an input, and the equalities that its key sees to."""
         each = self.block.inputs[at]
         parts = sorted(parts, key=lambda part: part.there.sql)
+        around = self._around(walk, at, parts, forward=forward)
+        if around is not None:
+            parts = [part for part in parts if set(part.there.columns) <= around.partition]
+        inside = next((w for w in walk.windows if w.input in walk.met and _orders(w.time, at)), None)
         safe = frozenset(number for number, part in enumerate(parts) if part.null_safe)
         arrangement = arranged(each, Key(tuple(part.there for part in parts), safe))
+        if around is not None or inside is not None:
+            by = around.start if around is not None else inside.time if inside is not None else None
+            assert by is not None
+            arrangement = replace(arrangement, order=dict(each.columns)[by.columns[0]])
         key = Key(tuple(part.here for part in parts), safe)
         values = tuple(part.value + (" or NULL" if part.null_safe else "") for part in parts)
         hop = Hop(at, arrangement, key, values, after=at < start)
-        if not forward:
-            return hop
-        return replace(hop, mode=each.mode, guard=conjunction(self.graph.on[at].guards))
+        if around is not None:
+            hop = replace(hop, latest=around.time)
+        elif inside is not None:
+            hop = replace(hop, between=(inside.start, inside.end))
+        if forward:
+            hop = replace(hop, mode=each.mode, guard=conjunction(self.graph.on[at].guards))
+        return hop, parts
+
+    def _around(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> Window | None:
+        """The window of an input that contains a time already met, if the key tells its partition."""
+        own = self.graph.on[at].window if forward else None
+        known = {part.there.columns[0] for part in parts if part.there.is_column and not part.null_safe}
+        for window in [*walk.windows, *([own] if own is not None else [])]:
+            if window.input == at and inputs_of(window.time) <= walk.met and window.partition <= known:
+                return window
+        return None
 
     def _taken(self, walk: _Walk, hop: Hop, parts: list[_Part], *, forward: bool) -> Hop:
         """Note what a hop makes known, and which conditions are to be tested because no key saw to them."""
@@ -174,6 +205,11 @@ class PathFinder:
         if not forward and self.block.inputs[hop.input].mode != "inner":
             walk.links += on.links
             walk.tests += on.guards
+            walk.windows += [] if on.window is None else [on.window]
+        for window in [w for w in walk.windows if {w.input} | inputs_of(w.time) <= walk.met]:
+            walk.windows.remove(window)
+            seen = hop.latest == window.time if hop.input == window.input else hop.between == (window.start, window.end)
+            walk.tests += () if seen else window.conditions
         open_links = []
         for link in walk.links:
             sides = link.of(hop.input)
@@ -190,6 +226,8 @@ class PathFinder:
 
     def _fanout(self, hop: Hop) -> float:
         expected = self._rows_per_key(hop) * (FILTERED if self.graph.filters[hop.input] else 1.0)
+        if hop.latest is not None:
+            return 1.0
         if hop.mode == "left":
             return max(1.0, expected)
         return expected if hop.mode == "inner" else 0.5
@@ -203,6 +241,19 @@ class PathFinder:
         columns = {part.columns[0] for part in hop.arrangement.key.parts if part.is_column}
         unique = self.primary_keys.get(hop.arrangement.relation)
         return 1.0 if unique and unique <= columns else UNKNOWN_FANOUT
+
+
+def ranged(window: Window) -> Window:
+    """A window whose changes start a path: columns of their own carry its bounds, since what is shown may differ."""
+    kind = window.start.type
+    return window.within(column(f"{window.input}.{FROM}", kind), column(f"{window.input}.{TO}", kind))
+
+
+def _orders(time: Expression, at: int) -> bool:
+    """Whether rows of an input can be kept in the order of a time."""
+    kind = time.type
+    orderable = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind)
+    return orderable and time.is_column and inputs_of(time) == {at}
 
 
 def arranged(each: Input, key: Key) -> Arrangement:
@@ -222,4 +273,8 @@ def own_arrangement(block: Block, graph: JoinGraph, at: int) -> tuple[Arrangemen
     links = graph.on[at].links
     order = tuple(sorted(range(len(links)), key=lambda number: links[number].sides[1].sql))
     safe = frozenset(place for place, number in enumerate(order) if links[number].null_safe)
-    return arranged(block.inputs[at], Key(tuple(links[number].sides[1] for number in order), safe)), order
+    arrangement = arranged(block.inputs[at], Key(tuple(links[number].sides[1] for number in order), safe))
+    versions = block.inputs[at].versions
+    if graph.on[at].window is not None and versions is not None:
+        arrangement = replace(arrangement, order=versions.time)
+    return arrangement, order

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression
+from rejoinder.plan.containment import containment
+from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block
 
 
@@ -40,12 +42,36 @@ class EqualityClass:
 
 
 @dataclass(frozen=True)
+class Window:
+    """A condition on pairs: the window [`start`, `end`) of an input of versions contains a time of another input.
+
+    Windows of one partition do not overlap, so that the one in question is the latest that starts up to that time.
+    """
+
+    input: int
+    start: Expression
+    end: Expression
+    time: Expression
+    partition: frozenset[str]
+
+    @property
+    def conditions(self) -> tuple[Expression, Expression]:
+        """The condition in two parts."""
+        return _compared(self.start, "<=", self.time), _compared(self.time, "<", self.end)
+
+    def within(self, start: Expression, end: Expression) -> Window:
+        """The same with other bounds."""
+        return replace(self, start=start, end=end)
+
+
+@dataclass(frozen=True)
 class Condition:
     """What the `on` of an input with a mode says: its key, what guards the lookup, and which inputs that needs."""
 
     links: tuple[Link, ...] = ()
     guards: tuple[Expression, ...] = ()
     needs: frozenset[int] = frozenset()
+    window: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +82,7 @@ class JoinGraph:
     classes: tuple[EqualityClass, ...]
     residual: tuple[Expression, ...]
     on: tuple[Condition, ...]
+    windows: tuple[Window, ...] = ()
 
 
 def inputs_of(expression: Expression) -> set[int]:
@@ -68,7 +95,8 @@ def join_graph(block: Block) -> JoinGraph:
     filters: list[list[Expression]] = [[] for _ in block.inputs]
     residual: list[Expression] = []
     members: list[tuple[set[tuple[int, Expression]], bool]] = []
-    for predicate in block.predicates:
+    windows, predicates = _windows(block, block.predicates)
+    for predicate in predicates:
         used = inputs_of(predicate.expression)
         sides = predicate.equality
         if len(used) == 1 and block.inputs[min(used)].mode == "inner":
@@ -89,7 +117,7 @@ def join_graph(block: Block) -> JoinGraph:
             (filters[at] if block.inputs[at].mode == "inner" else residual).extend(same)
         classes.append(EqualityClass(tuple(map(tuple, by_input)), null_safe))
     on = tuple(_condition(block, at, filters[at]) for at in range(len(block.inputs)))
-    return JoinGraph(tuple(map(tuple, filters)), tuple(classes), tuple(residual), on)
+    return JoinGraph(tuple(map(tuple, filters)), tuple(classes), tuple(residual), on, windows)
 
 
 def _joined(
@@ -105,7 +133,8 @@ def _joined(
 def _condition(block: Block, at: int, filters: list[Expression]) -> Condition:
     """Sort the `on` of an input; conditions on the input alone go to its filters."""
     links, guards = [], []
-    for predicate in block.inputs[at].on:
+    windows, predicates = _windows(block, block.inputs[at].on)
+    for predicate in predicates:
         used = inputs_of(predicate.expression)
         if used == {at}:
             filters.append(predicate.expression)
@@ -115,7 +144,29 @@ def _condition(block: Block, at: int, filters: list[Expression]) -> Condition:
         else:
             guards.append(predicate.expression)
     needs = {i for link in links for i in inputs_of(link.sides[0])} | {i for g in guards for i in inputs_of(g)}
-    return Condition(tuple(links), tuple(guards), frozenset(needs))
+    needs |= {i for window in windows for i in inputs_of(window.time)}
+    return Condition(tuple(links), tuple(guards), frozenset(needs), next(iter(windows), None))
+
+
+def _windows(block: Block, predicates: Sequence[Predicate]) -> tuple[tuple[Window, ...], list[Predicate]]:
+    """Find the windows among conditions; the others are left."""
+    windows: list[Window] = []
+    used: list[Predicate] = []
+    for at, each in enumerate(block.inputs):
+        found = containment(each, predicates)
+        if found is not None:
+            used += found.predicates
+            ids = {name: i for i, name in each.columns}
+            assert each.versions is not None
+            partition = frozenset(ids[name] for name in each.versions.partition)
+            windows.append(Window(at, found.start, found.end, found.time, partition))
+    return tuple(windows), [p for p in predicates if not any(p is one for one in used)]
+
+
+def _compared(left: Expression, sign: str, right: Expression) -> Expression:
+    columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
+    text = f"{left.text} {sign} {right.text}"
+    return Expression(f"({left.sql}) {sign} ({right.sql})", pa.bool_(), columns, text=text)
 
 
 def equal(left: Expression, right: Expression, *, null_safe: bool = False) -> Expression:

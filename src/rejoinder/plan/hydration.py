@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.grouping import group
-from rejoinder.plan.normal import Derived, Union
+from rejoinder.plan.normal import Derived, Union, Versions
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import Arrangement, ArrangementScan, Dataflow, Distinct, UnitScan
 from rejoinder.plan.program import Program, row_arrangement
+from rejoinder.plan.validity import validate
 
 
 class Hydration(Builder):
@@ -70,6 +71,9 @@ class Hydration(Builder):
         inputs = derived.name + "/input"
         if isinstance(derived.operation, Union):
             super().derived(derived)
+            return
+        if isinstance(derived.operation, Versions):
+            validate(self, derived, derived.operation, whole=True)
             return
         if inputs in self.donors:
             self.scan(inputs)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column, quoted
 from rejoinder.plan import logical
+from rejoinder.plan.containment import containment
 from rejoinder.plan.grouping import aggregated
 from rejoinder.plan.logical import Node, Predicate, Query, substitute
 from rejoinder.plan.normal import (
@@ -33,6 +34,7 @@ from rejoinder.plan.normal import (
     finished,
     inlined,
 )
+from rejoinder.plan.validity import valid
 
 
 class Known(dict[str, Derived]):
@@ -78,6 +80,8 @@ def melt(node: Node, derived: Known) -> Block:
             return derive("distinct", Distinct(), (inner,), node.columns, derived)
         case logical.Aggregate():
             return aggregated(node, melt(node.input, derived), derived)
+        case logical.Validity():
+            return valid(node, melt(node.input, derived), derived)
         case logical.Expand():
             block = melt(node.input, derived)
             elements = substitute(node.elements, dict(block.outputs))
@@ -115,12 +119,12 @@ def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode,
     """A LEFT, SEMI or ANTI join."""
     if len(right.inputs) > 1:
         right = _relation(right, derived)
-    conditions = _Conditions.of(left, right, on)
+    conditions = _Conditions.of(left, right, on, mode)
     if conditions.residual:
         return _counted(left, right, on, mode, derived)
     if conditions.needs_one_input:
         left = _relation(left, derived)
-        conditions = _Conditions.of(left, right, on)
+        conditions = _Conditions.of(left, right, on, mode)
     only = right.inputs[0]
     outputs = left.outputs
     if mode == "left":
@@ -190,13 +194,18 @@ class _Conditions:
     needs_one_input: bool
 
     @classmethod
-    def of(cls, left: Block, right: Block, on: tuple[Predicate, ...]) -> _Conditions:
+    def of(cls, left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode) -> _Conditions:
         predicates = inlined(on, dict((*left.outputs, *right.outputs)))
         there = {i for i, _ in right.inputs[0].columns}
         owner = {i: at for at, each in enumerate(left.inputs) for i, _ in each.columns}
         keys = [p for p in predicates if _is_key(p, there)]
         others = [p for p in predicates if not _is_key(p, there)]
-        residual = any(there & set(p.expression.columns) and set(p.expression.columns) - there for p in others)
+        window = _only_window(left, right, predicates, keys) if mode == "left" else ()
+        residual = any(
+            there & set(p.expression.columns) and set(p.expression.columns) - there
+            for p in others
+            if not any(p is one for one in window)
+        )
         readers = [{owner[i] for i in _outer_side(p, there).columns} for p in keys]
         padded = [
             p
@@ -205,6 +214,29 @@ class _Conditions:
         ]
         spread = any(len(inputs) > 1 for inputs in readers)
         return cls(_oriented(predicates, there), residual, spread or bool(padded))
+
+
+def _only_window(
+    left: Block, right: Block, predicates: tuple[Predicate, ...], keys: list[Predicate]
+) -> tuple[Predicate, ...]:
+    """The conditions that a time of one left input lies in the right side's window, if the join is about that alone.
+
+    Then whether a row has a partner is a matter of its partition and time. A filter would leave gaps between windows.
+    """
+    only = right.inputs[0]
+    found = containment(only, predicates)
+    if found is None or only.versions is None or right.predicates:
+        return ()
+    ids = {name: i for i, name in only.columns}
+    there = set(ids.values())
+    sides = [side for p in keys if p.equality is not None for side in p.equality if set(side.columns) <= there]
+    partition = {ids[name] for name in only.versions.partition}
+    exact = all(side.is_column for side in sides) and not any(p.null_safe for p in keys)
+    filtered = any(set(p.expression.columns) <= there for p in predicates)
+    owners = {at for at, each in enumerate(left.inputs) for i, _ in each.columns if i in found.time.columns}
+    if not exact or filtered or len(owners) > 1 or sorted(i for s in sides for i in s.columns) != sorted(partition):
+        return ()
+    return found.predicates
 
 
 def _is_key(p: Predicate, there: set[str]) -> bool:

@@ -24,6 +24,37 @@ Columns = tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
+class Union:
+    """All rows of all blocks."""
+
+    text = "union"
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Each row of the blocks once."""
+
+    text = "distinct"
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The rows of the only input and, in column `end`, the next later `time` among the rows of their `partition`."""
+
+    partition: tuple[str, ...]
+    time: str
+    end: str
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        return f"validity of {self.time} by {', '.join(self.partition)}"
+
+
+Operation = Union | Distinct | Grouping | Versions
+
+
+@dataclass(frozen=True)
 class Input:
     """One input of a block: a relation with the identifiers of its columns, and the mode in which it is joined.
 
@@ -32,7 +63,8 @@ class Input:
       `__present` is TRUE in the former and NULL in the latter;
     - `semi`, `anti`: the other inputs' row, if a row of this one satisfies `on`, or if none does. It has no columns.
 
-    Conditions of `on` are equalities of this input with another one, or read this input alone, or other inputs alone.
+    Conditions of `on` are equalities of this input with another one, or read this input alone, or other inputs alone,
+    or say that a time of another input lies in the window of this one's `versions`.
     """
 
     relation: str
@@ -40,6 +72,7 @@ class Input:
     schema: pa.Schema
     mode: Mode = "inner"
     on: tuple[Predicate, ...] = ()
+    versions: Versions | None = None
 
     def type_of(self, name: str) -> pa.DataType:
         """The type of a column, by name."""
@@ -78,23 +111,6 @@ class Block:
         where = " & ".join(sorted(p.expression.sql for p in self.predicates))
         outputs = ", ".join(f"{e.sql}::{e.type} as {name}" for name, e in self.outputs)
         return f"[{inputs} | {where} | {outputs}]"
-
-
-@dataclass(frozen=True)
-class Union:
-    """All rows of all blocks."""
-
-    text = "union"
-
-
-@dataclass(frozen=True)
-class Distinct:
-    """Each row of the blocks once."""
-
-    text = "distinct"
-
-
-Operation = Union | Distinct | Grouping
 
 
 @dataclass(frozen=True)
@@ -179,4 +195,6 @@ def derive(
         schema = pa.schema([(f"c{at}", dtype) for at, (_, dtype) in enumerate(columns)])
     derived.setdefault(name, Derived(name, named, operation, schema))
     ids = tuple((i, schema.names[at]) for at, (i, _) in enumerate(columns))
-    return Block((Input(name, ids, schema),), (), tuple((i, column(i, dtype)) for i, dtype in columns))
+    versions = operation if isinstance(operation, Versions) else None
+    outputs = tuple((i, column(i, dtype)) for i, dtype in columns)
+    return Block((Input(name, ids, schema, versions=versions),), (), outputs)

@@ -10,11 +10,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rejoinder.kernels.evaluate import Expression, column
-from rejoinder.plan.delta import Hop, key_columns, own_arrangement
+from rejoinder.plan.delta import FROM, TO, Hop, key_columns, own_arrangement
 from rejoinder.plan.graph import JoinGraph, inputs_of
 from rejoinder.plan.logical import conjunction, renamed
-from rejoinder.plan.normal import PRESENT, Block
-from rejoinder.plan.physical import Arrangement, Derive, Key, Lookup, Path, PathHop, Presence, Step
+from rejoinder.plan.normal import PRESENT, Block, Versions
+from rejoinder.plan.physical import (
+    Arrangement,
+    Coverage,
+    Derive,
+    Key,
+    Lookup,
+    Path,
+    PathHop,
+    Presence,
+    Step,
+    Sweep,
+)
 
 
 @dataclass(frozen=True)
@@ -105,20 +116,39 @@ class _Path:
         each, first = self.block.inputs[self.start], self.hops[0]
         names = dict(each.columns)
         wanted = self._wanted(-1, self.tests)
-        kept = tuple((i, column(name, each.type_of(name))) for i, name in each.columns if i in wanted)
+        bounds = {} if each.versions is None else self._bounds(each.versions)
+        columns = (*each.columns, *bounds.items())
+        kept = tuple((i, column(name, each.type_of(name))) for i, name in columns if i in wanted)
         predicate = conjunction([_plain(p, names) for p in self.graph.filters[self.start]])
         key = Key(tuple(_plain(part, names) for part in first.key.parts), first.key.null_safe)
         if key.text in self._keys_of(self.relation) and self.rounds.fragments[self.relation]:
             at = self.rounds.deliver(self.relation, key)
             stream = self.rounds.stream(self.label)
             self.rounds.add(at.round, Derive(at.stream, stream, predicate, kept))
+            stream = self._swept(at.round, stream, wanted)
             return Fragment(at.round, stream, _partition(first.values), hashed=True)
         parts = []
         for fragment in self.rounds.fragments[self.relation]:
             stream = self.rounds.stream(self.label)
             self.rounds.add(fragment.round, Derive(fragment.stream, stream, predicate, kept))
-            parts.append(Fragment(fragment.round, stream))
+            parts.append(Fragment(fragment.round, self._swept(fragment.round, stream, wanted)))
         return self._sent(parts, first)
+
+    def _bounds(self, versions: Versions) -> dict[str, str]:
+        """The columns that carry the bounds of a window whose changes start the path."""
+        return {f"{self.start}.{FROM}": versions.time, f"{self.start}.{TO}": versions.end}
+
+    def _swept(self, number: int, stream: str, wanted: set[str]) -> str:
+        """Cancel windows that only moved their end, if the end is not shown: the rest of the row is as it was."""
+        each = self.block.inputs[self.start]
+        start, end = f"{self.start}.{FROM}", f"{self.start}.{TO}"
+        if each.versions is None or start not in wanted:
+            return stream
+        if any(i in wanted for i, name in each.columns if name == each.versions.end):
+            return stream
+        swept = self.rounds.stream(self.label)
+        self.rounds.add(number, Sweep(stream, swept, start, end))
+        return swept
 
     def _keys_of(self, relation: str) -> set[str]:
         return {arrangement.key.text for arrangement in self.rounds.needed.get(relation, {}).values()}
@@ -136,17 +166,17 @@ class _Path:
             (i, column(name, each.type_of(name))) for i, name in each.columns if i in wanted and name != PRESENT
         )
         stream = self.rounds.stream(self.label)
-        step = Presence(
-            at.stream,
-            stream,
-            arrangement,
-            each.mode,
-            conjunction([_plain(p, names) for p in self.graph.filters[self.start]]),
-            tuple(keys[number].columns[0] for number in order),
-            kept if each.mode == "left" else (),
-            present,
-        )
+        named = tuple(keys[number].columns[0] for number in order)
+        step: Step
+        if self.graph.on[self.start].window is not None and each.versions is not None:
+            (start, time), (end, until) = self._bounds(each.versions).items()
+            step = Coverage(at.stream, stream, arrangement, (time, until), named, start, end, kept, present)
+        else:
+            filters = conjunction([_plain(p, names) for p in self.graph.filters[self.start]])
+            shown = kept if each.mode == "left" else ()
+            step = Presence(at.stream, stream, arrangement, each.mode, filters, named, shown, present)
         self.rounds.add(at.round, step)
+        stream = self._swept(at.round, stream, wanted)
         same = self.hops[0].key.parts == tuple(keys[number] for number in order)
         return Fragment(at.round, stream, _partition(self.hops[0].values) if same else None, hashed=same)
 
@@ -177,6 +207,9 @@ class _Path:
         types = {i: self.block.inputs[m].type_of(n) for m in met for i, n in self.block.inputs[m].columns}
         if self.block.inputs[self.start].mode != "inner":
             types |= {key.columns[0]: key.type for key in key_columns(self.block, self.graph, self.start)}
+        first = self.block.inputs[self.start]
+        if first.versions is not None:
+            types |= {i: first.type_of(name) for i, name in self._bounds(first.versions).items()}
         own = {i for i, _ in each.columns}
         carried = tuple(sorted(available & (set(types) - own)))
         shown = each.columns if hop.mode in ("inner", "left") else ()
@@ -201,6 +234,8 @@ class _Path:
             guard=hop.guard,
             filter=partners,
             present=present,
+            between=hop.between,
+            latest=hop.latest,
         )
         self.rounds.add(state.round, step)
         return Fragment(state.round, output, state.partition)
@@ -210,8 +245,8 @@ class _Path:
         wanted = {name for _, e in self.block.outputs for name in e.columns}
         wanted |= {name for p in tests for name in p.columns}
         for hop in self.hops[at + 1 :]:
-            parts = [*hop.key.parts, *hop.tests, *([hop.guard] if hop.guard is not None else [])]
-            wanted |= {name for part in parts for name in part.columns}
+            parts = [*hop.key.parts, *hop.tests, hop.guard, hop.latest, *(hop.between or ())]
+            wanted |= {name for part in parts if part is not None for name in part.columns}
         return wanted
 
     def _shown(self, key: Key) -> str:

@@ -172,7 +172,8 @@ class Lookup:
     `after`: see the arrangement with this epoch's changes, else without (the tie-break). `fetched` maps columns of
     the arrangement to columns of the pair, `carried` lists the stream's columns to keep; `predicate` is about pairs.
     In a mode other than `inner`, rows that fail the `guard` have no partner, and `filter` says which rows of the
-    arrangement can be one; `present` names the column that is TRUE in pairs and NULL in padded rows.
+    arrangement can be one; `present` names the column that is TRUE in pairs and NULL in padded rows. In an ordered
+    arrangement, only rows with an order value in [`between`) are met, or those at the `latest` value up to a time.
     """
 
     input: str
@@ -189,6 +190,8 @@ class Lookup:
     guard: Expression | None = None
     filter: Expression | None = None
     present: str | None = None
+    between: tuple[Expression, Expression] | None = None
+    latest: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,25 @@ class Presence:
     mode: Mode
     filter: Expression | None
     keys: tuple[str, ...]
+    outputs: Outputs = ()
+    present: str | None = None
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a change of validity windows means for joins that pad a time which no window of its partition contains.
+
+    The output has the partition in `keys`, the window in `start` and `end`, and the `outputs` of the changed rows. The
+    time before the first window of a partition, or all time if it has none, is a window with NULL in the outputs.
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    bounds: tuple[str, str]
+    keys: tuple[str, ...]
+    start: str
+    end: str
     outputs: Outputs = ()
     present: str | None = None
 
@@ -274,7 +296,7 @@ class Emit:
     view: str
 
 
-Step = Derive | Send | Arrange | Upsert | Lookup | Presence | Distinct | Aggregate | Validity | Sweep | Emit
+Step = Derive | Send | Arrange | Upsert | Lookup | Presence | Coverage | Distinct | Aggregate | Validity | Sweep | Emit
 
 
 @dataclass(frozen=True)

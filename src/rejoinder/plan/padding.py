@@ -1,0 +1,24 @@
+"""Padding: what an expression makes of the row of NULLs that stands for a partner that is not there."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rejoinder.errors import EvaluationError
+from rejoinder.kernels.evaluate import Expression, project
+from rejoinder.plan.normal import Input
+
+
+def is_null_on_padding(expression: Expression, each: Input) -> bool:
+    """Say whether an expression over one input is NULL where the input is padded: then it equals nothing there.
+
+    `COALESCE(y, 1)` is not, and a row without a partner can match by it.
+    """
+    if expression.is_column:
+        return True
+    names = dict(each.columns)
+    padding = pa.table({i: pa.nulls(1, each.type_of(names[i])) for i in expression.columns})
+    try:
+        return not project(padding, [("value", expression)]).column("value")[0].is_valid
+    except EvaluationError:
+        return False

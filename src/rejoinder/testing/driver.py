@@ -31,7 +31,8 @@ from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import show
 from rejoinder.engine.rendering import (
     Row,
-    Snapshot,
+    Rows,
+    Snapshots,
     changes_of,
     net_changes,
     plain_rows,
@@ -198,17 +199,17 @@ class Driver:
             raise NotCommitted("nothing is committed yet", hint="define a view and step")
         return self._engine.manifest
 
-    def table(self, view: str, as_of: int | None = None) -> list[Row]:
+    def table(self, view: str, as_of: int | None = None) -> Rows:
         """The rows of a view now, or as of an epoch."""
         name, schema = find_view(self._engine, view)
         return table_rows(self._store, self._manifest, name, schema, as_of)
 
-    def stream(self, view: str) -> list[Row]:
+    def stream(self, view: str) -> Rows:
         """All changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
         name, schema = find_view(self._engine, view)
         return stream_rows(changes_of(self._store, self._manifest, name, schema))
 
-    def tvr(self, view: str) -> list[Snapshot]:
+    def tvr(self, view: str) -> Snapshots:
         """The sequence of the view's snapshots."""
         name, schema = find_view(self._engine, view)
         return snapshots_of(changes_of(self._store, self._manifest, name, schema))

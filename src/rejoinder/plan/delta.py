@@ -22,6 +22,7 @@ from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.graph import JoinGraph, Link, Window, equal, inputs_of
 from rejoinder.plan.logical import conjunction, renamed
 from rejoinder.plan.normal import Block, Input, Mode
+from rejoinder.plan.padding import is_null_on_padding
 from rejoinder.plan.physical import Arrangement, Key
 
 FROM, TO = "__from", "__to"
@@ -122,25 +123,26 @@ class PathFinder:
         linked = {at: parts for at in inner if (parts := self._parts(walk, at))}
         ready = {at: self._key(at) for at in unmet if at not in inner and self.graph.on[at].needs <= walk.met}
         padded = [at for at in unmet if self.block.inputs[at].mode == "left" and not ready.get(at)]
-        backward = {at: parts for at in padded if (parts := self._parts(walk, at, null_safe=False))}
+        backward = {at: parts for at in padded if (parts := self._parts(walk, at, padding=False))}
         ready = {at: parts for at, parts in ready.items() if at not in backward}
         candidates = linked | ready | backward or {at: [] for at in inner}
         hops = [self._hop(walk, at, parts, start, forward=at in ready) for at, parts in candidates.items()]
         best, parts = min(hops, key=lambda found: (self._fanout(found[0]), found[0].input))
         return self._taken(walk, best, parts, forward=best.input in ready)
 
-    def _parts(self, walk: _Walk, at: int, *, null_safe: bool = True) -> list[_Part]:
-        """Every equality that links an input with the ones met; without null-safe ones if they could match padding."""
+    def _parts(self, walk: _Walk, at: int, *, padding: bool = True) -> list[_Part]:
+        """Every equality that links an input with the ones met; without `padding`, those that padding cannot match."""
         parts = []
         for number, group in enumerate(self.graph.classes):
             here = next((group.members[i][0] for i in sorted(walk.met) if group.members[i]), None)
-            if here is not None and group.members[at] and (null_safe or not group.null_safe):
+            if here is not None and group.members[at]:
                 parts.append(_Part(group.members[at][0], here, f"={number}", group.null_safe))
         for link in walk.links:
             sides = link.of(at)
-            if sides is not None and inputs_of(sides[1]) <= walk.met and (null_safe or not link.null_safe):
+            if sides is not None and inputs_of(sides[1]) <= walk.met:
                 parts.append(_Part(*sides, self._value(sides[0]), link.null_safe))
-        return parts
+        each = self.block.inputs[at]
+        return [p for p in parts if padding or (not p.null_safe and is_null_on_padding(p.there, each))]
 
     def _key(self, at: int) -> list[_Part]:
         """The key of an input with a mode: all equalities of its condition."""

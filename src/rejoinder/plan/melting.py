@@ -34,6 +34,7 @@ from rejoinder.plan.normal import (
     finished,
     inlined,
 )
+from rejoinder.plan.padding import is_null_on_padding
 from rejoinder.plan.validity import valid
 
 
@@ -210,7 +211,7 @@ class _Conditions:
         padded = [
             p
             for p, inputs in zip(keys, readers, strict=True)
-            if p.null_safe and any(left.inputs[at].mode == "left" for at in inputs)
+            if any(left.inputs[at].mode == "left" and _matches_padding(p, left.inputs[at], there) for at in inputs)
         ]
         spread = any(len(inputs) > 1 for inputs in readers)
         return cls(_oriented(predicates, there), residual, spread or bool(padded))
@@ -245,6 +246,13 @@ def _is_key(p: Predicate, there: set[str]) -> bool:
         return False
     sides = [set(side.columns) for side in p.equality]
     return all(sides) and any(a <= there and not b & there for a, b in (sides, sides[::-1]))
+
+
+def _matches_padding(p: Predicate, each: Input, there: set[str]) -> bool:
+    """Whether a key over a padded input may find a partner for the padding."""
+    side = _outer_side(p, there)
+    alone = set(side.columns) <= {i for i, _ in each.columns}
+    return p.null_safe or not (alone and is_null_on_padding(side, each))
 
 
 def _outer_side(p: Predicate, there: set[str]) -> Expression:

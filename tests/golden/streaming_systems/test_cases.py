@@ -1,4 +1,4 @@
-"""The cases of the chapter on the Driver, one epoch per record: asked afterwards, and as views that were there before."""
+"""The cases of the chapter on the Driver, an epoch per record: asked afterwards, and as views that were there first."""
 
 from __future__ import annotations
 

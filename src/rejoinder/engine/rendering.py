@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -231,8 +231,10 @@ def snapshots_of(changes: Changes) -> Snapshots:
             known, count = rows.pop(key, (row, 0))
             if count + diff:
                 rows[key] = known, count + diff
-        last = result[-1]
-        result[-1] = Snapshot(last.epoch, last.since, when, last.rows)
         shown = sorted((row for row, count in rows.values() for _ in range(count)), key=sort_key)
+        if epoch < 0:  # what an aggregate of nothing gives is there from the beginning
+            result = [Snapshot(epoch, None, None, shown)]
+            continue
+        result[-1] = replace(result[-1], until=when)
         result.append(Snapshot(epoch, when, None, shown))
     return Snapshots(result, changes.schema.names)

@@ -73,6 +73,11 @@ def hop_starts(node: exp.Expr, scope: Scope) -> Expression:
     return _expression(windows.read_hop(_Compiler(scope), node).starts, node)
 
 
+def compile_validity_time(node: exp.Expr, scope: Scope) -> Expression:
+    """Compile the time of a call of VALIDITY_WINDOW. Raises a `PlanningError`."""
+    return _expression(windows.read_validity(_Compiler(scope), node), node)
+
+
 def split_windows(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
     """Split the equality of two windows into those of their ends; any other condition stays as it is."""
     return windows.split_equality(_Compiler(scope), node)

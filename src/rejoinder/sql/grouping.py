@@ -16,16 +16,16 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column, quoted
-from rejoinder.plan.logical import Aggregate, Call, Distinct, Filter, Node, Project, UnionAll
+from rejoinder.plan.logical import Aggregate, Call, Distinct, Filter, Node, Project, UnionAll, Validity
 from rejoinder.sql import naming, types
 from rejoinder.sql.aggregates import Primitive, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.clauses import text_of
-from rejoinder.sql.expressions import compile_expression, compile_window
+from rejoinder.sql.expressions import compile_expression, compile_validity_time, compile_window
 from rejoinder.sql.predicates import bind_condition
 from rejoinder.sql.refusals import not_offered
 from rejoinder.sql.scope import Column, Scope
 from rejoinder.sql.terms import duckdb_type
-from rejoinder.sql.windows import ColumnBounds
+from rejoinder.sql.windows import ColumnBounds, is_validity, window_type
 
 _MARK = "\u2063"
 """Ends the name of a column of the groups, so that no name that a user writes can mean it."""
@@ -45,7 +45,10 @@ def bind_groups(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[in
 
 @dataclass
 class _Key:
-    """A grouping expression, and what of it is a key: a window is known by its two ends."""
+    """A grouping expression, and what of it is a key: a window is known by its two ends.
+
+    Of a validity window only the start is one, the time itself; its end depends on the other rows of the group.
+    """
 
     node: exp.Expr
     expression: Expression
@@ -53,6 +56,7 @@ class _Key:
     id: str
     parts: list[tuple[str, Expression]]
     bounds: ColumnBounds | None = None
+    is_validity: bool = False
 
 
 @dataclass
@@ -84,7 +88,7 @@ class _Groups:
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
         scope = self._scope()
-        root: Node = Project(self._aggregate(), self._outputs())
+        root: Node = Project(self._valid(self._aggregate()), self._outputs())
         if condition is not None:
             root = Filter(root, bind_condition(condition, scope))
         select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"))
@@ -150,6 +154,9 @@ class _Groups:
                 detail=f"GROUP BY {text_of(given)}",
                 hint="group by columns; compute the aggregate in a subquery to group by its result",
             )
+        if is_validity(node):
+            self._bind_validity(node, given)
+            return
         expression = compile_expression(node, self.scope)
         if pa.types.is_null(expression.type) or not types.comparable(expression.type, expression.type):
             raise TypeMismatch(
@@ -167,6 +174,21 @@ class _Groups:
             key.bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end", window.size)
             key.parts = [(key.bounds.start, window.start), (key.bounds.end, window.end)]
         self.keys.append(key)
+
+    def _bind_validity(self, node: exp.Expr, given: exp.Expr) -> None:
+        if any(key.is_validity for key in self.keys):
+            raise Unsupported(
+                "two validity windows in one GROUP BY are not offered",
+                detail=f"GROUP BY {text_of(given)}",
+                hint="compute one of them in a subquery",
+            )
+        time = compile_validity_time(node, self.scope)
+        at = len(self.keys)
+        identifier = f"{self.number}.k{at}"
+        bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end")
+        name = f"{text_of(node)}{_MARK * (at + 1)}"
+        window = replace(time, type=window_type(time.type))
+        self.keys.append(_Key(node, window, name, identifier, [(bounds.start, time)], bounds, is_validity=True))
 
     # -- SELECT and HAVING --------------------------------------------------------------------------------------------
 
@@ -221,6 +243,9 @@ class _Groups:
         if isinstance(part, exp.Column) and not self.scope.knows(part):
             return None
         try:
+            if is_validity(part):
+                time = compile_validity_time(part, self.scope)
+                return next((k for k in self.keys if k.is_validity and k.parts[0][1].sql == time.sql), None)
             made = compile_expression(part, self.scope)
         except PlanningError:  # it holds an aggregate, or is wrong; then its parts say so
             return None
@@ -273,7 +298,8 @@ class _Groups:
             columns.append(Column("", key.name, key.id, key.expression.type, bounds=key.bounds))
             if key.expression.is_column:
                 same = [c for c in self.scope.columns if c.id == key.expression.columns[0]]
-                columns += [replace(c, id=key.id, bounds=key.bounds) for c in same]
+                at, bounds = (key.parts[0][0], None) if key.is_validity else (key.id, key.bounds)
+                columns += [replace(c, id=at, bounds=bounds) for c in same]
             elif _is_window_call(key.node):
                 columns.append(Column("", "window", key.id, key.expression.type, bounds=key.bounds))
         for at, (name, expression) in enumerate(self.results.values()):
@@ -285,13 +311,24 @@ class _Groups:
         outputs = []
         for key in self.keys:
             outputs += [(i, column(i, e.type)) for i, e in key.parts]
+            if key.is_validity and key.bounds is not None:
+                outputs.append((key.bounds.end, column(key.bounds.end, key.parts[0][1].type)))
             if key.bounds is not None:
                 outputs.append((key.id, _packed(key.bounds, key.expression.type)))
         for at, (_, expression) in enumerate(self.results.values()):
             outputs.append((f"{self.number}.v{at}", expression))
         return tuple(outputs)
 
-    def _aggregate(self) -> Node:
+    def _valid(self, groups: Aggregate) -> Node:
+        """The groups with the ends of their validity windows, if they have some."""
+        key = next((key for key in self.keys if key.is_validity), None)
+        if key is None or key.bounds is None:
+            return groups
+        columns = (*((i, e.type) for i, e in groups.keys), *((i, call.type) for i, call in groups.calls))
+        partition = tuple(i for other in self.keys if other is not key for i, _ in other.parts)
+        return Validity(groups, columns, partition, key.bounds.start, key.bounds.end)
+
+    def _aggregate(self) -> Aggregate:
         keys = tuple(part for key in self.keys for part in key.parts)
         listed = list(self.primitives.values())
         if not keys and not listed:

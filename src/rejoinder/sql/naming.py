@@ -51,6 +51,8 @@ def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = Non
         return node.output_name
     if isinstance(node, exp.Dot) and _is_path(node):
         return str(node.expression.name)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "window":
+        return "window"
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column) and not _is_call(node):
         # Spark names a cast after its column, unless it is part of something larger.
         return node.this.output_name

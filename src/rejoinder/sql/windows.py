@@ -149,6 +149,27 @@ def compile_end(compiler: Compiler, node: exp.Expr) -> Term:
     return _end_of(compiler, node, "end")
 
 
+def compile_validity(compiler: Compiler, node: exp.Expr) -> Term:
+    """Refuse VALIDITY_WINDOW where it is no grouping expression: what it is depends on other rows."""
+    read_validity(compiler, node)
+    raise errors.InvalidSql(
+        f"`{spark_text(node)}` is not among the grouping expressions",
+        detail="a validity window lasts until the next later time of the same keys",
+        hint=f"add it to GROUP BY, as in GROUP BY key, {spark_text(node)}",
+    )
+
+
+def is_validity(node: exp.Expr) -> bool:
+    """Say whether a node is a call of VALIDITY_WINDOW, or of VALIDITY, its other name."""
+    return _called(node) in ("validity_window", "validity")
+
+
+def read_validity(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile the time of a call of VALIDITY_WINDOW: the start of the window."""
+    (time,) = _arguments(node, "VALIDITY_WINDOW(time)", 1)
+    return _time(compiler, time, node)
+
+
 def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
     (inner,) = _arguments(node, f"WINDOW_{name.upper()}(window)", 1)
     term = compiler.compile(inner)
@@ -315,4 +336,6 @@ NAMED = {
     "window": compile_window,
     "window_start": compile_start,
     "window_end": compile_end,
+    "validity_window": compile_validity,
+    "validity": compile_validity,
 }

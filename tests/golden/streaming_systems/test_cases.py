@@ -19,9 +19,11 @@ FILES = (
     "windowed_fixed_inputs",
     "windowed_fixed_full_outer",
     "windowed_fixed_left_outer",
+    "validity_windows",
+    "validity_joins",
     "derived_extras",
 )
-CASES = [case for case in cases(*FILES) if "VALIDITY_WINDOW" not in case.sql]
+CASES = cases(*FILES)
 SYSTEM = re.compile(r",? *(Sys\.EmitTime|Sys\.Undo|CURRENT_TIMESTAMP) as (Time|Undo)", re.IGNORECASE)
 
 

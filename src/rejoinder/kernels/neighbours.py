@@ -16,7 +16,7 @@ import numpy as np
 
 from rejoinder.kernels.columns import Int64, UInt64, has_diffs
 from rejoinder.kernels.hashing import Mask
-from rejoinder.kernels.ordered import GREATEST, LEAST, Bound, Ordered, Spans, between, cut, spans
+from rejoinder.kernels.ordered import GREATEST, LEAST, Bound, Ordered, Spans, between, extent, spans
 from rejoinder.kernels.probe import expand
 
 BLOCK_ROWS = 1 << 22
@@ -59,16 +59,44 @@ def weights(found: Search, values: Int64) -> Int64:
     return _weights(found, [between(run, met, here, here) for run, met in zip(found.runs, found.met, strict=True)])
 
 
-def nearest(
-    found: Search, values: Int64, *, later: bool, strict: bool, known: Mask | None = None
-) -> tuple[Int64, Mask]:
+def nearest(found: Search, values: Int64, *, later: bool, strict: bool) -> tuple[Int64, Mask]:
     """Find the latest live value up to a given one per needle, or (`later`) the earliest from it on.
 
     `strict`: the given value itself does not count. The mask says which needles found one.
     """
+    result = _nearest(found, Bound(values, strict), later=later)
+    return result.values, result.answered
+
+
+def nearest_rows(found: Search, bound: Bound, *, later: bool) -> list[tuple[Int64, Int64]]:
+    """All rows at the nearest live value of each needle: pairs of positions, run by run."""
+    result = _nearest(found, bound, later=later)
+    pairs = [found.pairs(number, rows) for number, rows in enumerate(result.rows)]
+    behind = result.answered & ~result.at_once
+    if not behind.any():
+        return pairs
+    here = Bound(result.values, known=behind)
+    more = within(found, here, here)
+    return [
+        (np.concatenate([left, other_left]), np.concatenate([right, other_right]))
+        for (left, right), (other_left, other_right) in zip(pairs, more, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Nearest:
+    """The value of each needle, which needles have one, and the rows at it of those that found it at once."""
+
+    values: Int64
+    answered: Mask
+    at_once: Mask
+    rows: Sequence[Spans]
+
+
+def _nearest(found: Search, bound: Bound, *, later: bool) -> _Nearest:
     result = np.zeros(found.size, np.int64)
     answered = np.zeros(found.size, bool)
-    bound = Bound(values, strict, known)
+    at_once, rows = answered, [part.select(answered[part.who]) for part in found.met]
     rest = [
         between(run, met, *((bound, None) if later else (None, bound)))
         for run, met in zip(found.runs, found.met, strict=True)
@@ -78,21 +106,21 @@ def nearest(
         edge = _edge(found, rest, width, later)
         blocks = []
         for at, (run, part) in enumerate(zip(found.runs, rest, strict=True)):
-            middle = cut(run, part.low, part.high, edge[part.who], right=later)
+            middle = extent(run, part, edge[part.who], later=later)
             before, after = Spans(part.who, part.low, middle), Spans(part.who, middle, part.high)
             block, rest[at] = (before, after) if later else (after, before)
             blocks.append(block.select(block.low < block.high))
         if width == 1:  # a block of one row per run ends with its value: there is just one value to each needle
-            live = _weights(found, blocks) > 0
-            answered |= live
-            result = np.where(live, edge, result)
+            at_once = _weights(found, blocks) > 0
+            rows = [block.select(at_once[block.who]) for block in blocks]
+            answered, result = at_once.copy(), edge
         else:
             who, value = _live(found, blocks, later)
             result[who], answered[who] = value, True
         rest = [part.select((part.low < part.high) & ~answered[part.who]) for part in rest]
         open_rows = sum(len(part.who) for part in rest)
         width = max(2, min(2 * width, BLOCK_ROWS // max(1, open_rows)))
-    return result, answered
+    return _Nearest(result, answered, at_once, rows)
 
 
 def _edge(found: Search, rest: Sequence[Spans], width: int, later: bool) -> Int64:

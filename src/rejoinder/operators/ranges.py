@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from rejoinder.kernels.columns import HASH, Int64, hashes, single_chunk, take
 from rejoinder.kernels.hashing import NULL_HASH, Mask
-from rejoinder.kernels.neighbours import Same, Search, nearest, search, within
-from rejoinder.kernels.ordered import Bound, bounds_of, views
+from rejoinder.kernels.neighbours import Same, Search, nearest_rows, search, within
+from rejoinder.kernels.ordered import Bound, bounds_of, order_by_hash_and_value, views
 from rejoinder.kernels.probe import keep_equal
 from rejoinder.operators.task import key_columns
 from rejoinder.plan.physical import Arrangement, Key
@@ -42,7 +42,10 @@ def match_range(
 
     Rows of the arrangement without an order value are within no bounds, not even open ones.
     """
-    return within(search_runs(stream, runs, key, arrangement), low, high)
+    order = _needle_order(stream, low or high)
+    found = search_runs(stream, runs, key, arrangement, order)
+    low, high = (None if end is None else _reordered(end, order) for end in (low, high))
+    return _back(within(found, low, high), order)
 
 
 def match_nearest(
@@ -59,16 +62,45 @@ def match_nearest(
     `later`: at the earliest live time from its own on. If `times` are strict, a row's own time does not count. What
     the runs say of a row over and over again (it came, it went, it came) is listed as often: multiplicities add up.
     """
-    found = search_runs(stream, runs, key, arrangement)
-    values, answered = nearest(found, times.values, later=later, strict=times.strict, known=times.known)
-    here = Bound(values, known=answered)
-    return within(found, here, here)
+    order = _needle_order(stream, times)
+    found = search_runs(stream, runs, key, arrangement, order)
+    return _back(nearest_rows(found, _reordered(times, order), later=later), order)
 
 
-def search_runs(stream: pa.Table, runs: Sequence[pa.Table], key: Key, arrangement: Arrangement) -> Search:
-    """Let the rows of a stream, sorted by the hash of its key, meet the runs of an ordered arrangement."""
+def search_runs(
+    stream: pa.Table, runs: Sequence[pa.Table], key: Key, arrangement: Arrangement, order: Int64 | None = None
+) -> Search:
+    """Let the rows of a stream, sorted by the hash of its key, meet the runs of an ordered arrangement.
+
+    `order` rearranges rows of equal hash first: needle i is row `order[i]`.
+    """
     assert arrangement.order is not None
-    return search(hashes(stream), views(runs, arrangement.order), _same(stream, runs, key, arrangement.key))
+    same = _same(stream, runs, key, arrangement.key)
+    if same is None or order is None:
+        return search(hashes(stream), views(runs, arrangement.order), same)
+    of_rows = same
+
+    def of_needles(number: int, left: Int64, right: Int64) -> Mask:
+        return of_rows(number, order[left], right)
+
+    return search(hashes(stream), views(runs, arrangement.order), of_needles)
+
+
+def _needle_order(stream: pa.Table, times: Bound | None) -> Int64 | None:
+    """Put needles of one key in the order of their times: neighbours then look at neighbouring rows."""
+    if times is None:
+        return None
+    return order_by_hash_and_value(hashes(stream), pa.array(times.values))
+
+
+def _reordered(bound: Bound, order: Int64 | None) -> Bound:
+    if order is None:
+        return bound
+    return Bound(bound.values[order], bound.strict, None if bound.known is None else bound.known[order])
+
+
+def _back(pairs: Pairs, order: Int64 | None) -> Pairs:
+    return pairs if order is None else [(order[left], right) for left, right in pairs]
 
 
 def _same(stream: pa.Table, runs: Sequence[pa.Table], here: Key, there: Key) -> Same | None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rejoinder.kernels import neighbours
 from rejoinder.kernels.hashing import hash_rows
-from rejoinder.kernels.neighbours import nearest, search, weights
-from rejoinder.kernels.ordered import views
+from rejoinder.kernels.neighbours import nearest, nearest_rows, search, weights
+from rejoinder.kernels.ordered import Bound, views
 from tests.unit.kernels.ordered_runs import KEYS, RUNS, TIMES, Row, run, searched, totals
 
 ASKS = st.lists(st.tuples(KEYS, TIMES), max_size=10)
@@ -74,11 +74,26 @@ def test_many_dead_values_cost_few_rounds(later: bool, block: int, monkeypatch: 
     assert rounds <= (size if block == 16 else 20)
 
 
-def test_without_a_mask_of_known_values_all_are_searched_and_with_one_only_those() -> None:
-    found, _ = searched([run([("a", 1, 1)])], ["a", "a"])
-    values = np.array([5, 5])
-    assert nearest(found, values, later=False, strict=False)[1].tolist() == [True, True]
-    assert nearest(found, values, later=False, strict=False, known=np.array([False, True]))[1].tolist() == [False, True]
+@settings(max_examples=100)
+@given(**ARGUMENTS, unknown=st.lists(st.booleans(), min_size=10, max_size=10))
+def test_the_rows_at_the_nearest_value_are_listed(
+    runs: list[list[Row]], asks: list[tuple[str | None, int]], later: bool, strict: bool, unknown: list[bool]
+) -> None:
+    tables = [run(rows) for rows in runs]
+    found, order = searched(tables, [key for key, _ in asks])
+    values = np.array([asks[at][1] for at in order], np.int64)
+    known = ~np.array([unknown[at] for at in order], bool)
+    pairs = nearest_rows(found, Bound(values, strict, known), later=later)
+    wanted, answered = nearest(found, values, later=later, strict=strict)
+    for table, (left, right) in zip(tables, pairs, strict=True):
+        content = list(zip(table["k"].to_pylist(), table["t"].to_pylist(), strict=True))
+        expected = [
+            (at, row)
+            for at, needle in enumerate(order.tolist())
+            for row, place in enumerate(content)
+            if known[at] and answered[at] and place == (asks[needle][0], int(wanted[at]))
+        ]
+        assert sorted(zip(left.tolist(), right.tolist(), strict=True)) == expected
 
 
 def test_hashes_decide_where_keys_are_exact() -> None:

@@ -10,16 +10,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rejoinder.kernels import ordered
 from rejoinder.kernels.columns import DIFF, hashes
 from rejoinder.kernels.neighbours import within
 from rejoinder.kernels.ordered import (
+    GREATEST,
+    LEAST,
     Bound,
     Ordered,
+    Spans,
     as_column,
     bounds_of,
+    cut,
+    extent,
     last_value,
     order_by_hash_and_value,
     order_values,
+    place,
     rows_at,
     sorted_by_hash_and_value,
 )
@@ -66,6 +73,8 @@ def test_values_of_every_kind_are_integers_without_a_copy(kind: pa.DataType) -> 
     assert known is not None and as_column(values, kind, known).equals(sliced)
     assert bounds_of(array[3:])[1] is None and order_values(array[:0]).tolist() == []
     assert len(order_values(pa.nulls(0, kind))) == 0
+    ends = order_values(as_column(np.array([LEAST, GREATEST]), kind)).tolist()
+    assert ends == [-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1]
     last = as_column(np.array([last_value(kind)]), kind)[0].as_py()
     assert str(last)[:19] in ("9999-12-31", "9999-12-31 00:00:00", str(2 ** (kind.bit_width - 1) - 1))
 
@@ -115,6 +124,47 @@ SEARCH = {
 @given(**SEARCH)
 def test_all_rows_within_the_bounds_are_found(**arguments: Any) -> None:
     check_within(**arguments)
+
+
+@pytest.mark.parametrize("spread", [1, 10**6, 2**61])
+@pytest.mark.parametrize("known", [True, False])
+def test_many_needles_find_what_few_find(spread: int, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(11)
+    names = [f"k{at}" for at in range(40)]
+
+    def times(count: int) -> Any:
+        return (generator.integers(-9, 9, count) * spread).tolist()
+
+    def drawn(count: int) -> list[str]:
+        return [names[at] for at in generator.integers(0, 40, count)]
+
+    rows = [(key, time, 1) for key, time in zip(drawn(900), times(900), strict=True)]
+    table = run(rows if known else [*rows, *((key, None, 1) for key in names[:9])])
+    found, _ = searched([table], [*drawn(700), "unknown"])
+    values = np.array([LEAST, GREATEST, *times(699)])
+    for right in (False, True):
+        few = cut(found.runs[0], found.met[0].low, found.met[0].high, values[found.met[0].who], right=right)
+        with monkeypatch.context() as patch:
+            patch.setattr(ordered, "cut", None if spread < 2**61 else cut)  # too wide to be packed
+            many = place(found.runs[0], found.met[0], values[found.met[0].who], right=right)
+        assert many.tolist() == few.tolist()
+
+
+def test_extremes_are_placed_by_many_needles() -> None:
+    found, _ = searched([run([("a", LEAST, 1), ("a", 0, 1), ("a", GREATEST, 1)])], ["a"] * 100)
+    values = np.array([LEAST, 0, GREATEST, 5] * 25)
+    for right, places in ((False, [0, 1, 2, 2]), (True, [1, 2, 3, 2])):
+        assert place(found.runs[0], found.met[0], values, right=right).tolist() == places * 25
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(values=st.lists(st.integers(0, 9), max_size=40), wanted=st.integers(-1, 10), later=st.booleans())
+def test_the_extent_is_found_from_the_near_end(values: list[int], wanted: int, later: bool) -> None:
+    table = run([("a", value, 1) for value in values])
+    part = Spans(np.array([0]), np.array([0]), np.array([len(values)]))
+    (found,) = extent(Ordered.of(table, "t"), part, np.array([wanted]), later=later).tolist()
+    inside = sum(value <= wanted for value in values) if later else sum(value < wanted for value in values)
+    assert found == inside
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,0 +1,106 @@
+"""Random queries with aggregates, in Spark's SQL and in DuckDB's, which names and types some of them differently.
+
+Values are such that no sum overflows and no order of adding floats matters: that is for the unit tests of the kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from tests.oracle.model import SourceSpec
+from tests.oracle.queries import Draw
+from tests.oracle.values import KINDS, Kind
+
+_KIND = {kind.sql: kind for kind in KINDS}
+SMALL = Kind("INT", "integer", (0, 1, 2, 3))
+WIDE = Kind("BIGINT", "integer", (0, 1, -7, 2**40))
+FLOAT = Kind("DOUBLE", "float", (0.0, -0.0, 1.5, -0.25, 1024.0, math.nan, math.inf, -math.inf))
+TRUTH = _KIND["BOOLEAN"]
+SPECS = (
+    SourceSpec("a", "CHANGELOG", {"k": SMALL, "x": WIDE, "s": _KIND["STRING"], "f": FLOAT}),
+    SourceSpec("b", "STREAM", {"k": SMALL, "y": SMALL, "p": _KIND["DECIMAL(10,2)"], "u": TRUTH}),
+    SourceSpec("c", "TABLE", {"id": SMALL, "z": WIDE, "d": _KIND["DATE"], "t": _KIND["TIMESTAMP"]}, ("id",)),
+)
+CALLS = {
+    "integer": ("sum({0})", "avg({0})", "count(DISTINCT {0})", "sum(DISTINCT {0})", "min({0})", "sum({0} * 2) + 1"),
+    "decimal": ("sum({0})", "sum(DISTINCT {0})", "max({0})"),
+    "float": ("sum({0})", "min({0})", "max({0})", "count(DISTINCT {0})"),
+    "truth": ("bool_and({0})", "bool_or({0})", "count_if({0})", "min({0})"),
+}
+ANY = ("count({0})", "min({0})", "max({0})", "any_value({0})", "count({0}) FILTER (WHERE {1} IS NOT NULL)")
+DUCKDB = {"any_value(": "min("}
+"""Ours is the smallest value; DuckDB's is the first."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query in both tongues, with its columns."""
+
+    ours: str
+    duckdb: str
+    columns: dict[str, Kind]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What stands in FROM, and the columns it offers."""
+
+    text: str
+    columns: dict[str, Kind]
+
+
+_A, _B, _C = ({f"{s.name}.{name}": kind for name, kind in s.columns.items()} for s in SPECS)
+SOURCES = (
+    _Source("a", _A),
+    _Source("b", _B),
+    _Source("c", _C),
+    _Source("a JOIN b ON a.k = b.k", _A | _B),
+    _Source("a JOIN c ON a.k = c.id JOIN b ON b.y = c.id", _A | _B | _C),
+    _Source("a LEFT JOIN c ON a.k = c.id", _A | _C),
+    _Source("b LEFT JOIN c ON b.k = c.id", _B | _C),
+    _Source("(SELECT k, x AS v FROM a UNION ALL SELECT k, y FROM b) q", {"q.k": SMALL, "q.v": WIDE}),
+    _Source("(SELECT DISTINCT k, y FROM b) q", {"q.k": SMALL, "q.y": SMALL}),
+    _Source("(SELECT k, sum(x) AS v FROM a GROUP BY k) q", {"q.k": SMALL, "q.v": WIDE}),
+    _Source("(SELECT count(*) AS n FROM a) q", {"q.n": WIDE}),
+    _Source(
+        "a JOIN (SELECT k, max(y) AS m FROM b GROUP BY k) q ON a.k = q.k AND a.k >= q.m",
+        _A | {"q.m": SMALL},
+    ),
+    _Source("c LEFT JOIN (SELECT k, count(*) AS n FROM b GROUP BY k) q ON c.id = q.k", _C | {"q.n": WIDE}),
+)
+FILTERS = ("", "", "", " WHERE {0} IS NOT NULL", " WHERE {0} IS NULL OR {1} IS NOT NULL", " WHERE 1 = 0")
+HAVINGS = ("", "", "", " HAVING count(*) > 1", " HAVING min({0}) IS NOT NULL", " HAVING count(DISTINCT {0}) < 2")
+
+
+@st.composite
+def aggregate_queries(draw: Draw, sources: Sequence[_Source] = SOURCES) -> Query:
+    """SELECT keys, aggregates FROM … [WHERE …] [GROUP BY …] [HAVING …]."""
+    source = draw(st.sampled_from(sources))
+    names = list(source.columns)
+
+    def some() -> str:
+        return draw(st.sampled_from(names))
+
+    keys = draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    selected = [f"{name} AS g{at}" for at, name in enumerate(keys)]
+    columns = {f"g{at}": source.columns[name] for at, name in enumerate(keys)}
+    numbers = [name for name in keys if source.columns[name].family == "integer"]
+    if numbers and draw(st.booleans()):
+        selected.append(f"{numbers[0]} + 1 AS g9")
+    for at in range(draw(st.integers(1, 3))):
+        name = some()
+        forms = (*CALLS.get(source.columns[name].family, ()), *ANY, "count(*)")
+        selected.append(f"{draw(st.sampled_from(forms)).format(name, some())} AS r{at}")
+    where = draw(st.sampled_from(FILTERS)).format(some(), some())
+    having = draw(st.sampled_from(HAVINGS)).format(some())
+    group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    words = "DISTINCT " if draw(st.integers(0, 9)) == 0 else ""
+    text = f"SELECT {words}{', '.join(selected)} FROM {source.text}{where}{group}{having}"
+    theirs = text
+    for one, other in DUCKDB.items():
+        theirs = theirs.replace(one, other)
+    return Query(text, theirs, columns)

@@ -78,14 +78,15 @@ def scenarios(draw: Draw, *, actions: int = 9, size: int = 12) -> Scenario:
             name = f"v{at}"
             views.append(name)
             known[name] = Relation(name, query.columns)
-            result.append(CreateView(name, query.text))
+            result.append(CreateView(name, query.text, query.oracle))
         elif choice == "index":
             relation = draw(st.sampled_from(list(known.values())))
             columns = draw(st.lists(st.sampled_from(list(relation.columns)), min_size=1, max_size=2, unique=True))
             indexes[f"i{at}"] = relation.text
             result.append(Statement(f"CREATE INDEX i{at} ON {relation.text} ({', '.join(columns)})"))
         elif choice == "query":
-            result.append(Select(draw(queries(list(known.values()))).text))
+            query = draw(queries(list(known.values())))
+            result.append(Select(query.text, query.oracle))
         elif choice == "drop index" and indexes:
             name = draw(st.sampled_from(list(indexes)))
             del indexes[name]

@@ -16,12 +16,21 @@ PAYLOAD_ONLY = frozenset(kind.family for kind in PAYLOADS)
 UNJOINED = PAYLOAD_ONLY | {"constant"}
 
 
+HERE = "__here"
+
+
 @dataclass(frozen=True)
 class Relation:
-    """Something that can stand in FROM: its text and its columns."""
+    """Something that can stand in FROM: its text, its columns, and DuckDB's text where that has other words."""
 
     text: str
     columns: Mapping[str, Kind]
+    duckdb: str = ""
+
+    @property
+    def oracle(self) -> str:
+        """The text for DuckDB."""
+        return self.duckdb or self.text
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ def relations(draw: Draw, known: Sequence[Relation], depth: int) -> Relation:
     if depth == 0 or draw(st.integers(0, 3)):
         return draw(st.sampled_from(known))
     inner = draw(queries(known, depth - 1))
-    return Relation(f"({inner.text})", inner.columns)
+    return Relation(f"({inner.text})", inner.columns, f"({inner.oracle})")
 
 
 @st.composite
@@ -51,13 +60,15 @@ def queries(draw: Draw, known: Sequence[Relation], depth: int = 1) -> Relation:
     if depth and draw(st.integers(0, 5)) == 0:
         named = draw(queries(known, depth - 1))
         inner = draw(queries([*known, Relation("w", named.columns)], depth - 1))
-        return Relation(f"WITH w AS ({named.text}) {inner.text}", inner.columns)
+        texts = (f"WITH w AS ({one}) {two}" for one, two in ((named.text, inner.text), (named.oracle, inner.oracle)))
+        return Relation(next(texts), inner.columns, next(texts))
     first = draw(selects(known, depth))
     if not depth or draw(st.integers(0, 3)):
         return first
     words = draw(st.sampled_from(["UNION ALL", "UNION"]))
     second = draw(selects(known, 0, wanted=first.columns))
-    return Relation(f"{first.text} {words} {second.text}", first.columns)
+    oracle = f"{first.oracle} {words} {second.oracle}"
+    return Relation(f"{first.text} {words} {second.text}", first.columns, oracle)
 
 
 @st.composite
@@ -65,22 +76,138 @@ def selects(draw: Draw, known: Sequence[Relation], depth: int, wanted: Mapping[s
     """A SELECT over one to five inputs. `wanted`: families of the result, to be the second part of a union."""
     count = draw(st.sampled_from([1, 2, 2, 2, 3, 3, 4, 5]))
     chosen = [draw(relations(known, depth)) for _ in range(count)]
-    items = [Item(f"t{at}", relation.columns) for at, relation in enumerate(chosen)]
-    linked = draw(links(items))
-    chosen, items = chosen[: len(linked) + 1], items[: len(linked) + 1]
-    conditions = [draw(condition(items)) for _ in range(draw(st.sampled_from([0, 0, 1, 2])))]
-    text = f"{chosen[0].text} {items[0].alias}"
-    if draw(st.booleans()):
-        text += "".join(f", {r.text} {i.alias}" for r, i in zip(chosen[1:], items[1:], strict=True))
-        conditions = [*(part for link in linked for part in link), *conditions]
-    else:
-        for relation, item, link in zip(chosen[1:], items[1:], linked, strict=True):
-            text += f" JOIN {relation.text} {item.alias} ON {' AND '.join(link)}"
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    columns = draw(outputs(items) if wanted is None else matching_outputs(items, wanted))
+    joined = draw(st.sampled_from([commas, inner_joins, mixed_joins, mixed_joins]))
+    chain = draw(joined(chosen))
+    conditions = [draw(condition(chain.items)) for _ in range(draw(st.sampled_from([0, 0, 1, 2])))]
+    if draw(st.integers(0, 3)) == 0:
+        conditions.append(draw(subquery_tests(chain.items, known)))
+    columns = draw(outputs(chain.items) if wanted is None else matching_outputs(chain.items, wanted))
     listed = ", ".join(f"{text} AS {name}" for name, (text, _) in columns.items())
     distinct = "DISTINCT " if draw(st.integers(0, 4)) == 0 else ""
-    return Relation(f"SELECT {distinct}{listed} FROM {text}{where}", {n: kind for n, (_, kind) in columns.items()})
+    texts = []
+    for source, own in ((chain.text, ()), (chain.oracle, chain.filters)):
+        parts = [*chain.conditions, *conditions, *own]
+        where = f" WHERE {' AND '.join(parts)}" if parts else ""
+        texts.append(f"SELECT {distinct}{listed} FROM {source}{where}")
+    return Relation(texts[0], {n: kind for n, (_, kind) in columns.items()}, texts[1])
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What stands after FROM, the inputs whose columns can be named, and conditions that belong into WHERE.
+
+    `filters` stand there for DuckDB only.
+    """
+
+    text: str
+    oracle: str
+    items: tuple[Item, ...]
+    conditions: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
+
+
+@st.composite
+def commas(draw: Draw, chosen: Sequence[Relation]) -> Chain:
+    """Inputs one after the other, linked in WHERE."""
+    items = [Item(f"t{at}", relation.columns) for at, relation in enumerate(chosen)]
+    linked = draw(links(items))
+    used = list(zip(chosen, items, strict=True))[: len(linked) + 1]
+    text, oracle = (", ".join(f"{at} {i.alias}" for at, i in listed) for listed in _both(used))
+    return Chain(text, oracle, tuple(i for _, i in used), tuple(part for link in linked for part in link))
+
+
+@st.composite
+def inner_joins(draw: Draw, chosen: Sequence[Relation]) -> Chain:
+    """Inner joins with equalities."""
+    items = [Item(f"t{at}", relation.columns) for at, relation in enumerate(chosen)]
+    linked = draw(links(items))
+    used = list(zip(chosen, items, strict=True))[: len(linked) + 1]
+    texts = []
+    for listed in _both(used):
+        text = f"{listed[0][0]} {listed[0][1].alias}"
+        for (source, item), link in zip(listed[1:], linked, strict=True):
+            text += f" JOIN {source} {item.alias} ON {' AND '.join(link)}"
+        texts.append(text)
+    return Chain(texts[0], texts[1], tuple(i for _, i in used))
+
+
+def _both(used: Sequence[tuple[Relation, Item]]) -> tuple[list[tuple[str, Item]], list[tuple[str, Item]]]:
+    return [(r.text, i) for r, i in used], [(r.oracle, i) for r, i in used]
+
+
+@st.composite
+def mixed_joins(draw: Draw, chosen: Sequence[Relation]) -> Chain:
+    """Joins of all kinds, with keys that may be null-safe, residual conditions, and conditions on one side."""
+    chain = Chain(f"{chosen[0].text} t0", _marked(chosen[0], "t0"), (Item("t0", chosen[0].columns),))
+    has_cross = False
+    for at, relation in enumerate(chosen[1:], 1):
+        item = Item(f"t{at}", relation.columns)
+        before = draw(st.sampled_from([chain.items[-1:], chain.items]))
+        pairs = [pair for other in before for pair in joinable(other, item)]
+        kind = draw(st.sampled_from(KINDS_OF_JOIN))
+        if not has_cross and draw(st.integers(0, 11)) == 0:
+            pairs, has_cross = [], True
+        elif not pairs:
+            break
+        keys = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=2)) if pairs else []
+        on = [draw(equality(*pair)) for pair in keys]
+        both = (*chain.items, item)
+        on += [draw(condition(both)) for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2])))]
+        chain = _joined(chain, relation, item, kind, " AND ".join(on) or "TRUE")
+        if chain.filters:
+            break
+    return chain
+
+
+KINDS_OF_JOIN = (
+    *("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "FULL JOIN"),
+    *("SEMI JOIN", "ANTI JOIN", "ANTI JOIN", "RIGHT SEMI JOIN", "RIGHT ANTI JOIN", "FULL ANTI JOIN"),
+)
+
+
+def _joined(chain: Chain, relation: Relation, item: Item, kind: str, on: str) -> Chain:
+    """One more join. DuckDB has no RIGHT SEMI and RIGHT ANTI (its sides are swapped), and no FULL ANTI JOIN.
+
+    That is a FULL JOIN of which only padded rows are kept: a filter, so that no other join may follow.
+    """
+    text = f"{chain.text} {kind} {relation.text} {item.alias} ON {on}"
+    right = _marked(relation, item.alias)
+    if kind.startswith("RIGHT ") and kind != "RIGHT JOIN":
+        oracle = f"{right} {kind.removeprefix('RIGHT ')} ({chain.oracle}) ON {on}"
+        return Chain(text, oracle, (item,))
+    if kind in ("SEMI JOIN", "ANTI JOIN"):
+        return Chain(text, f"{chain.oracle} {kind} {right} ON {on}", chain.items)
+    filters: tuple[str, ...] = ()
+    if kind == "FULL ANTI JOIN":
+        left = ", ".join(f"{i.alias}.{HERE}" for i in chain.items)
+        filters = (f"(COALESCE({left}, NULL) IS NULL OR {item.alias}.{HERE} IS NULL)",)
+    oracle = f"{chain.oracle} {kind.replace('FULL ANTI', 'FULL')} {right} ON {on}"
+    return Chain(text, oracle, (*chain.items, item), filters=filters)
+
+
+def _marked(relation: Relation, alias: str) -> str:
+    """A relation for DuckDB, with a column that only padding leaves NULL."""
+    return f"(SELECT *, TRUE AS {HERE} FROM {relation.oracle} r) {alias}"
+
+
+@st.composite
+def subquery_tests(draw: Draw, items: Sequence[Item], known: Sequence[Relation]) -> str:
+    """[NOT] EXISTS or [NOT] IN, correlated or not."""
+    relation = draw(st.sampled_from(known))
+    inner = Item("s", relation.columns)
+    pairs = [pair for item in items for pair in joinable(item, inner)]
+    word = draw(st.sampled_from(["", "NOT "]))
+    is_correlated = draw(st.integers(0, 2)) > 0
+    conditions = [draw(equality(*draw(st.sampled_from(pairs))))] if pairs and is_correlated else []
+    if draw(st.integers(0, 2)) == 0:
+        conditions.append(draw(condition([inner])))
+    if draw(st.integers(0, 3)) == 0:
+        conditions.append(draw(condition([*items, inner])))
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    if not pairs or draw(st.booleans()):
+        return f"{word}EXISTS (SELECT 1 FROM {relation.text} s{where})"
+    left, right, _ = draw(st.sampled_from(pairs))
+    return f"{left} {word}IN (SELECT {right} FROM {relation.text} s{where})"
 
 
 @st.composite
@@ -113,9 +240,11 @@ def joinable(left: Item, right: Item) -> list[tuple[str, str, str]]:
 @st.composite
 def equality(draw: Draw, left: str, right: str, family: str) -> str:
     """An equality of columns, or of expressions of them."""
-    shape = draw(st.integers(0, 7))
+    shape = draw(st.integers(0, 8))
     if shape == 0:
         return f"{right} = {left}"
+    if shape == 8:
+        return f"{left} IS NOT DISTINCT FROM {right}"
     if shape == 1:
         return f"CASE WHEN {left} IS NULL THEN NULL ELSE {left} END = {right}"
     if shape == 2 and family in NUMBERED:

@@ -47,9 +47,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Select:
-    """Ask a query once."""
+    """Ask a query once; `duckdb` as above."""
 
     query: str
+    duckdb: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ class Player:
             case Statement():
                 self.driver.sql(action.sql)
             case Select():
-                found, wanted = bag(self.driver.sql(action.query)), self.expected(for_duckdb(action.query))
+                found = bag(self.driver.sql(action.query))
+                wanted = self.expected(for_duckdb(action.duckdb or action.query))
                 assert found == wanted, f"{action}: missing {wanted - found}, surplus {found - wanted}"
             case Restart():
                 self.driver.restart(parallelism=action.parallelism)

@@ -59,12 +59,14 @@ def weights(found: Search, values: Int64) -> Int64:
     return _weights(found, [between(run, met, here, here) for run, met in zip(found.runs, found.met, strict=True)])
 
 
-def nearest(found: Search, values: Int64, *, later: bool, strict: bool) -> tuple[Int64, Mask]:
+def nearest(
+    found: Search, values: Int64, *, later: bool, strict: bool, known: Mask | None = None
+) -> tuple[Int64, Mask]:
     """Find the latest live value up to a given one per needle, or (`later`) the earliest from it on.
 
-    `strict`: the given value itself does not count. The mask says which needles found one.
+    `strict`: the given value itself does not count. `known` says which needles search, the mask which found a value.
     """
-    result = _nearest(found, Bound(values, strict), later=later)
+    result = _nearest(found, Bound(values, strict, known), later=later)
     return result.values, result.answered
 
 

@@ -10,17 +10,24 @@ Cost: O(log n) per changed time, plus the rows whose answer changes, however man
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import DIFF, HASH, Int64, contiguous, diffs, hashes, replaced, take
+from rejoinder.kernels.columns import DIFF, HASH, Int64, contiguous, diffs, hashes, replaced, single_chunk, take
 from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.groups import group_rows
 from rejoinder.kernels.hashing import Mask
 from rejoinder.kernels.neighbours import Search, nearest, weights, within
-from rejoinder.kernels.ordered import Bound, as_column, bounds_of, last_value, sorted_by_hash_and_value
+from rejoinder.kernels.ordered import (
+    Bound,
+    as_column,
+    bounds_of,
+    last_value,
+    order_by_hash_and_value,
+    sorted_by_hash_and_value,
+)
 from rejoinder.operators.ranges import search_runs
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.physical import Validity
@@ -62,24 +69,22 @@ class _Ends:
 
     def change(self) -> pa.Table:
         """The change of the rows with their ends."""
-        times, _ = self._distinct(self.delta)
+        times, number = self._distinct(self.delta)
         before, after = self._searches(times)
-        flips = np.flatnonzero(self._live(before, times) != self._live(after, times))
-        flipped = take(times, flips)
-        previous = [self._previous(search, flipped) for search in self._searches(flipped)]
+        lived, lives = self._live(before, times, number)
+        previous = [self._previous(search, times, lived != lives) for search in (before, after)]
         times, number = self._distinct(contiguous([self.delta.select(times.column_names), *previous]))
+        number = number[: self.delta.num_rows]
         before, after = self._searches(times)
+        lived, lives = self._live(before, times, number)
         old, new = self._ends(before, times), self._ends(after, times)
-        lived, lives = self._live(before, times), self._live(after, times)
         # rows that leave with their time had the end from before
-        ends = np.where(lives, new, old)[number[: self.delta.num_rows]]
-        moved = np.flatnonzero(lived & lives & (old != new))
-        parts = [self._with_ends(self.delta, ends, 1)]
-        here = Bound(self._values(times)[moved])
-        among, _ = self._searches(take(times, moved))
-        for run, (left, right) in zip(among.runs, within(among, here, here), strict=True):
-            rows = replaced(take(run.table.select(self._names), right), DIFF, run.diffs(right))
-            parts += [self._with_ends(rows, old[moved][left], -1), self._with_ends(rows, new[moved][left], 1)]
+        parts = [self._with_ends(self.delta, np.where(lives, new, old)[number], 1)]
+        moved = Bound(self._values(times), known=lived & lives & (old != new))
+        for run, (left, right) in zip(before.runs, within(before, moved, moved), strict=True):
+            if len(left):
+                rows = replaced(take(run.table.select(self._names), right), DIFF, run.diffs(right))
+                parts += [self._with_ends(rows, old[left], -1), self._with_ends(rows, new[left], 1)]
         return consolidate(contiguous(parts))
 
     @property
@@ -92,39 +97,42 @@ class _Ends:
         return self.step.arrangement.order
 
     def _distinct(self, rows: pa.Table) -> tuple[pa.Table, Int64]:
-        """The partitions and times of some rows, each once and sorted by hash; and which of them each row has."""
+        """The partitions and times of some rows, each once, sorted like a run; and which of them each row has."""
         parts = self.step.arrangement.key.parts
         assert all(part.is_column for part in parts), "a partition is a tuple of columns"
         names = list(dict.fromkeys((*(part.columns[0] for part in parts), self._time)))
         rows = rows.select([*names, HASH])
         groups = group_rows(rows, names)
-        order = np.argsort(hashes(rows)[groups.starts], kind="stable")
+        distinct = take(rows, groups.starts)
+        order = order_by_hash_and_value(hashes(distinct), single_chunk(distinct.column(self._time)))
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
-        return take(rows, groups.starts[order]), place[groups.group_of]
+        return take(distinct, order), place[groups.group_of]
 
     def _searches(self, times: pa.Table) -> tuple[Search, Search]:
         """Let times meet the relation before and after the epoch."""
         arrangement = self.step.arrangement
-        before, after = self.runs, [*self.runs, self.delta]
-        return (
-            search_runs(times, before, arrangement.key, arrangement),
-            search_runs(times, after, arrangement.key, arrangement),
-        )
+        after = search_runs(times, [*self.runs, self.delta], arrangement.key, arrangement)
+        return replace(after, runs=after.runs[:-1], met=after.met[:-1]), after
 
     def _values(self, times: pa.Table) -> Int64:
         return bounds_of(times.column(self._time))[0]
 
-    def _live(self, search: Search, times: pa.Table) -> Mask:
-        result: Mask = weights(search, self._values(times)) > 0
-        return result
+    def _live(self, before: Search, times: pa.Table, number: Int64) -> tuple[Mask, Mask]:
+        """Which times are live before the epoch, and which after it; `number` is the time of each changed row."""
+        count = weights(before, self._values(times))
+        change = np.bincount(number, weights=diffs(self.delta), minlength=before.size).astype(np.int64)
+        return count > 0, count + change > 0
 
-    def _previous(self, search: Search, times: pa.Table) -> pa.Table:
-        values, found = nearest(search, self._values(times), later=False, strict=True)
-        earlier = as_column(values, times.field(self._time).type)
-        return take(replaced(times, self._time, earlier), np.flatnonzero(found))
+    def _previous(self, search: Search, times: pa.Table, which: Mask) -> pa.Table:
+        """The live times just before some of the times."""
+        values, found = nearest(search, self._values(times), later=False, strict=True, known=which)
+        rows = np.flatnonzero(found)
+        earlier = as_column(values[rows], times.field(self._time).type)
+        return replaced(take(times, rows), self._time, earlier)
 
     def _ends(self, search: Search, times: pa.Table) -> Int64:
+        """The live times just after the times."""
         values, found = nearest(search, self._values(times), later=True, strict=True)
         return np.where(found, values, last_value(times.field(self._time).type))
 

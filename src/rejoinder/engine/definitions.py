@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
-from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, near_misses
+from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.columns import RESERVED
 from rejoinder.plan.catalog import Catalog, Index, Source, View
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
+from rejoinder.sql.emission import is_waiting
 from rejoinder.sql.statements import CreateIndex, CreateSource, CreateView, Drop
 from rejoinder.sql.texts import same_text
 from rejoinder.sql.types import spark_name
@@ -79,6 +80,7 @@ def _text(known: Source | View | Index) -> str:
             return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
         case Source():
             key = f", PRIMARY KEY ({', '.join(known.primary_key)})" if known.primary_key else ""
+            key += "".join(f", WATERMARK {column} DELAY OF {delay}" for column, delay in known.watermarks.items())
             marks = {"order": known.order, "op": known.op, "diff": known.diff}
             options = {**known.options, **{name: value for name, value in marks.items() if value}}
             listed = ", ".join(f"{name} '{value}'" for name, value in sorted(options.items()))
@@ -135,6 +137,12 @@ def _columns(source: Source) -> str:
 
 def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
     relation = catalog.get(statement.relation)
+    if isinstance(relation, View) and is_waiting(relation.query):
+        raise Unsupported(
+            f"an index on `{relation.name}`, which says when its changes come out, is not offered",
+            detail=f"{relation.name}: {relation.query}",
+            hint="put the index on what it reads",
+        )
     columns = []
     for name in statement.columns:
         found = next((n for n in relation.schema.names if n.lower() == name.lower()), None)

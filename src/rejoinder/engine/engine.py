@@ -19,10 +19,11 @@ from rejoinder.engine.executor import Executor
 from rejoinder.engine.planner import Plan, plan, plan_hydration
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
+from rejoinder.engine.watermarks import Times, Watermarks, clock_of, due_dataflow
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
-from rejoinder.operators.task import Report
+from rejoinder.operators.task import Clock, Report
 from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Arrangement, Dataflow
@@ -90,6 +91,7 @@ class Engine:
             self.created: dict[str, int] = {}
             self.positions: dict[str, Any] = {}
             self.attached: dict[str, str] = {}
+            self.watermarks = Watermarks()
         else:
             self.catalog = Catalog.from_json(self.manifest.catalog)
             self.state = State.from_json(self.manifest.spines).cut(self.buckets)
@@ -97,6 +99,7 @@ class Engine:
             self.created = dict(self.manifest.extra["created"])
             self.positions = dict(self.manifest.extra["positions"])
             self.attached = dict(self.manifest.extra["attached"])
+            self.watermarks = Watermarks(self.manifest.extra["watermarks"])
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
@@ -134,10 +137,12 @@ class Engine:
         *,
         time_ms: int | None = None,
         positions: dict[str, Any] | None = None,
+        watermarks: Times | None = None,
     ) -> Progress | None:
         """Run and commit an epoch, once: None if it is the last committed one.
 
-        `positions` says how far the sources were read, for who has no Spark checkpoint to say it.
+        `positions` says how far the sources were read, for who has no Spark checkpoint to say it; `watermarks` are
+        told by the source itself.
         """
         with self.lock:
             if epoch == self.epoch:
@@ -150,29 +155,45 @@ class Engine:
                 )
             start = time.perf_counter()
             reach("before_tasks", epoch)
-            reports = self.executor.run(self._work(self.dataflow, epoch, self.state), splits)
+            now = self.clock() if time_ms is None else time_ms
+            gates = self.plan.program.gates.values()
+            before = clock_of(gates, self.watermarks, now, self.timeline.latest)
+            reports = self.executor.run(self._work(self.dataflow, epoch, self.state, before), splits)
             reach("after_tasks", epoch)
+            totals = _totals(reports)
+            moved = self.watermarks.advanced(self.plan.program.sources, totals.observed, watermarks or {})
+            after = clock_of(gates, moved, now, now)
+            state = self._release(self.state.with_reports(reports), epoch, before, after, totals)
             if self.spool is not None:
                 self.spool.clear(epoch)
-            state = self.state.with_reports(reports)
             written = bytes_written(self.state, state)
-            self._commit(self.catalog, self.plan, state, epoch=epoch, time_ms=time_ms, positions=positions)
+            self._commit(
+                self.catalog, self.plan, state, epoch=epoch, time_ms=now, positions=positions, watermarks=moved
+            )
             reach("after_commit", epoch)
             self._collect()
             reach("after_collection", epoch)
-            return self._note(epoch, time.perf_counter() - start, reports, written)
+            return self._note(epoch, time.perf_counter() - start, totals, written)
 
-    def _work(self, dataflow: Dataflow, epoch: int, state: State) -> EpochWork:
-        return EpochWork(self.setting(dataflow), epoch, state.parts)
+    def _release(self, state: State, epoch: int, before: Clock, after: Clock, totals: Report) -> State:
+        """Let out what became due in this very epoch, and forget the time segments that are out as a whole."""
+        gates = self.plan.program.gates.values()
+        dataflow = due_dataflow(gates, state, before, after, self.dataflow)
+        if dataflow is not None:
+            reports = self.executor.run_listed(self._work(dataflow, epoch, state, after), state.splits(dataflow))
+            state = state.with_reports(reports)
+            for name, rows in _totals(reports).rows_out.items():
+                totals.rows_out[name] = totals.rows_out.get(name, 0) + rows
+        return state.expired(gates, after)
+
+    def _work(self, dataflow: Dataflow, epoch: int, state: State, clock: Clock) -> EpochWork:
+        return EpochWork(self.setting(dataflow), epoch, state.parts, clock)
 
     def setting(self, dataflow: Dataflow | None = None) -> Setting:
         """What tasks of every epoch know, as long as nothing is defined anew."""
         return Setting(dataflow or self.dataflow, self.store, self.buckets, self.history, self.spool)
 
-    def _note(self, epoch: int, seconds: float, reports: dict[int, Report], written: int) -> Progress:
-        totals = Report()
-        for report in reports.values():
-            totals.add(replace(report, spines={}, changelogs={}, emitted={}).to_json())
+    def _note(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
         lag = max(0, self.clock() - totals.newest) / 1000 if totals.newest else None
         rows_out = {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
@@ -223,7 +244,9 @@ class Engine:
         splits = self.state.splits(dataflow)
         if not splits:
             return self.state
-        reports = self.executor.run_listed(self._work(dataflow, self.epoch, self.state), splits)
+        now = self.timeline.latest
+        clock = clock_of(new.program.gates.values(), self.watermarks, now, now)
+        reports = self.executor.run_listed(self._work(dataflow, self.epoch, self.state, clock), splits)
         reach("in_hydration", self.epoch)
         if self.spool is not None:
             self.spool.clear(self.epoch)
@@ -241,6 +264,7 @@ class Engine:
         time_ms: int | None = None,
         created: dict[str, int] | None = None,
         positions: dict[str, Any] | None = None,
+        watermarks: Watermarks | None = None,
     ) -> None:
         """Publish the manifest; only then take the new state over."""
         now = self.clock() if time_ms is None else time_ms
@@ -249,6 +273,7 @@ class Engine:
             timeline = timeline.after(self.store, epoch, now, epoch - self.history)
         created = self.created if created is None else created
         positions = self.positions if positions is None else positions
+        watermarks = self.watermarks if watermarks is None else watermarks
         attached = {name: self.attached.get(name) or secrets.token_hex(4) for name in new.dataflow.scans}
         content: dict[str, Any] = {
             "epoch": epoch,
@@ -263,6 +288,7 @@ class Engine:
                 "attached": attached,
                 "statistics": {name: [known.rows, known.keys] for name, known in new.program.statistics.items()},
                 "since": epoch - self.history,
+                "watermarks": watermarks.to_json(),
             },
         }
         if self.manifest is None:
@@ -272,6 +298,7 @@ class Engine:
         commit(self.store, manifest)
         self.manifest, self.catalog, self.plan, self.state = manifest, catalog, new, state
         self.timeline, self.created, self.positions, self.attached = timeline, created, positions, attached
+        self.watermarks = watermarks
 
     def _collect(self) -> None:
         gc.collect(self.store, KEEP_VERSIONS, named_files, known=self.manifest, seen=self._named)
@@ -280,6 +307,14 @@ class Engine:
 def named_files(manifest: Manifest) -> set[str]:
     """All objects that a manifest names."""
     return State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
+
+
+def _totals(reports: dict[int, Report]) -> Report:
+    """What all buckets counted, added up."""
+    totals = Report()
+    for report in reports.values():
+        totals.add(replace(report, spines={}, changelogs={}, emitted={}).to_json())
+    return totals
 
 
 def fingerprint(dataflow: Dataflow) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rejoinder.kernels.evaluate import column
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
+from rejoinder.plan.gates import gate_of
 from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.logical import Query, Scan
 from rejoinder.plan.melting import normalise
@@ -29,13 +30,17 @@ class Plan:
 def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     """Plan a catalog. Raises a `PlanningError` if a view cannot be kept."""
     blocks: dict[str, tuple[Block, Mapping[str, Derived]]] = {}
+    sources = {source.name: source for source in catalog.sources}
+    gates = {}
     for view in catalog.views:
         normal = normalise(bind(view.query, catalog))
         blocks[view.name] = (normal.block, normal.derived)
+        if normal.emission is not None:
+            gates[view.name] = gate_of(view.name, normal.block, normal.derived, normal.emission, sources)
     for source in catalog.sources:
         if source.format == "memory":
             blocks[source.changes] = (normalise(_as_query(source)).block, {})
-    program = program_of(catalog, blocks, statistics)
+    program = replace(program_of(catalog, blocks, statistics), gates=gates)
     return Plan(program, Builder(program).build())
 
 

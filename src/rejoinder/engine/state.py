@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rejoinder.kernels.sorting import hash_range
-from rejoinder.operators.task import Report
+from rejoinder.operators.task import Clock, Report
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.physical import ArrangementScan, Dataflow, UnitScan
+from rejoinder.plan.logical import RELEASE
+from rejoinder.plan.physical import ArrangementScan, Dataflow, DueScan, UnitScan
+from rejoinder.plan.program import Gate
+from rejoinder.store.segments import Segments
 from rejoinder.store.spine import Spine
 
 Parts = dict[str, tuple[Spine, ...]]
@@ -89,10 +92,21 @@ class State:
         return units + [
             (name, bucket)
             for name, scan in dataflow.scans.items()
-            if isinstance(scan, ArrangementScan)
-            for bucket, part in enumerate(self.arrangements[scan.arrangement.id])
+            if isinstance(scan, ArrangementScan | DueScan)
+            for bucket, part in enumerate(self.arrangements[_scanned(scan)])
             if part.refs
         ]
+
+    def expired(self, gates: Iterable[Gate], clock: Clock) -> State:
+        """The state without the time segments that are released as a whole."""
+        arrangements = dict(self.arrangements)
+        for gate in gates:
+            segments = Segments(RELEASE, gate.width)
+            parts = arrangements.get(gate.pending.id, ())
+            arrangements[gate.pending.id] = tuple(
+                segments.expire(part, clock.released[gate.view] + 1)[0] for part in parts
+            )
+        return replace(self, arrangements=arrangements)
 
     def files(self) -> set[str]:
         """The names of all runs."""
@@ -108,6 +122,10 @@ class State:
             if largest is not None and largest.rows:
                 result[name] = Statistics(rows, max(1, rows * largest.keys // largest.rows))
         return result
+
+
+def _scanned(scan: ArrangementScan | DueScan) -> str:
+    return scan.arrangement.id if isinstance(scan, ArrangementScan) else scan.pending.id
 
 
 def bytes_written(before: State, after: State) -> int:

@@ -43,6 +43,11 @@ class Timeline:
         store.write(name, json.dumps(moved).encode())
         return Timeline(recent[BLOCK:], (*blocks, (moved[0][0], moved[-1][0], name)))
 
+    @property
+    def latest(self) -> int:
+        """When the last epoch was committed; 0 before the first."""
+        return self.recent[-1][1] if self.recent else 0
+
     def files(self) -> set[str]:
         """The objects that hold older epochs."""
         return {name for _, _, name in self.blocks}

@@ -35,17 +35,19 @@ def arrange(task: Task, step: Arrange) -> None:
     if step.check:
         check_retractions(task, stream, step.arrangement)
     level = level_of(stream.num_rows, FAN)
-    task.arranged[step.arrangement.id] = write_run(
-        task.store, stream, epoch=task.epoch, level=level, bounds=task.bounds
-    )
+    task.arranged[step.arrangement.id] = [
+        write_run(task.store, stream, epoch=task.epoch, level=level, bounds=task.bounds)
+    ]
     if order is not None:
         task.orders[step.arrangement.id] = order
 
 
 def settle(task: Task) -> None:
     """At the end of a round: put the new runs into their spines and merge as far as the credit goes."""
-    for name, ref in task.arranged.items():
-        spine = insert(task.before.get(name, Spine()), ref)
+    for name, refs in task.arranged.items():
+        spine = task.before.get(name, Spine())
+        for ref in refs:
+            spine = insert(spine, ref)
         how = Merging(FAN, order=task.orders.get(name))
         task.report.spines[name] = maintain(task.store, spine, how, epoch=task.epoch, bounds=task.bounds)
     task.arranged.clear()

@@ -15,15 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.errors import MalformedInput, SchemaChanged
-from rejoinder.kernels.columns import DIFF, SEQUENCE, drop_unit_diffs, replaced
+from rejoinder.kernels.columns import DIFF, HASH, SEQUENCE, drop_unit_diffs, replaced, take, without
 from rejoinder.kernels.exchange import decode
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
 from rejoinder.plan.accumulators import UNIT_SCHEMA
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.physical import ArrangementScan, Scan, UnitScan
+from rejoinder.plan.logical import RELEASE
+from rejoinder.plan.physical import ArrangementScan, DueScan, Scan, SourceScan, UnitScan
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import read_run
+from rejoinder.store.segments import times_of
 from rejoinder.store.spine import Spine
 
 CHUNK_ROWS = 1 << 18
@@ -55,6 +57,9 @@ def scan(
     if isinstance(scan_, ArrangementScan):
         yield from _scan_arrangement(store, scan_, before[scan_.arrangement.id][split.modified])
         return
+    if isinstance(scan_, DueScan):
+        yield from _scan_due(store, scan_, before[scan_.pending.id][split.modified])
+        return
     if isinstance(scan_, UnitScan):
         yield scan_.stream, pa.Table.from_pylist([{}], schema=UNIT_SCHEMA)
         return
@@ -81,6 +86,28 @@ def _scan_arrangement(store: ObjectStore, scan_: ArrangementScan, spine: Spine) 
         kept = [*names, DIFF] if DIFF in run.column_names else names
         for chunk in _chunks(run.select(kept)):
             yield scan_.stream, chunk
+
+
+def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
+    """The changes whose time has come, from the segments that begin up to then."""
+    for ref in spine.refs:
+        if ref.segment * scan_.width > scan_.until:
+            continue
+        run = without(read_run(store, ref), [HASH])
+        releases = times_of(run, RELEASE)
+        due = np.flatnonzero((releases > scan_.after) & (releases <= scan_.until))
+        for chunk in _chunks(take(without(run, [RELEASE]), due)):
+            yield scan_.stream, chunk
+
+
+def largest_times(scan_: Scan, stream: str, table: pa.Table) -> Iterator[tuple[str, int]]:
+    """The largest time in a chunk of a source, for each column that has a watermark which follows it."""
+    if not isinstance(scan_, SourceScan) or stream != scan_.stream:
+        return
+    for name, delay in scan_.source.watermarks.items():
+        largest = pc.max(table.column(name))
+        if delay is not None and largest.is_valid:
+            yield name, int(times_of(pa.table({name: [largest.as_py()]}, pa.schema([table.field(name)])), name)[0])
 
 
 def _chunks(table: pa.Table) -> Iterator[pa.Table]:

@@ -21,12 +21,13 @@ from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.coverage import coverage
 from rejoinder.operators.distinct import distinct
+from rejoinder.operators.hold import hold
 from rejoinder.operators.lookup import lookup
 from rejoinder.operators.presence import presence
-from rejoinder.operators.scan import Split, scan
+from rejoinder.operators.scan import Split, largest_times, scan
 from rejoinder.operators.stateless import derive, emit, send, settle_changelogs
 from rejoinder.operators.sweep import sweep
-from rejoinder.operators.task import Report, Task
+from rejoinder.operators.task import Clock, Report, Task
 from rejoinder.operators.upsert import upsert
 from rejoinder.operators.validity import validity
 from rejoinder.plan.physical import (
@@ -37,6 +38,7 @@ from rejoinder.plan.physical import (
     Derive,
     Distinct,
     Emit,
+    Hold,
     Lookup,
     Presence,
     Send,
@@ -59,6 +61,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Derive: derive,
     Distinct: distinct,
     Emit: emit,
+    Hold: hold,
     Lookup: lookup,
     Presence: presence,
     Coverage: coverage,
@@ -89,6 +92,7 @@ class EpochWork:
     setting: Setting
     epoch: int
     before: dict[str, tuple[Spine, ...]] = field(repr=False)
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def plan(self) -> Dataflow:
@@ -103,19 +107,22 @@ class EpochWork:
     def task(self, bucket: int) -> Task:
         """The working memory of one bucket."""
         parts = {name: spines[bucket] for name, spines in self.before.items()}
-        return Task(self.store, self.epoch, bucket, self.setting.buckets, parts, self.setting.history)
+        task = Task(self.store, self.epoch, bucket, self.setting.buckets, parts, self.setting.history)
+        task.clock = self.clock
+        return task
 
     def to_text(self) -> str:
         """Write down what changes from epoch to epoch, for the tasks."""
         before = {name: [spine.to_json() for spine in parts] for name, parts in self.before.items()}
-        return json.dumps({"epoch": self.epoch, "before": before}, separators=(",", ":"))
+        clock = {"now": self.clock.now, "released": dict(self.clock.released)}
+        return json.dumps({"epoch": self.epoch, "before": before, "clock": clock}, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, setting: Setting, text: str) -> EpochWork:
         """Read what `to_text` wrote."""
         data = json.loads(text)
         before = {name: tuple(Spine.from_json(spine) for spine in parts) for name, parts in data["before"].items()}
-        return cls(setting, data["epoch"], before)
+        return cls(setting, data["epoch"], before, Clock(**data["clock"]))
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,8 @@ class ScanRound:
                     task.streams[stream] = table
                     run_steps(task, self.work.plan.rounds[0])
                     report.rows_in[split.source] = report.rows_in.get(split.source, 0) + table.num_rows
+                    for name, value in largest_times(source, stream, table):
+                        report.observe(split.source, name, value)
                     report.add(task.report.to_json())
                     yield from exchange_rows(task, self.work.setting.spool)
                 report.newest = max(report.newest, split.modified if split.path else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from rejoinder.kernels.columns import (
     DIFF,
@@ -52,22 +53,25 @@ def send(task: Task, step: Send) -> None:
 
 
 def emit(task: Task, step: Emit) -> None:
-    """Write a stream's net change to the view's changelog, sorted by row hash so that readers can share the work."""
+    """Write a stream's net change to the view's changelog."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
     stream = without(stream, [HASH, SEQUENCE])
-    if diffs(stream).min() <= 0:
-        stream = consolidate(stream)
-    if not stream.num_rows:
+    write_changes(task, step.view, consolidate(stream) if diffs(stream).min() <= 0 else stream)
+
+
+def write_changes(task: Task, view: str, changes: pa.Table) -> None:
+    """Write changes to a view's changelog, sorted by row hash so that readers can share the work."""
+    if not changes.num_rows:
         return
-    keys = row_hashes(stream)
+    keys = row_hashes(changes)
     order = order_by_hash(keys)
-    table = replaced(take(stream, order), HASH, keys[order])
+    table = replaced(take(changes, order), HASH, keys[order])
     level = level_of(table.num_rows, CHANGELOG_FAN)
     ref = write_run(task.store, table, epoch=task.epoch, level=level, bounds=(0, LAST_HASH))
-    task.report.emitted.setdefault(step.view, []).append(ref)
-    task.report.rows_out[step.view] = task.report.rows_out.get(step.view, 0) + table.num_rows
+    task.report.emitted.setdefault(view, []).append(ref)
+    task.report.rows_out[view] = task.report.rows_out.get(view, 0) + table.num_rows
 
 
 def settle_changelogs(task: Task) -> None:

@@ -25,7 +25,10 @@ MAX_PAIRS = 50_000_000
 
 @dataclass
 class Report:
-    """What a task tells the driver: names and counts, never rows. `newest`: when the newest file was written (ms)."""
+    """What a task tells the driver: names and counts, never rows.
+
+    `newest`: when the newest file was written (ms); `observed`: the largest event time of each column that has one.
+    """
 
     spines: dict[str, Spine] = field(default_factory=dict)
     emitted: dict[str, list[RunRef]] = field(default_factory=dict)
@@ -33,6 +36,7 @@ class Report:
     rows_in: dict[str, int] = field(default_factory=dict)
     rows_out: dict[str, int] = field(default_factory=dict)
     newest: int = 0
+    observed: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for a metadata row."""
@@ -43,6 +47,7 @@ class Report:
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
             "newest": self.newest,
+            "observed": self.observed,
         }
 
     def add(self, data: Mapping[str, Any]) -> None:
@@ -55,6 +60,22 @@ class Report:
             for name, rows in more.items():
                 counts[name] = counts.get(name, 0) + rows
         self.newest = max(self.newest, data["newest"])
+        for source, columns in data["observed"].items():
+            for column, value in columns.items():
+                self.observe(source, column, value)
+
+    def observe(self, source: str, column: str, value: int) -> None:
+        """Note the largest event time that a column of a source has shown."""
+        known = self.observed.setdefault(source, {})
+        known[column] = max(value, known.get(column, value))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What time it is for views that wait: the clock of the epoch (microseconds), and how far each view is released."""
+
+    now: int = 0
+    released: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -71,8 +92,9 @@ class Task:
     before: Mapping[str, Spine]
     history: int
     max_pairs: int = MAX_PAIRS
+    clock: Clock = field(default_factory=Clock)
     streams: dict[str, pa.Table] = field(default_factory=dict)
-    arranged: dict[str, RunRef] = field(default_factory=dict)
+    arranged: dict[str, list[RunRef]] = field(default_factory=dict)
     orders: dict[str, str] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
     outbox: list[tuple[int, int, pa.Table]] = field(default_factory=list)
@@ -88,7 +110,7 @@ class Task:
         if not after:
             return before.refs
         if arrangement in self.arranged:
-            return (*before.refs, self.arranged[arrangement])
+            return (*before.refs, *self.arranged[arrangement])
         return self.report.spines.get(arrangement, before).refs
 
 

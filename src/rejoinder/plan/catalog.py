@@ -30,6 +30,7 @@ class Source:
     diff: str | None = None
     format: str = "memory"
     options: Mapping[str, str] = field(default_factory=dict)
+    watermarks: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def rejected(self) -> str:
@@ -159,6 +160,7 @@ def _relation_to_json(relation: Relation) -> dict[str, Any]:
         "diff": relation.diff,
         "format": relation.format,
         "options": dict(relation.options),
+        "watermarks": dict(relation.watermarks),
     }
 
 
@@ -176,6 +178,7 @@ def _relation_from_json(data: Mapping[str, Any]) -> Relation:
         data["diff"],
         data["format"],
         dict(data["options"]),
+        dict(data["watermarks"]),
     )
 
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import REJECTED_SCHEMA, Source
 from rejoinder.plan.delta import PathFinder
 from rejoinder.plan.graph import join_graph
 from rejoinder.plan.grouping import group, kept_arrangements
+from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import (
@@ -26,6 +29,7 @@ from rejoinder.plan.physical import (
     Dataflow,
     Distinct,
     Emit,
+    Hold,
     Key,
     Path,
     Scan,
@@ -77,6 +81,8 @@ class Builder:
                 self.require(versions_arrangement(derived, derived.operation), name)
         for name, block in self.program.views.items():
             self.joins[name] = [self._join(block, name)]
+        for name, gate in self.program.gates.items():
+            self.require(gate.pending, name)
         for name, source in self.program.sources.items():
             base = base_arrangement(source)
             if source.kind == "table" or name not in self.needed:
@@ -220,8 +226,15 @@ class Builder:
     def view(self, name: str) -> None:
         """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""
         self.fragments[name] = self.block(self.joins[name][0], name)
-        for fragment in self.fragments[name]:
-            self.add(fragment.round, Emit(fragment.stream, name))
+        gate = self.program.gates.get(name)
+        if gate is None:
+            for fragment in self.fragments[name]:
+                self.add(fragment.round, Emit(fragment.stream, name))
+        elif self.fragments[name]:
+            number = 1 + max(fragment.round for fragment in self.fragments[name])
+            key = row_arrangement(name, self.program.views[name].schema).key
+            merged = self.send(self.fragments[name], key, number, name, matching_only=False)
+            self.add(number, Hold(merged.stream, name, gate.pending, gate.width, gate.interval))
         self.arrange(name, check=False)
 
     def finish(self) -> Dataflow:
@@ -229,7 +242,10 @@ class Builder:
         while len(self.rounds) < 2:
             self.rounds.append([])
         arrangements = tuple(a for by_id in self.needed.values() for a in by_id.values())
-        views = {name: block.schema for name, block in self.program.views.items()}
+        views = {
+            name: pa.schema([f for f in block.schema if f.name != RELEASE])
+            for name, block in self.program.views.items()
+        }
         rejected = {s.rejected: REJECTED_SCHEMA for s in self.program.sources.values() if s.diverts}
         return Dataflow(
             self.scans,

@@ -36,7 +36,9 @@ class Hydration(Builder):
     def build(self) -> Dataflow:
         """Make the dataflow."""
         self.collect()
-        new = [a.relation for by_id in self.needed.values() for a in by_id.values() if self.keeps(a)]
+        waiting = {gate.pending.id for gate in self.program.gates.values()}  # filled with their views
+        needed = [a for by_id in self.needed.values() for a in by_id.values() if a.id not in waiting]
+        new = [a.relation for a in needed if self.keeps(a)]
         for name in (*self.program.views, *(relation.removesuffix("/input") for relation in new)):
             if name not in self.known_views or name in new:
                 self.relation(name)

@@ -150,6 +150,25 @@ class Window:
     size: int | None = None
 
 
+RELEASE = "__release"
+Policy = Literal["changes", "every", "watermark", "final"]
+
+
+@dataclass(frozen=True)
+class Emission:
+    """When changes come out: netted every `interval` (microseconds), or once the watermark is at `release`."""
+
+    policy: Policy
+    interval: int = 0
+    release: Expression | None = None
+
+
+def after(time: Expression) -> Expression:
+    """The next value after a time: a watermark that has reached it has passed the time."""
+    unit = "INTERVAL 1 MICROSECOND" if pa.types.is_timestamp(time.type) else "1"
+    return replace(time, sql=f"({time.sql} + {unit})", comparisons=())
+
+
 @dataclass(frozen=True)
 class Query:
     """A tree with the names and identifiers of its result columns; `windows` knows the ends of some, by name."""
@@ -157,6 +176,7 @@ class Query:
     root: Node
     outputs: tuple[tuple[str, Expression], ...]
     windows: Mapping[str, Window] = field(default_factory=dict)
+    emission: Emission | None = None
 
     @property
     def schema(self) -> pa.Schema:

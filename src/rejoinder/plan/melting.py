@@ -20,7 +20,7 @@ from rejoinder.kernels.evaluate import Expression, column, quoted
 from rejoinder.plan import logical
 from rejoinder.plan.containment import containment
 from rejoinder.plan.grouping import aggregated
-from rejoinder.plan.logical import Node, Predicate, Query, substitute
+from rejoinder.plan.logical import Node, Predicate, Query, after, substitute
 from rejoinder.plan.normal import (
     PRESENT,
     Block,
@@ -49,7 +49,26 @@ class Known(dict[str, Derived]):
 def normalise(query: Query) -> Normalised:
     """Bring a query to normal form."""
     derived = Known()
-    return finished(query, melt(query.root, derived), derived)
+    block = melt(query.root, derived)
+    return finished(_released_sooner(query, block), block, derived)
+
+
+def _released_sooner(query: Query, block: Block) -> Query:
+    """A row that waits for the end of a validity window but does not show it is final once its own time is past.
+
+    A later version can end the window sooner, but not take a time away from it that the watermark has passed.
+    """
+    if query.emission is None or query.emission.release is None:
+        return query
+    columns = dict(block.outputs)
+    release = substitute(query.emission.release, columns)
+    shown = {i for _, e in query.outputs for i in substitute(e, columns).columns}
+    for each in block.inputs:
+        ends = [i for i, name in each.columns if each.versions is not None and name == each.versions.end]
+        found = containment(each, (*block.predicates, *each.on))
+        if found is not None and release.is_column and release.columns[0] in ends and not shown & set(ends):
+            return replace(query, emission=replace(query.emission, release=after(found.time)))
+    return query
 
 
 def melt(node: Node, derived: Known) -> Block:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.accumulators import Grouping
-from rejoinder.plan.logical import Predicate, Query, renamed, substitute
+from rejoinder.plan.logical import RELEASE, Emission, Predicate, Query, renamed, substitute
 
 PRESENT = "__present"
 
@@ -125,17 +125,24 @@ class Derived:
 
 @dataclass
 class Normalised:
-    """A query in normal form: its block, and the derived relations it needs, inner ones first."""
+    """A query in normal form: its block, and the derived relations it needs, inner ones first.
+
+    If the query says when its changes come out, that time is the block's last output, `__release`.
+    """
 
     block: Block
     derived: dict[str, Derived] = field(default_factory=dict)
+    emission: Emission | None = None
 
 
 def finished(query: Query, block: Block, derived: dict[str, Derived]) -> Normalised:
     """Put a query's outputs on the block of its tree."""
     columns = dict(block.outputs)
     outputs = tuple((name, substitute(expression, columns)) for name, expression in query.outputs)
-    return Normalised(canonical(replace(block, outputs=outputs)), derived)
+    release = query.emission.release if query.emission is not None else None
+    if release is not None:
+        outputs = (*outputs, (RELEASE, substitute(release, columns)))
+    return Normalised(canonical(replace(block, outputs=outputs)), derived, query.emission)
 
 
 def canonical(block: Block) -> Block:

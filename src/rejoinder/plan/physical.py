@@ -111,7 +111,18 @@ class UnitScan:
     stream: str
 
 
-Scan = SourceScan | ArrangementScan | UnitScan
+@dataclass(frozen=True)
+class DueScan:
+    """Read the changes of a view that became due: released after `after` and up to `until`."""
+
+    pending: Arrangement
+    stream: str
+    width: int
+    after: int
+    until: int
+
+
+Scan = SourceScan | ArrangementScan | UnitScan | DueScan
 
 
 @dataclass(frozen=True)
@@ -289,6 +300,20 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Write the changes of a view that may come out to its changelog, and keep the others by the time of release.
+
+    With an `interval`, a change is released at the next multiple of it on the clock, else at its `__release`.
+    """
+
+    input: str
+    view: str
+    pending: Arrangement
+    width: int
+    interval: int
+
+
+@dataclass(frozen=True)
 class Emit:
     """Write a stream to the changelog of a view."""
 
@@ -296,7 +321,8 @@ class Emit:
     view: str
 
 
-Step = Derive | Send | Arrange | Upsert | Lookup | Presence | Coverage | Distinct | Aggregate | Validity | Sweep | Emit
+Stateless = Derive | Send | Sweep | Emit
+Step = Stateless | Arrange | Upsert | Lookup | Presence | Coverage | Distinct | Aggregate | Validity | Hold
 
 
 @dataclass(frozen=True)

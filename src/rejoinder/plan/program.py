@@ -15,6 +15,21 @@ from rejoinder.plan.physical import Arrangement, Key
 
 
 @dataclass(frozen=True)
+class Gate:
+    """When the changes of a view come out.
+
+    - with an `interval` (microseconds): at every multiple of it on the clock;
+    - else when every watermark of `origins` has reached the release of a row.
+    """
+
+    view: str
+    pending: Arrangement
+    width: int
+    interval: int = 0
+    origins: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Program:
     """What is to be kept up to date: sources, derived relations (inner ones first), views, indexes."""
 
@@ -23,6 +38,7 @@ class Program:
     views: Mapping[str, Block]
     indexes: tuple[Arrangement, ...]
     statistics: Mapping[str, Statistics] = field(default_factory=dict)
+    gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
 def base_arrangement(source: Source) -> Arrangement:

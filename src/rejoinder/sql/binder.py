@@ -15,8 +15,9 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.plan.logical import Distinct, Node, Project, Query, Scan, UnionAll, Window
+from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
+from rejoinder.sql.emission import interval_microseconds, is_waiting, split_emission, take_release, with_release
 from rejoinder.sql.expressions import compile_expression, compile_window, output_name
 from rejoinder.sql.grouping import bind_groups, is_grouped
 from rejoinder.sql.joins import Side, combine
@@ -31,7 +32,14 @@ from rejoinder.sql.windows import ColumnBounds
 
 def bind(text: str, catalog: Catalog) -> Query:
     """Bind a query. Raises a `PlanningError` that names the thing and shows the place."""
-    return Binder(catalog).query(parse_query(text), {})
+    _, clause = split_emission(text)
+    node = parse_query(text)
+    if clause is None or clause.policy == "changes":
+        return Binder(catalog).query(node, {})
+    if clause.policy == "every":
+        emission = Emission("every", interval_microseconds(clause))
+        return replace(Binder(catalog).query(node, {}), emission=emission)
+    return take_release(Binder(catalog).query(with_release(node, clause), {}), clause)
 
 
 Ctes = Mapping[str, "_Cte"]
@@ -189,6 +197,12 @@ class Binder:
             columns = [Column(alias, n, i, relation.schema.field(n).type) for i, n in ids]
             renamed = self.aliased(columns, node)
             return Scan(relation.name, ids, relation.schema), Scope.of(renamed)
+        if is_waiting(relation.query):
+            raise Unsupported(
+                f"`{relation.name}` says when its changes come out, and another view cannot be built on it",
+                detail=f"{relation.name}: {relation.query}",
+                hint="build on its query without EMIT, and say when to emit in the last view",
+            )
         return self.inlined(self.query(parse_query(relation.query), {}), alias, node)
 
     def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:

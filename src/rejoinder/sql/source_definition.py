@@ -9,6 +9,9 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.columns import RESERVED
 from rejoinder.plan.catalog import Kind, Source
+from rejoinder.sql.emission import Clause, interval_microseconds
+from rejoinder.sql.intervals import MICROS
+from rejoinder.sql.types import spark_name
 
 _FORMATS = ("arrow", "csv", "json", "memory", "parquet")
 _MARKS = ("op", "diff", "order", "malformed")
@@ -25,6 +28,7 @@ def make_source(
     primary_key: tuple[str, ...],
     format_: str,
     options: Mapping[str, str],
+    watermarks: Mapping[str, str] | None = None,
 ) -> Source:
     """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault."""
     given = dict(options)
@@ -40,7 +44,37 @@ def make_source(
     problem, hint = _misfit(kind, key, op, diff, order, format_)
     if problem:
         raise InvalidSql(f"{kind} `{name}` {problem}", detail=listed, hint=hint)
-    return Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given)
+    delays = {
+        _column(name, column, kept, listed): delay_of(name, column, pa.schema(kept), text)
+        for column, text in (watermarks or {}).items()
+    }
+    return Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays)
+
+
+def delay_of(relation: str, column: str, schema: pa.Schema, text: str) -> int | None:
+    """How far a watermark stays behind the largest time seen, in the column's own unit; None: it is told, not seen."""
+    found = next((f.type for f in schema if f.name.lower() == column.lower()), None)
+    is_timestamp = found is not None and pa.types.is_timestamp(found)
+    if found is not None and not (is_timestamp or pa.types.is_date32(found) or pa.types.is_signed_integer(found)):
+        raise InvalidSql(
+            f"WATERMARK on `{column}` of `{relation}`, which is of type {spark_name(found)}",
+            detail=f"columns: {', '.join(schema.names)}",
+            hint="an event-time column is a TIMESTAMP, a DATE or an integer",
+        )
+    if not text:
+        return None
+    delay = int(text) if text.isdigit() else None
+    if delay is None or is_timestamp:
+        length = interval_microseconds(Clause("every", text), "DELAY OF")
+        days = found is not None and pa.types.is_date32(found)
+        delay = length // MICROS["DAY"] if days else length if is_timestamp else None
+    if delay is None:
+        raise InvalidSql(
+            f"the delay `{text}` of `{relation}` does not fit column `{column}`",
+            detail=f"the column is of type {spark_name(found) if found is not None else 'unknown'}",
+            hint="an integer column takes a number: DELAY OF 100",
+        )
+    return delay
 
 
 def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:

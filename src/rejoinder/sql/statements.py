@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import TokenType
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported, near_misses
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.dialect import SparkSql
+from rejoinder.sql.emission import split_emission
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.tokens import TokenReader, split_statements, unreadable
 from rejoinder.sql.types import parse_type
@@ -82,7 +83,8 @@ def parse_statements(text: str) -> list[Statement]:
 
 
 def parse_query(text: str) -> exp.Query:
-    """Read one query with sqlglot. Raises `InvalidSql`."""
+    """Read one query with sqlglot, without its EMIT clause. Raises `InvalidSql`."""
+    text, _ = split_emission(text)
     try:
         node = sqlglot.parse_one(text, read=SparkSql)
     except SqlglotError as failure:
@@ -96,6 +98,7 @@ def parse_query(text: str) -> exp.Query:
 class _Columns:
     fields: list[pa.Field] = field(default_factory=list)
     primary_key: tuple[str, ...] = ()
+    watermarks: dict[str, str] = field(default_factory=dict)
 
 
 class _Reader(TokenReader):
@@ -222,7 +225,8 @@ class _Reader(TokenReader):
                     detail=self.place(self.tokens[self.at - 1]),
                     hint="USING format and OPTIONS (key 'value', …) may follow",
                 )
-        return CreateSource(make_source(name, kind, columns.fields, columns.primary_key, format_, options), unless)
+        source = make_source(name, kind, columns.fields, columns.primary_key, format_, options, columns.watermarks)
+        return CreateSource(source, unless)
 
     def columns(self, relation: str) -> _Columns:
         """Columns, PRIMARY KEY and WATERMARK clauses between parentheses."""
@@ -235,11 +239,7 @@ class _Reader(TokenReader):
                 self.expect("KEY")
                 result.primary_key = self.names()
             elif word == "WATERMARK":
-                raise Unsupported(
-                    f"WATERMARK on `{relation}` is not offered yet",
-                    detail=self.place(self.tokens[self.at]),
-                    hint="leave the clause out: joins without time bounds need no watermark",
-                )
+                result.watermarks |= self.watermark(relation)
             else:
                 result.fields.append(self.column(result))
             if self.peek() == ",":
@@ -247,6 +247,27 @@ class _Reader(TokenReader):
                 continue
             self.expect(")")
             return result
+
+    def watermark(self, relation: str) -> dict[str, str]:
+        """WATERMARK column [DELAY OF interval]: the column, and the text of the interval."""
+        self.expect("WATERMARK")
+        if self.peek() == "FOR":
+            self.expect("FOR")
+        column = self.name()
+        if self.peek() != "DELAY":
+            return {column: ""}
+        self.expect("DELAY")
+        self.expect("OF")
+        first = self.at
+        while self.at < len(self.tokens) and self.peek() not in (",", ")"):
+            self.at += 1
+        if first == self.at:
+            raise InvalidSql(
+                f"WATERMARK of `{relation}` has no delay",
+                detail=self.place(self.tokens[first - 1]),
+                hint="as in WATERMARK ts DELAY OF INTERVAL 5 SECONDS",
+            )
+        return {column: self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]}
 
     def column(self, result: _Columns) -> pa.Field:
         """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT."""

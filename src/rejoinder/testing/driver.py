@@ -44,11 +44,13 @@ from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Var
 from rejoinder.errors import EvaluationError, InputError, NotCommitted, Unsupported, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
+from rejoinder.kernels.ordered import as_column
 from rejoinder.plan.catalog import SOURCE_CHANGES, Source
 from rejoinder.sql.statements import parse_statements
 from rejoinder.sql.types import spark_name
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
+from rejoinder.store.segments import times_of
 from rejoinder.testing.files import new_files
 from rejoinder.testing.tables import Change
 
@@ -70,6 +72,7 @@ class Driver:
         self._store = open_store(url, **store_options)
         self._history = history
         self._pending: list[tuple[Source, Row, int]] = []
+        self._told: dict[str, dict[str, int]] = {}
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
@@ -141,8 +144,25 @@ class Driver:
         return relation
 
     def watermark(self, relation: str, time: Any, column: str | None = None, partition: int = 0) -> None:
-        """Say that no row below `time` comes any more in an event-time column."""
-        self._refuse_event_time(relation)
+        """Say that no row below `time` comes any more in an event-time column; it counts from the next step on."""
+        source = self._source(relation)
+        name = self._event_time(source, column)
+        value = pa.table({name: [_value(time, source.schema.field(name).type)]}, pa.schema([source.schema.field(name)]))
+        self._told.setdefault(source.name, {})[name] = int(times_of(value, name)[0])
+
+    @staticmethod
+    def _event_time(source: Source, column: str | None) -> str:
+        known = list(source.watermarks)
+        found = [name for name in known if column is None or name.lower() == column.lower()]
+        if len(found) == 1:
+            return found[0]
+        raise InputError(
+            f"`{source.name}` has {'no' if not known else 'more than one'} event-time column"
+            if column is None
+            else f"`{column}` is no event-time column of `{source.name}`",
+            detail=f"event-time columns: {', '.join(known) or 'none'}",
+            hint="declare it: WATERMARK column DELAY OF INTERVAL …" if not known else f"one of {', '.join(known)}",
+        )
 
     def idle(self, relation: str, partition: int = 0) -> None:
         """Say that a partition of a source is idle."""
@@ -150,7 +170,7 @@ class Driver:
 
     def _refuse_event_time(self, relation: str) -> None:
         source = self._source(relation)
-        raise Unsupported(f"`{source.name}` has no event-time column", hint="watermarks are not offered yet")
+        raise Unsupported(f"`{source.name}` cannot be idle", hint="idle sources are not offered yet")
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -168,7 +188,10 @@ class Driver:
                 splits += [(name, None, 0, _encoded([entry for entry in pending if entry[0].name == name]))]
             positions, files = new_files(self._engine)
             splits += files
-            self._engine.run_epoch(epoch, [split_batch(splits)], time_ms=_milliseconds(at), positions=positions)
+            told, self._told = self._told, {}
+            self._engine.run_epoch(
+                epoch, [split_batch(splits)], time_ms=_milliseconds(at), positions=positions, watermarks=told
+            )
         except (InputError, EvaluationError):
             raise
         except Exception:
@@ -215,9 +238,13 @@ class Driver:
         return snapshots_of(changes_of(self._store, self._manifest, name, schema))
 
     def watermarks(self, view: str) -> dict[str, Any]:
-        """The watermarks of the view's event-time columns."""
+        """The watermarks of the event-time columns of the view's sources, as `source.column`."""
         find_view(self._engine, view)
-        return {}
+        values = self._engine.watermarks.values
+        kinds = {s.name: s.schema for s in self._engine.catalog.sources}
+        fields = {(source, name): kinds[source].field(name) for source, known in values.items() for name in known}
+        columns = {f"{s}.{n}": as_column(np.array([values[s][n]]), field.type) for (s, n), field in fields.items()}
+        return plain_rows(pa.table(columns))[0] if columns else {}
 
     def late(self, view: str) -> list[Row]:
         """The rows that came too late for the view."""

@@ -184,9 +184,9 @@ def test_drivers_do_not_see_each_other() -> None:
         other.table("v")
 
 
-def test_event_time_is_refused_until_it_is_offered() -> None:
+def test_a_source_without_an_event_time_has_no_watermark() -> None:
     driver = simple()
-    with pytest.raises(Unsupported):
+    with pytest.raises(InputError, match="`a` has no event-time column"):
         driver.watermark("a", datetime(2024, 1, 1))
     with pytest.raises(Unsupported):
         driver.idle("a")

@@ -1,0 +1,47 @@
+"""Hold: a view's changes come out when they may, and wait until then.
+
+Algebra: the view is σ(release ≤ released)(relation), so a change whose release is reached comes out at once, and any
+other waits; changes that cancel while they wait never come out. A row without a release waits for nothing. Cost: what
+waits is written once, by time segment; what becomes due is read from the segments that are due (`operators.scan`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.columns import HASH, replaced, take, without
+from rejoinder.kernels.consolidate import consolidate
+from rejoinder.kernels.exchange import sorted_by_hash
+from rejoinder.kernels.ordered import LEAST, as_column
+from rejoinder.operators.arrange import FAN
+from rejoinder.operators.stateless import write_changes
+from rejoinder.operators.task import Task
+from rejoinder.plan.logical import RELEASE
+from rejoinder.plan.physical import Hold
+from rejoinder.store.run import write_run
+from rejoinder.store.segments import TIMELESS, Segments, times_of
+from rejoinder.store.spine import level_of
+
+
+def hold(task: Task, step: Hold) -> None:
+    """Run the step."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    if step.interval:
+        tick = -(-task.clock.now // step.interval) * step.interval
+        kind = step.pending.schema.field(RELEASE).type
+        stream = replaced(stream, RELEASE, as_column(np.full(stream.num_rows, tick), kind))
+    stream = consolidate(stream)
+    releases = times_of(stream, RELEASE)
+    due = (releases == TIMELESS) | (releases <= task.clock.released.get(step.view, LEAST))
+    write_changes(task, step.view, take(without(stream, [RELEASE, HASH]), np.flatnonzero(due)))
+    _keep(task, take(stream, np.flatnonzero(~due)), step)
+
+
+def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
+    for segment, part in Segments(RELEASE, step.width).split(sorted_by_hash(waiting)):
+        level = level_of(part.num_rows, FAN)
+        ref = write_run(task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment)
+        task.arranged.setdefault(step.pending.id, []).append(ref)

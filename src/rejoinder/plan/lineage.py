@@ -1,0 +1,55 @@
+"""Lineage: the columns of sources that a column of a query is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rejoinder.kernels.evaluate import Expression
+from rejoinder.plan.accumulators import Grouping
+from rejoinder.plan.normal import Block, Derived, Versions
+
+Origin = tuple[str, str]
+
+
+def origins(expression: Expression, block: Block, derived: Mapping[str, Derived]) -> set[Origin]:
+    """The (source, column) pairs that an expression over a block's inputs is made from."""
+    owner = {i: (each.relation, name) for each in block.inputs for i, name in each.columns}
+    found: set[Origin] = set()
+    for i in expression.columns:
+        found |= _origins_of(*owner[i], derived)
+    return found
+
+
+def _origins_of(relation: str, name: str, derived: Mapping[str, Derived]) -> set[Origin]:
+    made = derived.get(relation)
+    if made is None:
+        return {(relation, name)}
+    if isinstance(made.operation, Versions):
+        only = made.blocks[0].inputs[0]
+        return _origins_of(only.relation, made.operation.time if name == made.operation.end else name, derived)
+    found: set[Origin] = set()
+    for block in made.blocks:
+        for expression in _made_from(made, block, name):
+            found |= origins(expression, block, derived)
+    return found
+
+
+def _made_from(made: Derived, block: Block, name: str) -> list[Expression]:
+    """The expressions of a block that a column of a derived relation is made from: all, if it is not one of them."""
+    outputs = dict(block.outputs)
+    if isinstance(made.operation, Grouping) and name not in made.operation.key_names:
+        return list(outputs.values())
+    at = made.schema.names.index(name)
+    return [block.outputs[at][1]] if name not in outputs else [outputs[name]]
+
+
+def sources_of(block: Block, derived: Mapping[str, Derived]) -> set[str]:
+    """All sources that a block reads, through derived relations too."""
+    found: set[str] = set()
+    for each in block.inputs:
+        made = derived.get(each.relation)
+        if made is None:
+            found.add(each.relation)
+        else:
+            found |= {name for inner in made.blocks for name in sources_of(inner, derived)}
+    return found

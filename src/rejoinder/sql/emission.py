@@ -1,0 +1,144 @@
+"""EMIT: when a view's changes come out. The clause ends a query; it is taken off the text before the query is read.
+
+EMIT CHANGES                          -- with the epoch that makes them: the default
+EMIT EVERY INTERVAL 10 SECONDS        -- netted, at every tenth second of the clock
+EMIT WHEN WATERMARK PAST expression   -- a row comes out once no row below that time can come any more
+EMIT FINAL                            -- once a row can change no more
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.plan.logical import RELEASE, Emission, Policy, Query, after
+from rejoinder.sql.clauses import text_of
+from rejoinder.sql.dialect import SparkSql
+from rejoinder.sql.intervals import interval_of
+from rejoinder.sql.types import is_integer, spark_name
+
+_HINT = "EMIT CHANGES, EMIT EVERY INTERVAL …, EMIT WHEN WATERMARK PAST …, or EMIT FINAL"
+_POLICIES: dict[Policy, tuple[str, ...]] = {
+    "changes": ("EMIT", "CHANGES"),
+    "every": ("EMIT", "EVERY"),
+    "watermark": ("EMIT", "WHEN", "WATERMARK", "PAST"),
+    "final": ("EMIT", "FINAL"),
+}
+_LENGTH = "as in INTERVAL 10 SECONDS"
+_WINDOWS = ("TUMBLE", "HOP", "VALIDITY_WINDOW", "VALIDITY", "WINDOW")
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What an EMIT clause says: the policy, and the text of its interval or expression."""
+
+    policy: Policy
+    argument: str = ""
+
+
+def split_emission(text: str) -> tuple[str, Clause | None]:
+    """The query without its EMIT clause, and the clause.
+
+    >>> split_emission("SELECT id FROM t EMIT EVERY INTERVAL 1 MINUTE")
+    ('SELECT id FROM t', Clause(policy='every', argument='INTERVAL 1 MINUTE'))
+    """
+    depth = 0
+    tokens = sqlglot.tokenize(text, read=SparkSql)
+    for at, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        starts = token.text.upper() == "EMIT" and token.token_type != TokenType.IDENTIFIER
+        if depth == 0 and starts and _is_clause(tokens[at:]):
+            return text[: token.start].rstrip(), _clause(text, tokens[at:])
+    return text, None
+
+
+def is_waiting(query: str) -> bool:
+    """Whether a query's changes come out at another time than they happen."""
+    _, clause = split_emission(query)
+    return clause is not None and clause.policy != "changes"
+
+
+def _is_clause(tokens: list[Token]) -> bool:
+    return len(tokens) > 1 and tokens[1].text.upper() in ("CHANGES", "EVERY", "WHEN", "FINAL", "AFTER", "ON")
+
+
+def _clause(text: str, tokens: list[Token]) -> Clause:
+    words = [token.text.upper() for token in tokens]
+    end = next((t.start for t in tokens if t.token_type == TokenType.SEMICOLON), len(text))
+    for policy, start in _POLICIES.items():
+        if words[: len(start)] != list(start):
+            continue
+        argument = text[tokens[len(start) - 1].end + 1 : end].strip()
+        if bool(argument) == (policy in ("every", "watermark")):
+            return Clause(policy, argument)
+    raise InvalidSql("this EMIT clause is not known", detail=text[tokens[0].start : end], hint=_HINT)
+
+
+def interval_microseconds(clause: Clause, words: str = "EMIT EVERY") -> int:
+    """The length of an interval in words."""
+    try:
+        length = interval_of(sqlglot.parse_one(clause.argument, read=SparkSql))
+    except SqlglotError as failure:
+        raise InvalidSql(f"{words} takes an interval", detail=clause.argument, hint=_LENGTH) from failure
+    if length is None or length.months or length.micros <= 0:
+        raise InvalidSql(
+            f"{words} {clause.argument} is not a length of time",
+            detail="it must be positive, and months have no fixed length",
+            hint=_LENGTH,
+        )
+    return length.micros
+
+
+def with_release(node: exp.Query, clause: Clause) -> exp.Query:
+    """The query with one more output: the time that the watermark has to pass for a row to come out."""
+    if not isinstance(node, exp.Select) or node.args.get("distinct"):
+        raise Unsupported(
+            f"EMIT {clause.policy.upper()} behind UNION or DISTINCT is not offered",
+            detail=text_of(node),
+            hint="put the clause behind SELECT … FROM (…) AS q",
+        )
+    item = sqlglot.parse_one(clause.argument, read=SparkSql) if clause.policy == "watermark" else _final(node)
+    return node.select(exp.alias_(item, RELEASE, quoted=True), append=True, copy=True)
+
+
+def _final(node: exp.Select) -> exp.Expression:
+    """The end of the window that a query groups by."""
+    group = node.args.get("group")
+    for key in group.expressions if group is not None else []:
+        name = key.name if isinstance(key, exp.Anonymous) else key.sql_name() if isinstance(key, exp.Func) else ""
+        if name.upper() in _WINDOWS:
+            return exp.Anonymous(this="WINDOW_END", expressions=[key.copy()])
+    raise Unsupported(
+        "EMIT FINAL needs to know when a row is final",
+        detail=text_of(node),
+        hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: EMIT WHEN WATERMARK PAST column",
+    )
+
+
+def take_release(query: Query, clause: Clause) -> Query:
+    """Take the additional output off again: from when on a row may come out, as a value that the watermark reaches."""
+    name, time = query.outputs[-1]
+    assert name == RELEASE
+    kind = time.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or is_integer(kind)):
+        raise TypeMismatch(
+            f"EMIT WHEN WATERMARK PAST a value of type {spark_name(kind)}",
+            detail=clause.argument,
+            hint="take an event-time column, or the end of a window: WINDOW_END(w)",
+        )
+    release = time if _is_end(clause) else after(time)
+    return replace(query, outputs=query.outputs[:-1], emission=Emission(clause.policy, release=release))
+
+
+def _is_end(clause: Clause) -> bool:
+    """Whether a window's end is meant, at which nothing in the window can come any more."""
+    if clause.policy == "final":
+        return True
+    words = clause.argument.replace(" ", "").lower()
+    return words.startswith("window_end(") or words.endswith((".end", ".`end`"))

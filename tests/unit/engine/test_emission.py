@@ -1,0 +1,166 @@
+"""EMIT: changes come out when the clock or the watermark says so; each result once, netted, in the right epoch."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from rejoinder.errors import InvalidSql, RejoinderError, Unsupported
+from rejoinder.testing import Driver
+
+SOURCES = """
+CREATE STREAM clicks (id INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 2 MINUTES);
+CREATE STREAM rates (cur STRING, rate INT, ts TIMESTAMP, WATERMARK ts);
+CREATE STREAM orders (id INT, cur STRING, ts TIMESTAMP, WATERMARK ts);
+CREATE TABLE people (id INT, name STRING, PRIMARY KEY (id));
+"""
+VALID = (
+    "(SELECT cur, MAX(rate) AS rate, VALIDITY_WINDOW(ts) AS w FROM rates GROUP BY cur, VALIDITY_WINDOW(ts)) v"
+    " ON o.cur = v.cur AND WINDOW_START(v.w) <= o.ts AND o.ts < WINDOW_END(v.w)"
+)
+PER_WINDOW = (
+    "SELECT WINDOW_START(TUMBLE(ts, INTERVAL '5' MINUTE)) AS s, count(*) AS n FROM clicks"
+    " GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE)"
+)
+
+
+def flow(query: str, **options: Any) -> Driver:
+    driver = Driver(**options)
+    driver.sql(SOURCES)
+    driver.sql(f"CREATE VIEW v AS {query}")
+    return driver
+
+
+def at(minute: int, second: int = 0) -> datetime:
+    return datetime(2024, 1, 1, 12, minute, second)
+
+
+def changed(driver: Driver, time: int | None = None) -> list[tuple[Any, ...]]:
+    return [(*row.values(), diff) for row, diff in driver.step(time)["v"]]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_every_interval_nets_what_happened_in_between(parallelism: int) -> None:
+    driver = flow("SELECT count(*) AS n FROM clicks EMIT EVERY INTERVAL 10 SECONDS", parallelism=parallelism)
+    for time in (1_000, 3_000):
+        driver.insert("clicks", {"id": time, "ts": at(0)})
+        assert changed(driver, time) == []
+    driver.insert("clicks", {"id": 1, "ts": at(0)})
+    assert changed(driver, 11_000) == [(0, -1), (2, 1)], "what came after the tick waits for the next"
+    driver.restart(parallelism=2)
+    assert changed(driver, 19_000) == []
+    assert changed(driver, 20_000) == [(2, -1), (3, 1)], "an epoch on the tick lets out"
+    assert changed(driver, 60_000) == []
+    assert driver.table("v") == [{"n": 3}]
+
+
+def test_final_windows_come_out_once_in_the_epoch_that_makes_them_final() -> None:
+    driver = flow(f"{PER_WINDOW} EMIT FINAL")
+    driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
+    assert changed(driver) == []
+    driver.insert("clicks", {"id": 3, "ts": at(3)}, {"id": 4, "ts": at(6, 59)})
+    assert changed(driver) == [], "the watermark is at 12:04:59"
+    driver.insert("clicks", {"id": 5, "ts": at(7)})
+    assert changed(driver) == [(at(0), 3, 1)], "its own rows move the watermark"
+    assert driver.watermarks("v") == {"clicks.ts": at(5)}
+    driver.restart()
+    driver.insert("clicks", {"id": 6, "ts": at(30)})
+    assert changed(driver) == [(at(5), 2, 1)]
+    driver.insert("clicks", {"id": 7, "ts": at(59)})
+    assert changed(driver) == [(at(30), 1, 1)]
+
+
+def test_what_waits_is_forgotten_when_it_is_out() -> None:
+    driver = flow(f"{PER_WINDOW} EMIT FINAL")
+    driver.insert("clicks", *({"id": n, "ts": at(n)} for n in range(50)))
+    driver.step()
+    driver.insert("clicks", {"id": 99, "ts": datetime(2024, 1, 2)})
+    driver.step()
+    held = [ref for part in driver._engine.state.arrangements["v/pending[*]"] for ref in part.refs]
+    assert sum(ref.rows for ref in held) == 1, "the last window alone"
+
+
+def test_past_a_column_means_that_no_row_at_that_time_comes() -> None:
+    driver = flow("SELECT id FROM orders EMIT WHEN WATERMARK PAST ts")
+    driver.insert("orders", {"id": 1, "cur": "e", "ts": at(1)}, {"id": 2, "cur": "e", "ts": None})
+    assert changed(driver) == [(2, 1)], "a row without a time waits for nothing"
+    driver.watermark("orders", at(1))
+    assert changed(driver) == []
+    driver.watermark("orders", at(1, 1))
+    assert changed(driver) == [(1, 1)]
+
+
+def test_a_validity_join_that_hides_the_window_is_final_once_the_order_time_is_past() -> None:
+    driver = flow(f"SELECT o.id, v.rate FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST WINDOW_END(v.w)")
+    driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)})
+    driver.insert("rates", {"cur": "e", "rate": 114, "ts": at(1)})
+    assert changed(driver) == []
+    driver.insert("rates", {"cur": "e", "rate": 116, "ts": at(3)})
+    assert changed(driver) == []
+    driver.watermark("rates", at(6))
+    assert changed(driver) == [], "orders has not got that far"
+    driver.watermark("orders", at(6))
+    assert changed(driver) == [(1, 116, 1)], "once, and right"
+
+
+def test_a_validity_join_that_shows_the_window_waits_for_its_end() -> None:
+    driver = flow(f"SELECT o.id, WINDOW_END(v.w) AS until FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST v.w.end")
+    driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)})
+    driver.insert("rates", {"cur": "e", "rate": 114, "ts": at(1)}, {"cur": "e", "rate": 119, "ts": at(9)})
+    for source in ("rates", "orders"):
+        driver.watermark(source, at(8))
+    assert changed(driver) == []
+    for source in ("rates", "orders"):
+        driver.watermark(source, at(9))
+    assert changed(driver) == [(1, at(9), 1)]
+
+
+def test_a_new_view_takes_what_is_final_and_keeps_the_rest() -> None:
+    driver = Driver()
+    driver.sql(SOURCES)
+    driver.sql("CREATE INDEX i ON clicks (id)")
+    driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(20)})
+    driver.step()
+    driver.sql(f"CREATE VIEW v AS {PER_WINDOW} EMIT FINAL")
+    assert driver.table("v") == [{"s": at(0), "n": 1}]
+    driver.insert("clicks", {"id": 3, "ts": at(40)})
+    assert changed(driver) == [(at(20), 1, 1)]
+
+
+REFUSED = [
+    ("SELECT id FROM clicks EMIT NEVER", InvalidSql),
+    ("SELECT id FROM clicks EMIT EVERY", InvalidSql),
+    ("SELECT id FROM clicks EMIT EVERY INTERVAL 0 SECONDS", InvalidSql),
+    ("SELECT id FROM clicks EMIT EVERY INTERVAL 1 MONTH", InvalidSql),
+    ("SELECT id FROM clicks EMIT FINAL", Unsupported),
+    ("SELECT name FROM people EMIT WHEN WATERMARK PAST id", InvalidSql),
+    ("SELECT id FROM clicks EMIT WHEN WATERMARK PAST 7", InvalidSql),
+    ("SELECT DISTINCT id FROM clicks EMIT WHEN WATERMARK PAST ts", Unsupported),
+]
+
+
+@pytest.mark.parametrize(("query", "error"), REFUSED, ids=[query for query, _ in REFUSED])
+def test_a_policy_that_cannot_be_kept_is_refused_with_a_hint(query: str, error: type[RejoinderError]) -> None:
+    with pytest.raises(error) as raised:
+        flow(query)
+    assert raised.value.detail and raised.value.hint
+
+
+def test_the_column_to_declare_is_named() -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM bare (id INT, ts TIMESTAMP)")
+    with pytest.raises(InvalidSql) as raised:
+        driver.sql(
+            "CREATE VIEW v AS SELECT count(*) AS n FROM bare GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE) EMIT FINAL"
+        )
+    assert "`bare`.`ts`" in raised.value.fact and "WATERMARK ts" in str(raised.value.hint)
+
+
+def test_no_view_can_be_built_on_one_that_waits() -> None:
+    driver = flow(f"{PER_WINDOW} EMIT FINAL")
+    with pytest.raises(Unsupported, match="`v` says when its changes come out"):
+        driver.sql("CREATE VIEW w AS SELECT n FROM v")
+    with pytest.raises(Unsupported):
+        driver.sql("CREATE INDEX i ON v (n)")

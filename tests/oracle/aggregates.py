@@ -85,11 +85,12 @@ def aggregate_queries(draw: Draw, sources: Sequence[_Source] = SOURCES) -> Query
     def some() -> str:
         return draw(st.sampled_from(names))
 
-    keys = draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    keys: list[str] = draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
     selected = [f"{name} AS g{at}" for at, name in enumerate(keys)]
     columns = {f"g{at}": source.columns[name] for at, name in enumerate(keys)}
-    numbers = [name for name in keys if source.columns[name].family == "integer"]
-    if numbers and draw(st.booleans()):
+    numbers: list[str] = [name for name in keys if source.columns[name].family == "integer"]
+    adds_one: bool = draw(st.booleans())
+    if numbers and adds_one:
         selected.append(f"{numbers[0]} + 1 AS g9")
     for at in range(draw(st.integers(1, 3))):
         name = some()

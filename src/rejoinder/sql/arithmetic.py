@@ -89,10 +89,10 @@ def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `/`: DOUBLE, or DECIMAL if a side is DECIMAL and none is inexact."""
     only(node, "this", "expression", "safe", "typed")
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
-    untyped = left.is_null
+    untyped, is_integer = left.is_null, types.is_integer(right.type)
     left, right = _numbers(left, right, node)
     if types.is_decimal(left.type) and not untyped:
-        return _quotient(left, right, node)
+        return _quotient(left, right, node, 2**63 if is_integer else 10**right.type.precision)
     left, right = coerce(left, types.DOUBLE, node), coerce(right, types.DOUBLE, node)
     return build(_unless_zero("{0} / {1}"), types.DOUBLE, left, right, throws=True, right_first=True)
 
@@ -208,14 +208,15 @@ def _product(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     )
 
 
-def _quotient(left: Term, right: Term, node: exp.Expr) -> Term:
-    """Divide decimals as whole numbers: DuckDB would go through DOUBLE."""
+def _quotient(left: Term, right: Term, node: exp.Expr, largest: int) -> Term:
+    """Divide decimals as whole numbers: DuckDB would go through DOUBLE. `largest`: no unscaled divisor is larger."""
     one, two = left.type, right.type
     scale = max(6, one.scale + two.precision + 1)
     kind = types.adjusted_decimal(one.precision - one.scale + two.scale + scale, scale)
     shift = kind.scale - one.scale + two.scale
-    twice = kind.scale + two.precision > types.MAX_PRECISION
-    if shift < 0 or one.precision + shift > types.MAX_PRECISION or (twice and kind.scale <= two.precision):
+    twice = largest >= 10 ** (39 - kind.scale)
+    too_wide = twice and largest * 10 ** (39 - kind.scale) >= 2**127
+    if shift < 0 or one.precision + shift > types.MAX_PRECISION or too_wide:
         raise _too_wide(one.precision + two.precision + kind.scale, node)
     small = one.precision + shift <= 18 and two.precision <= 18 and kind.precision <= 18
     integer = "BIGINT" if small else "HUGEINT"

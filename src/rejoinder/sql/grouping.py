@@ -2,8 +2,6 @@
 
 A grouped SELECT is rewritten: every aggregate and every grouping expression in it becomes a column of the groups, and
 the rest is bound on those columns like any other SELECT. So `sum(a) / count(*) + 1` needs nothing of its own.
-Aggregates of different values (DISTINCT) are computed together with the others: the rows are united with the different
-values, each part has NULL in the columns of the others, and NULL counts for nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column, quoted
-from rejoinder.plan.logical import Aggregate, Call, Distinct, Filter, Node, Project, UnionAll, Validity
+from rejoinder.plan.logical import Aggregate, Call, Filter, Node, Project, Validity
 from rejoinder.sql import naming, types
 from rejoinder.sql.aggregates import Primitive, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.clauses import text_of
@@ -24,11 +22,10 @@ from rejoinder.sql.expressions import compile_expression, compile_validity_time,
 from rejoinder.sql.predicates import bind_condition
 from rejoinder.sql.refusals import not_offered
 from rejoinder.sql.scope import Column, Scope
-from rejoinder.sql.terms import duckdb_type
+from rejoinder.sql.united import United
 from rejoinder.sql.windows import ColumnBounds, is_validity, window_type
 
-_MARK = "\u2063"
-"""Ends the name of a column of the groups, so that no name that a user writes can mean it."""
+_UNSEEN = str.maketrans("01", "\u2061\u2062")
 
 
 def is_grouped(node: exp.Select) -> bool:
@@ -119,11 +116,13 @@ class _Groups:
         nodes: list[exp.Expr] = []
         if group.args.get("all"):
             nodes = [_unaliased(item) for item in self.items if not any(True for _ in aggregates_in(item))]
-        for given in group.expressions:
-            nodes += given.expressions if isinstance(given, exp.Tuple) else [given]
+        nodes += [given for given in group.expressions if not (isinstance(given, exp.Tuple) and not given.expressions)]
         for given in nodes:
             if isinstance(given, exp.Rollup | exp.Cube | exp.GroupingSets):
                 raise _no_sets(group)
+            if isinstance(given, exp.Tuple):
+                hint = "write them without parentheses, or group by a struct"
+                raise Unsupported("a list in GROUP BY is not offered", detail=text_of(group), hint=hint)
             self._bind_key(self._meant(given), given)
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
@@ -168,7 +167,7 @@ class _Groups:
             return
         at = len(self.keys)
         identifier = f"{self.number}.k{at}"
-        key = _Key(node, expression, f"{text_of(node)}{_MARK * (at + 1)}", identifier, [(identifier, expression)])
+        key = _Key(node, expression, _marked(node, at), identifier, [(identifier, expression)])
         window = compile_window(node, self.scope)
         if window is not None:
             key.bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end", window.size)
@@ -186,7 +185,7 @@ class _Groups:
         at = len(self.keys)
         identifier = f"{self.number}.k{at}"
         bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end")
-        name = f"{text_of(node)}{_MARK * (at + 1)}"
+        name = _marked(node, at)
         window = replace(time, type=window_type(time.type))
         self.keys.append(_Key(node, window, name, identifier, [(bounds.start, time)], bounds, is_validity=True))
 
@@ -278,7 +277,7 @@ class _Groups:
         text = text_of(node)
         known = self.results.get(text)
         if known is None:
-            name = f"{text}{_MARK * (1 + len(self.keys) + len(self.results))}"
+            name = _marked(node, len(self.keys) + len(self.results))
             known = self.results[text] = (name, bind_call(read_call(node), self.scope, self._primitive))
         return known[0]
 
@@ -298,8 +297,8 @@ class _Groups:
             columns.append(Column("", key.name, key.id, key.expression.type, bounds=key.bounds))
             if key.expression.is_column:
                 same = [c for c in self.scope.columns if c.id == key.expression.columns[0]]
-                at, bounds = (key.parts[0][0], None) if key.is_validity else (key.id, key.bounds)
-                columns += [replace(c, id=at, bounds=bounds) for c in same]
+                identifier, bounds = (key.parts[0][0], None) if key.is_validity else (key.id, key.bounds)
+                columns += [replace(c, id=identifier, bounds=bounds) for c in same]
             elif _is_window_call(key.node):
                 columns.append(Column("", "window", key.id, key.expression.type, bounds=key.bounds))
         for at, (name, expression) in enumerate(self.results.values()):
@@ -335,78 +334,18 @@ class _Groups:
             listed = [(f"{self.number}.a0", Primitive(Call("count", None, types.BIGINT)))]
         if not any(primitive.distinct for _, primitive in listed):
             return Aggregate(self.root, keys, tuple((i, primitive.call) for i, primitive in listed))
-        return _United(self.root, keys, listed, self.number).aggregate()
-
-
-class _United:
-    """An aggregate over rows and over their different values, as one aggregate over a union."""
-
-    def __init__(
-        self, root: Node, keys: tuple[tuple[str, Expression], ...], calls: list[tuple[str, Primitive]], number: int
-    ) -> None:
-        self.root, self.keys, self.calls, self.number = root, keys, calls, number
-        self.parts: dict[tuple[str, ...], list[tuple[str, Expression]]] = {}
-        self.columns: dict[tuple[tuple[str, ...], str], str] = {}
-
-    def aggregate(self) -> Aggregate:
-        arguments = [(i, self._argument(primitive)) for i, primitive in self.calls]
-        calls = tuple(
-            (i, replace(primitive.call, argument=argument))
-            for (i, argument), (_, primitive) in zip(arguments, self.calls, strict=True)
-        )
-        names = [i for i, _ in self.keys]
-        types_of = {i: e.type for i, e in self.keys}
-        for part in self.parts.values():
-            names += [i for i, _ in part]
-            types_of |= {i: e.type for i, e in part}
-        inputs, selected = [], []
-        for at, (values, part) in enumerate(self.parts.items()):
-            own = [*self.keys, *part]
-            node: Node = Project(self.root, tuple((f"{i}/{at}", e) for i, e in own))
-            if values:
-                node = Distinct(node, tuple((f"{i}/{at}", e.type) for i, e in own))
-            there = {i: column(f"{i}/{at}", e.type) for i, e in own}
-            padded = tuple((f"{i}/{at}/", there.get(i) or _nothing(types_of[i])) for i in names)
-            inputs.append(Project(node, padded))
-            selected.append(tuple(i for i, _ in padded))
-        columns = tuple((f"{i}/", types_of[i]) for i in names)
-        union = UnionAll(tuple(inputs), tuple(selected), columns)
-        keys = tuple((i, column(f"{i}/", e.type)) for i, e in self.keys)
-        return Aggregate(union, keys, calls)
-
-    def _argument(self, primitive: Primitive) -> Expression:
-        """The argument of a call on the columns of the union."""
-        call = primitive.call
-        values = tuple(e.sql for e in primitive.distinct)
-        if not values:
-            given = call.argument or Expression("TRUE", types.BOOLEAN, (), text="1")
-            return replace(column(f"{self._column(values, given)}/", given.type), text=given.text)
-        held = [self._column(values, e) for e in primitive.distinct]
-        assert call.argument is not None
-        if call.argument in primitive.distinct:
-            at = primitive.distinct.index(call.argument)
-            return replace(column(f"{held[at]}/", call.argument.type), text=call.argument.text)
-        present = " AND ".join(f"{quoted(f'{i}/')} IS NOT NULL" for i in held)
-        columns = tuple(f"{i}/" for i in held)
-        return Expression(f"CASE WHEN {present} THEN TRUE END", types.BOOLEAN, columns, text=call.argument.text)
-
-    def _column(self, values: tuple[str, ...], argument: Expression) -> str:
-        part = self.parts.setdefault(values, [])
-        known = self.columns.get((values, argument.sql))
-        if known is None:
-            known = self.columns[values, argument.sql] = f"{self.number}.x{len(self.columns)}"
-            part.append((known, argument))
-        return known
-
-
-def _nothing(kind: pa.DataType) -> Expression:
-    return Expression(f"CAST(NULL AS {duckdb_type(kind)})", kind, ())
+        return United(self.root, keys, listed, self.number).aggregate()
 
 
 def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
     start, end = quoted(bounds.start), quoted(bounds.end)
     sql = f"CASE WHEN {start} IS NOT NULL THEN {{'start': {start}, 'end': {end}}} END"
     return Expression(sql, kind, (bounds.start, bounds.end))
+
+
+def _marked(node: exp.Expr, number: int) -> str:
+    """The name of a column of the groups: the text, for messages, and after it a number that nobody sees or writes."""
+    return f"{text_of(node)}\u2063{f'{number:b}'.translate(_UNSEEN)}"
 
 
 def _reference(name: str) -> exp.Expr:

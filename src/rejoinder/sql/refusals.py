@@ -65,7 +65,7 @@ def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
         return refuse(
             node,
             f"the aggregate `{name}` is not offered here",
-            "aggregates stand in SELECT and HAVING; to join or filter by one, compute it in a subquery",
+            "aggregates stand in SELECT and HAVING, beside a GROUP BY; elsewhere, compute them in a subquery",
         )
     if isinstance(node, exp.Window):
         return refuse(node, "window functions are not offered")

@@ -1,0 +1,197 @@
+"""Queries with aggregates, answered by batch Spark and by us: names, types and rows; and what both refuse."""
+
+from __future__ import annotations
+
+import logging
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rejoinder import errors
+from rejoinder.sql import types
+from rejoinder.sql.binder import bind
+from rejoinder.testing import Driver
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = pa.schema(
+    [
+        ("g", types.INT),
+        ("b", types.BOOLEAN),
+        ("i8", types.TINYINT),
+        ("i", types.INT),
+        ("l", types.BIGINT),
+        ("f", types.FLOAT),
+        ("d", types.DOUBLE),
+        ("p", pa.decimal128(10, 2)),
+        ("wide", pa.decimal128(30, 12)),
+        ("most", pa.decimal128(38, 36)),
+        ("s", types.STRING),
+        ("dt", types.DATE),
+        ("ts", types.TIMESTAMP),
+    ]
+)
+_DAY, _TIME = date(2024, 2, 29), datetime(2024, 2, 29, 12, 30)
+ROWS: list[tuple[Any, ...]] = [
+    (1, True, 127, 5, 10, 1.5, 2.5, "1.10", "1.5", "0.1", "a", _DAY, _TIME),
+    (1, False, 127, -7, 2**53 + 1, -0.0, 0.25, "-2.25", "-7.000000000001", "0.333333", "b", date(1, 1, 1), None),
+    (1, None, None, None, None, None, None, None, None, None, None, None, None),
+    (2, True, 1, 2**31 - 1, 3, math.nan, 1e300, "0.01", "0.000000000001", "1.9", "", _DAY, datetime(1969, 12, 31)),
+    (2, True, 1, 2**31 - 1, 4, math.inf, -1e300, "0.02", "0.000000000002", "1.9", "", _DAY, _TIME),
+    (2, True, 2, 1, 4, -math.inf, 1.0, "0.02", "0.000000000002", "1.8", "c", _DAY, _TIME),
+    (None, False, 0, 0, 0, 0.0, 0.0, "0.00", "0", "0", "", _DAY, _TIME),
+    (None, False, 0, 0, -5, 16777217.0, 0.5, "99999999.99", "123456789012345678.5", "0.5", "", _DAY, _TIME),
+    (3, None, None, None, None, None, None, None, None, None, None, None, None),
+]
+
+_FUNCTIONS = """
+count(*); count(i); count(i, s); count(DISTINCT s); count(DISTINCT i, s); count(NULL); count('x'); COUNT(L)
+sum(i8); sum(i); sum(i8 + 1); sum(f); sum(p); sum(wide); sum(DISTINCT i8); sum(DISTINCT p); sum(-i); SUM(p * 2)
+avg(i8); avg(i); avg(l); avg(f); avg(p); avg(wide); avg(DISTINCT i); avg(DISTINCT p); mean(i); avg(p * p)
+min(i8); min(l); min(f); min(d); min(p); min(s); min(dt); min(ts); min(b); min(DISTINCT i); min(i + l)
+max(i8); max(l); max(f); max(d); max(p); max(s); max(dt); max(ts); max(b); max(DISTINCT i); max(i8 * 2)
+bool_and(b); bool_or(b); every(b); some(b); count_if(b); count_if(i > 0); bool_and(i > 0)
+count(*) FILTER (WHERE i > 0); sum(p) FILTER (WHERE b); count(DISTINCT s) FILTER (WHERE i > 0); avg(i) FILTER (WHERE b)
+sum(i) + 1; sum(i) / count(*); sum(p) / count(p); avg(p) + 1; max(l) - min(l); CAST(avg(i) AS INT); -sum(i)
+CASE WHEN count(*) > 1 THEN sum(i) ELSE 0 END; max(i) > min(i); sum(i) IS NULL; sum(p) * 2 + avg(p); sum(i8) % 7
+max(i) BETWEEN 1 AND 5; count(*) = 2; sum(l - 1); min(CASE WHEN b THEN i END); max(l) div 2; count(i8) IN (1, 2)
+"""
+FUNCTIONS = [text.strip() for text in _FUNCTIONS.replace("\n", ";").split(";") if text.strip()]
+QUERIES = (
+    "SELECT g, count(*) FROM r GROUP BY g",
+    "SELECT count(*) FROM r WHERE i > 100000000000",
+    "SELECT sum(i), min(s), avg(p), count(s), max(b) FROM r WHERE 1 = 0",
+    "SELECT g FROM r GROUP BY g",
+    "SELECT g + 1, count(*) FROM r GROUP BY g + 1",
+    "SELECT g + 1, g + 2, count(*) FROM r GROUP BY g",
+    "SELECT r.g, count(r.i) FROM r GROUP BY r.g",
+    "SELECT g, s, count(*) FROM r GROUP BY 1, 2",
+    "SELECT i % 2 AS odd, count(*) FROM r GROUP BY odd",
+    "SELECT i % 2 AS g, count(*) FROM r GROUP BY g, i % 2",
+    "SELECT g, b, max(i) FROM r GROUP BY ALL",
+    "SELECT max(i) FROM r GROUP BY ALL",
+    "SELECT g, sum(i) AS t FROM r GROUP BY g HAVING t > 0",
+    "SELECT g, sum(i) AS i FROM r GROUP BY g HAVING i > 0",
+    "SELECT g FROM r GROUP BY g HAVING count(*) > 1 AND max(s) IS NOT NULL",
+    "SELECT max(i) FROM r HAVING count(*) > 100",
+    "SELECT 1 AS one FROM r HAVING count(*) > 1",
+    "SELECT DISTINCT count(*) FROM r GROUP BY g",
+    "SELECT f, count(*) FROM r GROUP BY f",
+    "SELECT count(1), COUNT(i8) FROM r",
+    "SELECT upper(s) AS u, count(*) FROM r GROUP BY upper(s)",
+    "SELECT count(*) FROM r GROUP BY g, b",
+    "SELECT n, count(*) FROM (SELECT g, count(*) AS n FROM r GROUP BY g) GROUP BY n",
+    "SELECT sum(a.i), count(DISTINCT b.s) FROM r a JOIN r b ON a.g = b.g",
+    "SELECT a.g, max(b.i) FROM r a LEFT JOIN r b ON a.i = b.l GROUP BY a.g",
+    "SELECT any_value(g) FROM r WHERE g = 1 GROUP BY g",
+)
+WRONG = (
+    "SELECT g, i FROM r GROUP BY g",
+    "SELECT i, count(*) FROM r",
+    "SELECT g FROM r WHERE count(*) > 1 GROUP BY g",
+    "SELECT sum(count(*)) FROM r",
+    "SELECT count(*) FROM r GROUP BY sum(i)",
+    "SELECT g FROM r GROUP BY 2",
+    "SELECT count(*) FROM r GROUP BY 1",
+    "SELECT a.g FROM r a JOIN r b ON sum(a.i) = b.i",
+    "SELECT sum(s, i) FROM r",
+    "SELECT sum(b) FROM r",
+    "SELECT sum(dt) FROM r",
+    "SELECT bool_and(i) FROM r",
+    "SELECT g FROM r GROUP BY g HAVING i > 1",
+    "SELECT * FROM r GROUP BY g",
+    "SELECT nowhere, count(*) FROM r GROUP BY nowhere",
+    "SELECT max(i) AS m FROM r GROUP BY m",
+    "SELECT g, b, count(*) FROM r GROUP BY (g, b)",
+)
+
+
+@pytest.fixture(scope="module")
+def driver() -> Driver:
+    """A flow with the rows."""
+    made = Driver(parallelism=2)
+    columns = ", ".join(f"{field.name} {types.spark_name(field.type)}" for field in SCHEMA)
+    made.sql(f"CREATE STREAM r ({columns})")
+    made.insert("r", *(dict(zip(SCHEMA.names, map(_typed, SCHEMA.types, row), strict=True)) for row in ROWS))
+    made.step()
+    return made
+
+
+def _typed(kind: pa.DataType, value: Any) -> Any:
+    return Decimal(value) if value is not None and pa.types.is_decimal(kind) else value
+
+
+@pytest.fixture(scope="module")
+def batch(spark: SparkSession) -> SparkSession:
+    """A session of its own on the shared JVM, with the rows."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    by_column = zip(SCHEMA.types, zip(*ROWS, strict=True), strict=True)
+    columns = [pa.array([_typed(kind, value) for value in values], kind) for kind, values in by_column]
+    schema = ", ".join(f"{field.name} {types.spark_name(field.type)}" for field in SCHEMA)
+    session.createDataFrame(pa.table(columns, schema=SCHEMA), schema=schema).createOrReplaceTempView("r")
+    return session
+
+
+def _answers(batch: SparkSession, driver: Driver, query: str) -> list[tuple[list[str], list[str], list[list[str]]]]:
+    """Names, types and sorted rows, by Spark and by us."""
+    theirs = batch.sql(query)
+    ours = bind(query, driver._engine.catalog).schema
+    rows = [[_plain(value) for value in row] for row in theirs.collect()]
+    own = [[_plain(value) for value in row.values()] for row in driver.sql(query)]
+    return [
+        (theirs.columns, [field.dataType.simpleString() for field in theirs.schema], sorted(rows)),
+        (ours.names, [types.spark_name(kind) for kind in ours.types], sorted(own)),
+    ]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else repr(value + 0.0)
+    return repr(value)
+
+
+@pytest.mark.parametrize("group", ["", " GROUP BY g"])
+def test_functions_answer_as_spark_does(batch: SparkSession, driver: Driver, group: str) -> None:
+    key = "'all' AS g" if not group else "coalesce(g, 0) AS g"
+    theirs, ours = _answers(batch, driver, f"SELECT {key}, {', '.join(FUNCTIONS)} FROM r{group}")
+    assert ours[0] == theirs[0]
+    assert ours[1] == theirs[1]
+    assert ours[2] == theirs[2]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries_answer_as_spark_does(batch: SparkSession, driver: Driver, query: str) -> None:
+    theirs, ours = _answers(batch, driver, query)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("query", WRONG)
+def test_both_refuse_what_is_wrong(batch: SparkSession, driver: Driver, query: str) -> None:
+    with pytest.raises(PySparkException):
+        batch.sql(query).collect()
+    with pytest.raises(errors.PlanningError):
+        bind(query, driver._engine.catalog)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("BIGINT", 2**62), ("DECIMAL(38,0)", 6 * 10**37)])
+def test_a_sum_that_overflows_fails(batch: SparkSession, kind: str, value: int) -> None:
+    with pytest.raises(PySparkException, match=r"OVERFLOW|OUT_OF_RANGE"):
+        batch.sql(f"SELECT sum(x) FROM (SELECT CAST({value} AS {kind}) AS x FROM range(2))").collect()
+    flow = Driver()
+    flow.sql(f"CREATE CHANGELOG t (g STRING, x {kind}); CREATE VIEW v AS SELECT g, sum(x) AS total FROM t GROUP BY g")
+    flow.insert("t", {"g": "many", "x": value})
+    flow.step()
+    flow.insert("t", {"g": "many", "x": value})
+    with pytest.raises(errors.EvaluationError, match=r"`sum\(x\)` overflows in view `v`\nDetail: group \('many',\)"):
+        flow.step()
+    flow.insert("t", {"g": "many", "x": value}, {"g": "many", "x": -value})
+    flow.step()
+    assert flow.table("v") == [{"g": "many", "total": value}]

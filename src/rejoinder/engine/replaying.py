@@ -108,8 +108,8 @@ def _by_epoch(history: pa.Table) -> dict[int, pa.Table]:
     order = np.argsort(epochs, kind="stable")
     rows = take(without(history, [EPOCH]), order)
     found, starts = np.unique(epochs[order], return_index=True)
-    ends = [*starts[1:], len(epochs)]
-    return {int(epoch): rows.slice(start, end - start) for epoch, start, end in zip(found, starts, ends, strict=True)}
+    counts = np.diff([*starts, len(epochs)])
+    return {int(epoch): rows.slice(start, count) for epoch, start, count in zip(found, starts, counts, strict=True)}
 
 
 def _note(names: list[str]) -> str | None:

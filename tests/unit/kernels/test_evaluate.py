@@ -281,3 +281,24 @@ def test_a_column_is_told_from_an_expression() -> None:
     assert column('a"b', pa.int64()).is_column
     assert not Expression('"a" + 1', pa.int64(), ("a",)).is_column
     assert not Expression('"a"', pa.int64(), ("a", "b")).is_column
+
+
+class TestRepeats:
+    """An output that is a list: the row comes out once for each element."""
+
+    ROWS = pa.table({"a": [1, 2, 3, 4], "l": [[7, 8], [], [None, 9], None], "__diff": [1, -1, 2, 1]})
+    ELEMENTS = Expression('"l"', pa.int64(), ("l",), repeats=True)
+
+    def test_rows_are_repeated_in_their_order_with_what_is_kept(self) -> None:
+        outputs = [("e", self.ELEMENTS), ("b", expression('"a" * 10', pa.int64(), "a"))]
+        result = filter_project(self.ROWS, None, outputs, keep=["__diff"])
+        assert result.to_pydict() == {"e": [7, 8, None, 9], "b": [10, 10, 30, 30], "__diff": [1, 1, 2, 2]}
+
+    def test_rows_are_selected_before(self) -> None:
+        predicate = expression('"a" + 0 > 1', pa.bool_(), "a")
+        result = filter_project(self.ROWS, predicate, [("a", column("a", pa.int64())), ("e", self.ELEMENTS)])
+        assert result.to_pydict() == {"a": [3, 3], "e": [None, 9]}
+
+    def test_alone_and_of_nothing(self) -> None:
+        assert project(self.ROWS, [("e", self.ELEMENTS)]).to_pydict() == {"e": [7, 8, None, 9]}
+        assert project(self.ROWS.slice(0, 0), [("e", self.ELEMENTS)]).to_pydict() == {"e": []}

@@ -44,6 +44,12 @@ def test_ranges_are_expanded(data: list[tuple[int, int, int]]) -> None:
         (pa.array(["a", ""]), pa.array(["a", None]), [True, False]),
         (pa.array([float("nan"), 0.0]), pa.array([float("nan"), -0.0]), [True, True]),
         (pa.array([2**40], pa.int64()), pa.array([1], pa.int8()), [False]),
+        (
+            pa.array([{"a": 1, "b": None}, None, {"a": 1, "b": 2}]),
+            pa.array([{"a": 1, "b": None}, None, {"a": 1, "b": None}]),
+            [True, False, False],
+        ),
+        (pa.array([[1, None], []]), pa.array([[1, None], None]), [True, False]),
     ],
 )
 def test_only_equal_keys_are_kept(left: pa.Array, right: pa.Array, equal: list[bool]) -> None:

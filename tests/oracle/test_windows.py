@@ -1,0 +1,179 @@
+"""Windows of time in SELECT, GROUP BY and joins of every kind, over random times; DuckDB counts them in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.oracle.budget import budget
+from tests.oracle.generation import PARALLELISM, epochs
+from tests.oracle.model import Model, SourceSpec
+from tests.oracle.queries import Draw
+from tests.oracle.scenario import Action, CreateView, Restart, Scenario, play
+from tests.oracle.values import Kind
+
+MOMENTS = [
+    datetime(2026, 1, 1, 12, *rest)
+    for rest in ((0,), (3,), (4, 59, 999999), (5,), (7, 30), (10,), (10, 0, 1), (14,), (20,))
+]
+TIME = Kind("TIMESTAMP", "time", (*MOMENTS, datetime(1969, 12, 31, 23, 58), datetime(1970, 1, 1)))
+LOCAL = Kind("TIMESTAMP_NTZ", "time", TIME.values)
+SMALL = Kind("INT", "integer", (0, 1, 2))
+SPECS = (
+    SourceSpec("l", "CHANGELOG", {"k": SMALL, "x": SMALL, "t": TIME}),
+    SourceSpec("r", "CHANGELOG", {"k": SMALL, "y": SMALL, "t": TIME}),
+    SourceSpec("m", "TABLE", {"k": SMALL, "t": TIME, "n": LOCAL, "z": SMALL}, ("k",)),
+)
+
+
+def tumble(time: str) -> str:
+    """The five minutes of a time, for DuckDB."""
+    start = f"time_bucket(INTERVAL '5 minutes', {time}, TIMESTAMP '1970-01-01')"
+    return f"CASE WHEN {time} IS NOT NULL THEN {{'start': {start}, 'end': {start} + INTERVAL '5 minutes'}} END"
+
+
+def hopped(relation: str, columns: Iterable[str], slide: int, size: int) -> str:
+    """A relation with the windows `w` of its times: found among all that could be, for DuckDB."""
+    first = f"time_bucket(INTERVAL '{slide} minutes', t, TIMESTAMP '1970-01-01') - to_minutes({slide} * i)"
+    listed = ", ".join(columns)
+    found = f"SELECT {listed}, t, {first} AS s FROM {relation}, range({-(-size // slide)}) steps(i)"
+    return (
+        f"(SELECT {listed}, {{'start': s, 'end': s + to_minutes({size})}} AS w FROM ({found}) "
+        f"WHERE s + to_minutes({size}) > t UNION ALL SELECT {listed}, NULL FROM {relation} WHERE t IS NULL)"
+    )
+
+
+def versions(keys: str, value: str, relation: str) -> str:
+    """One row per key and time, valid until the next, for DuckDB."""
+    end = f"COALESCE(LEAD(t) OVER (PARTITION BY {keys} ORDER BY t), TIMESTAMP '9999-12-31')"
+    grouped = f"SELECT {keys}, t, MAX({value}) AS v FROM {relation} WHERE t IS NOT NULL GROUP BY {keys}, t"
+    return f"(SELECT {keys}, v, {{'start': t, 'end': {end}}} AS w FROM ({grouped}))"
+
+
+FIVE = "INTERVAL '5' MINUTE"
+HOP = "HOP({}.t, INTERVAL 5 MINUTES, INTERVAL 12 MINUTES)"
+VALID = "(SELECT k, MAX(y) AS v, VALIDITY_WINDOW(t) AS w FROM r GROUP BY k, VALIDITY_WINDOW(t))"
+VALID_DUCKDB = versions("k", "y", "r")
+INSIDE = "l.k = v.k AND WINDOW_START(v.w) <= l.t AND l.t < WINDOW_END(v.w)"
+INSIDE_DUCKDB = "l.k = v.k AND v.w.start <= l.t AND l.t < v.w.end"
+QUERIES = {
+    "TUMBLE": (f"SELECT k, TUMBLE(t, {FIVE}) AS w FROM l", f"SELECT k, {tumble('t')} AS w FROM l"),
+    "window leaves NULL out": (
+        "SELECT k, window(t, '5 minutes') AS w FROM l",
+        f"SELECT k, {tumble('t')} AS w FROM l WHERE t IS NOT NULL",
+    ),
+    "ends": (
+        f"SELECT WINDOW_START(w) AS s, w.end AS e FROM (SELECT TUMBLE(n, {FIVE}) AS w FROM m)",
+        f"SELECT w.start AS s, w.end AS e FROM (SELECT {tumble('n')} AS w FROM m)",
+    ),
+    "HOP": (
+        "SELECT k, x, HOP(t, INTERVAL 5 MINUTES, INTERVAL 12 MINUTES) AS w FROM l",
+        f"SELECT k, x, w FROM {hopped('l', ('k', 'x'), 5, 12)}",
+    ),
+    "HOP beside WHERE": (
+        "SELECT k, window(t, '10 minutes', '5 minutes').start AS s FROM l WHERE x > 0",
+        f"SELECT k, w.start AS s FROM {hopped('l', ('k', 'x'), 5, 10)} WHERE x > 0 AND w IS NOT NULL",
+    ),
+    "DISTINCT": (f"SELECT DISTINCT TUMBLE(t, {FIVE}) AS w FROM l", f"SELECT DISTINCT {tumble('t')} AS w FROM l"),
+    "GROUP BY TUMBLE": (
+        f"SELECT k, TUMBLE(t, {FIVE}) AS w, COUNT(*) AS n, SUM(x) AS s FROM l GROUP BY k, TUMBLE(t, {FIVE})",
+        f"SELECT k, {tumble('t')} AS w, COUNT(*) AS n, SUM(x) AS s FROM l GROUP BY k, {tumble('t')}",
+    ),
+    "GROUP BY HOP": (
+        f"SELECT {HOP.format('l')} AS w, COUNT(x) AS n FROM l GROUP BY {HOP.format('l')} HAVING COUNT(*) > 1",
+        f"SELECT w, COUNT(x) AS n FROM {hopped('l', ('k', 'x'), 5, 12)} GROUP BY w HAVING COUNT(*) > 1",
+    ),
+    **{
+        f"{kind} JOIN on TUMBLE": (
+            f"SELECT l.x, r.y, COALESCE(TUMBLE(l.t, {FIVE}), TUMBLE(r.t, {FIVE})) AS w FROM l {kind} JOIN r "
+            f"ON l.k = r.k AND TUMBLE(l.t, {FIVE}) = TUMBLE(r.t, {FIVE})",
+            f"SELECT l.x, r.y, COALESCE({tumble('l.t')}, {tumble('r.t')}) AS w FROM l {kind} JOIN r "
+            f"ON l.k = r.k AND {tumble('l.t')} = {tumble('r.t')}",
+        )
+        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
+    },
+    **{
+        f"{kind} JOIN on TUMBLE": (
+            f"SELECT l.x, TUMBLE(l.t, {FIVE}) AS w FROM l {kind} JOIN r "
+            f"ON l.k = r.k AND TUMBLE(l.t, {FIVE}) = TUMBLE(r.t, {FIVE})",
+            f"SELECT l.x, {tumble('l.t')} AS w FROM l {kind} JOIN r ON l.k = r.k AND {tumble('l.t')} = {tumble('r.t')}",
+        )
+        for kind in ("SEMI", "ANTI")
+    },
+    "USING (window)": (
+        f"SELECT k, w, x, y FROM (SELECT k, x, TUMBLE(t, {FIVE}) AS w FROM l) a FULL JOIN "
+        f"(SELECT k, y, TUMBLE(t, {FIVE}) AS w FROM r) b USING (k, w)",
+        f"SELECT k, w, x, y FROM (SELECT k, x, {tumble('t')} AS w FROM l) a FULL JOIN "
+        f"(SELECT k, y, {tumble('t')} AS w FROM r) b USING (k, w)",
+    ),
+    "windows that may both be NULL": (
+        f"SELECT x, y FROM (SELECT x, TUMBLE(t, {FIVE}) AS w FROM l) a "
+        f"JOIN (SELECT y, TUMBLE(t, {FIVE}) AS w FROM r) b ON a.w <=> b.w",
+        f"SELECT x, y FROM (SELECT x, {tumble('t')} AS w FROM l) a JOIN (SELECT y, {tumble('t')} AS w FROM r) b "
+        "ON a.w IS NOT DISTINCT FROM b.w",
+    ),
+    "windows of different lengths": (
+        f"SELECT l.x, m.z FROM l JOIN m ON TUMBLE(l.t, {FIVE}) = TUMBLE(m.t, INTERVAL 10 MINUTES)",
+        "SELECT l.x, m.z FROM l JOIN m ON FALSE",
+    ),
+    **{
+        f"{kind} JOIN on HOP": (
+            f"SELECT l.x, r.y, {HOP.format('l')} AS w FROM l {kind} JOIN r "
+            f"ON l.k = r.k AND {HOP.format('l')} = {HOP.format('r')}",
+            f"SELECT x, y, a.w AS w FROM {hopped('l', ('k', 'x'), 5, 12)} a {kind} JOIN "
+            f"{hopped('r', ('k', 'y'), 5, 12)} b ON a.k = b.k AND a.w = b.w",
+        )
+        for kind in ("INNER", "LEFT", "FULL")
+    },
+    "grouped windows joined": (
+        f"SELECT k, w, n, o FROM (SELECT k, TUMBLE(t, {FIVE}) AS w, COUNT(*) AS n FROM l GROUP BY 1, 2) a FULL JOIN "
+        f"(SELECT k, TUMBLE(t, {FIVE}) AS w, COUNT(*) AS o FROM r GROUP BY 1, 2) b USING (k, w)",
+        f"SELECT k, w, n, o FROM (SELECT k, {tumble('t')} AS w, COUNT(*) AS n FROM l GROUP BY 1, 2) a FULL JOIN "
+        f"(SELECT k, {tumble('t')} AS w, COUNT(*) AS o FROM r GROUP BY 1, 2) b USING (k, w)",
+    ),
+    "VALIDITY_WINDOW": (
+        "SELECT k, MAX(y) AS v, VALIDITY_WINDOW(t) AS w FROM r GROUP BY k, VALIDITY_WINDOW(t)",
+        f"SELECT k, v, w FROM {VALID_DUCKDB}",
+    ),
+    "VALIDITY_WINDOW of a table": (
+        "SELECT z, t, COUNT(*) AS n, VALIDITY(t) AS w FROM m GROUP BY z, VALIDITY(t)",
+        "SELECT z, w.start AS t, v AS n, w FROM "
+        + versions("z", "c", "(SELECT z, t, COUNT(*) OVER (PARTITION BY z, t) AS c FROM m)"),
+    ),
+    "VALIDITY_WINDOW of all": (
+        "SELECT MAX(y) AS v, VALIDITY_WINDOW(t) AS w FROM r GROUP BY VALIDITY_WINDOW(t) HAVING MAX(y) > 0",
+        f"SELECT v, w FROM {versions('o', 'y', '(SELECT 1 AS o, y, t FROM r)')} WHERE v > 0",
+    ),
+    **{
+        f"{kind} JOIN inside a validity window": (
+            f"SELECT l.x, l.t, v.v, v.w FROM l {kind} JOIN {VALID} v ON {INSIDE}",
+            f"SELECT l.x, l.t, v.v, v.w FROM l {kind} JOIN {VALID_DUCKDB} v ON {INSIDE_DUCKDB}",
+        )
+        for kind in ("INNER", "LEFT", "RIGHT", "FULL")
+    },
+    "without the window": (
+        f"SELECT l.x, v.v FROM l JOIN {VALID} v ON {INSIDE}",
+        f"SELECT l.x, v.v FROM l JOIN {VALID_DUCKDB} v ON {INSIDE_DUCKDB}",
+    ),
+}
+
+
+@st.composite
+def flows(draw: Draw) -> tuple[Action, ...]:
+    """Epochs before and after the view is made, with a restart somewhere."""
+    model = Model({spec.name: spec for spec in SPECS})
+    before = [draw(epochs(model, 10)) for _ in range(draw(st.integers(0, 2)))]
+    after = [draw(epochs(model, 10)) for _ in range(draw(st.integers(1, 4)))]
+    return (*before, CreateView("v", ""), *after[:2], Restart(draw(PARALLELISM)), *after[2:])
+
+
+@pytest.mark.parametrize("form", QUERIES)
+@budget(6)
+@given(actions=flows(), parallelism=PARALLELISM)
+def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
+    view = CreateView("v", *QUERIES[form])
+    play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))

@@ -148,3 +148,9 @@ def test_nested_samples_differ_where_values_do() -> None:
     for name, values in NESTED.items():
         if name != "ARRAY<STRUCT<a: DOUBLE>>":
             assert len(set(hashed(array_of(name, values)))) == len(values)
+
+
+def test_the_buffers_of_an_empty_list_may_be_of_any_size() -> None:
+    values = pa.Array.from_buffers(pa.float64(), 0, [None, pa.py_buffer(b"x")])
+    lists = pa.ListArray.from_arrays(pa.array([0, 0, 0], pa.int32()), values)
+    assert hash_rows([lists], 2).tolist() == hash_rows([pa.array([[], []], pa.list_(pa.float64()))], 2).tolist()

@@ -51,6 +51,7 @@ class Matching:
     user: str
     between: tuple[Expression, Expression] | None = None
     latest: Expression | None = None
+    strict: bool = False
 
     def pairs(self, carried: Sequence[str], fetched: Names) -> pa.Table | None:
         """The pairs: carried columns of the stream, fetched ones (renamed) of the runs, and `__diff` if need be."""
@@ -105,7 +106,7 @@ class Matching:
     def _positions(self, keys: Sequence[pa.ChunkedArray]) -> Iterable[tuple[Int64, Int64]]:
         """The positions of the pairs, run by run."""
         if self.latest is not None:
-            times = bound(_evaluated(self.stream, self.latest), strict=False)
+            times = bound(_evaluated(self.stream, self.latest), strict=self.strict)
             return match_nearest(self.stream, self.runs, self.here, self.there, times)
         if self.between is not None:
             low, high = (_evaluated(self.stream, end) for end in self.between)
@@ -114,8 +115,8 @@ class Matching:
                 self.runs,
                 self.here,
                 self.there,
-                low=bound(low, strict=False),
-                high=bound(high, strict=True),
+                low=bound(low, strict=self.strict),
+                high=bound(high, strict=not self.strict),
             )
         return (self._matched(keys, run) for run in self.runs)
 

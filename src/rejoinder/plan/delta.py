@@ -50,7 +50,8 @@ class Hop:
 
     `values` names what the key is made of, to tell whether a stream is partitioned by it already. `tests` are the
     conditions, apart from the block's own, that can be tested from this hop on. The arrangement may be ordered: then
-    only rows within `between` are met, or those of the latest order value up to `latest`.
+    only rows within `between` are met, or those of the latest order value up to `latest`; `strict`: windows are open
+    at their start and closed at their end, instead of the other way round.
     """
 
     input: int
@@ -63,6 +64,7 @@ class Hop:
     tests: tuple[Expression, ...] = ()
     between: tuple[Expression, Expression] | None = None
     latest: Expression | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,9 +179,9 @@ class PathFinder:
         values = tuple(part.value + (" or NULL" if part.null_safe else "") for part in parts)
         hop = Hop(at, arrangement, key, values, after=at < start)
         if around is not None:
-            hop = replace(hop, latest=around.time)
+            hop = replace(hop, latest=around.time, strict=around.strict)
         elif inside is not None:
-            hop = replace(hop, between=(inside.start, inside.end))
+            hop = replace(hop, between=(inside.start, inside.end), strict=inside.strict)
         if forward:
             hop = replace(hop, mode=each.mode, guard=conjunction(self.graph.on[at].guards))
         return hop, parts

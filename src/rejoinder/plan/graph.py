@@ -46,6 +46,7 @@ class Window:
     """A condition on pairs: the window [`start`, `end`) of an input of versions contains a time of another input.
 
     Windows of one partition do not overlap, so that the one in question is the latest that starts up to that time.
+    `strict`: the window is (`start`, `end`].
     """
 
     input: int
@@ -53,11 +54,13 @@ class Window:
     end: Expression
     time: Expression
     partition: frozenset[str]
+    strict: bool = False
 
     @property
     def conditions(self) -> tuple[Expression, Expression]:
         """The condition in two parts."""
-        return _compared(self.start, "<=", self.time), _compared(self.time, "<", self.end)
+        signs = ("<", "<=") if self.strict else ("<=", "<")
+        return _compared(self.start, signs[0], self.time), _compared(self.time, signs[1], self.end)
 
     def within(self, start: Expression, end: Expression) -> Window:
         """The same with other bounds."""
@@ -159,7 +162,7 @@ def _windows(block: Block, predicates: Sequence[Predicate]) -> tuple[tuple[Windo
             ids = {name: i for i, name in each.columns}
             assert each.versions is not None
             partition = frozenset(ids[name] for name in each.versions.partition)
-            windows.append(Window(at, found.start, found.end, found.time, partition))
+            windows.append(Window(at, found.start, found.end, found.time, partition, found.strict))
     return tuple(windows), [p for p in predicates if not any(p is one for one in used)]
 
 

@@ -236,6 +236,7 @@ class _Path:
             present=present,
             between=hop.between,
             latest=hop.latest,
+            strict=hop.strict,
         )
         self.rounds.add(state.round, step)
         return Fragment(state.round, output, state.partition)

@@ -184,7 +184,8 @@ class Lookup:
     the arrangement to columns of the pair, `carried` lists the stream's columns to keep; `predicate` is about pairs.
     In a mode other than `inner`, rows that fail the `guard` have no partner, and `filter` says which rows of the
     arrangement can be one; `present` names the column that is TRUE in pairs and NULL in padded rows. In an ordered
-    arrangement, only rows with an order value in [`between`) are met, or those at the `latest` value up to a time.
+    arrangement, only rows with an order value in [`between`) are met, or those at the `latest` value up to a time; if
+    `strict`, in (`between`], or before a time.
     """
 
     input: str
@@ -203,6 +204,7 @@ class Lookup:
     present: str | None = None
     between: tuple[Expression, Expression] | None = None
     latest: Expression | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,15 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
+from rejoinder.sql.as_of import event_time_of, has_version
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
 from rejoinder.sql.emission import interval_microseconds, is_waiting, split_emission, take_release, with_release
 from rejoinder.sql.expressions import compile_expression, compile_window, output_name
 from rejoinder.sql.grouping import bind_groups, is_grouped
-from rejoinder.sql.joins import Side, combine
+from rejoinder.sql.joins import combine
 from rejoinder.sql.predicates import coerced
 from rejoinder.sql.repeating import repeat_rows
-from rejoinder.sql.scope import Column, Scope
+from rejoinder.sql.scope import Column, Scope, Side
 from rejoinder.sql.statements import parse_query
 from rejoinder.sql.subqueries import restrict
 from rejoinder.sql.types import common_type, comparable, spark_name
@@ -185,6 +186,12 @@ class Binder:
                 detail=f"in FROM {text_of(node)}",
                 hint="relations of a flow have plain names",
             )
+        if node.args.get("version") and not isinstance(node.parent, exp.Join):
+            raise Unsupported(
+                "AS OF is offered for the right side of a join",
+                detail=text_of(node),
+                hint="a view as of an epoch is read with flow.table(view, as_of=…)",
+            )
         name, alias = node.name, node.alias or node.name
         cte = ctes.get(name.lower())
         if cte is not None:
@@ -235,7 +242,8 @@ class Binder:
         """Bind one JOIN (or comma) with what stands left of it."""
         refuse_unread_clauses(node)
         right, other = self.relation(node.this, ctes)
-        joined = combine(Side(left, scope), Side(right, other), node, self.numbers)
+        event_time = event_time_of(node, self.catalog.get(node.this.name)) if has_version(node) else None
+        joined = combine(Side(left, scope), Side(right, other), node, self.numbers, event_time)
         return joined.root, joined.scope
 
     # -- expressions ------------------------------------------------------------------------------------------------

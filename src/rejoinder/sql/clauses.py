@@ -29,8 +29,8 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset({"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "hint"}),
     exp.Union: frozenset({"this", "expression", "distinct", "with"}),
     exp.Subquery: frozenset({"this", "alias", "with", "joins"}),
-    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins"}),
-    exp.Join: frozenset({"this", "side", "kind", "method", "on", "using"}),
+    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "version"}),
+    exp.Join: frozenset({"this", "side", "kind", "method", "on", "using", "match_condition"}),
 }
 
 

@@ -7,18 +7,19 @@ as in Spark. FULL ANTI, the rows of both sides without a partner, is ours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
-from rejoinder.plan.logical import Join, JoinKind, Node, Predicate, Project
+from rejoinder.plan.logical import Join, JoinKind, Predicate, Project
+from rejoinder.sql.as_of import as_of, is_as_of
 from rejoinder.sql.clauses import text_of
 from rejoinder.sql.predicates import bind_condition, coerced, equal
 from rejoinder.sql.repeating import repeat_sides
-from rejoinder.sql.scope import Column, Scope
+from rejoinder.sql.scope import Column, Scope, Side
 from rejoinder.sql.types import common_type
 from rejoinder.sql.windows import ColumnBounds
 
@@ -43,21 +44,8 @@ _KINDS: dict[tuple[str, str], tuple[JoinKind, bool]] = {
 _OFFERED = "INNER, LEFT, RIGHT, FULL, [LEFT | RIGHT] SEMI, [LEFT | RIGHT | FULL] ANTI and CROSS JOIN are"
 
 
-@dataclass(frozen=True)
-class Side:
-    """What stands left or right of the word JOIN."""
-
-    root: Node
-    scope: Scope
-
-    @property
-    def parts(self) -> tuple[Node, Scope]:
-        """Both, as a pair."""
-        return self.root, self.scope
-
-
-def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int]) -> Side:
-    """Bind a JOIN (or comma) of two sides. Raises a `PlanningError`."""
+def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], event_time: str | None = None) -> Side:
+    """Bind a JOIN (or comma) of two sides; `event_time` is the right one's. Raises a `PlanningError`."""
     kind, is_swapped = _kind(node)
     left.scope.refuse_double_qualifiers(right.scope, text_of(node))
     names = _shared_names(left.scope, right.scope, node)
@@ -77,6 +65,9 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int]) -> 
             left, right = (Side(*made) for made in repeat_sides(left.parts, right.parts, on, numbers))
         both = left.scope.beside(right.scope)
         predicates = bind_condition(on, both) if on is not None else ()
+    if is_as_of(node):
+        right, valid = as_of(left.scope, right, predicates, node, numbers, event_time)
+        predicates = (*predicates, *valid)
     first, second = (right, left) if is_swapped else (left, right)
     joined = Join(first.root, second.root, predicates, kind)
     if kind in ("semi", "anti"):
@@ -90,9 +81,12 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int]) -> 
 
 def _kind(node: exp.Join) -> tuple[JoinKind, bool]:
     found = _KINDS.get((node.side.upper(), node.kind.upper()))
-    if found is None or node.method.upper() not in ("", "NATURAL"):
+    if found is None or node.method.upper() not in ("", "NATURAL", "ASOF"):
         raise Unsupported(f"{_words(node)} is not offered", detail=text_of(node), hint=_OFFERED)
-    if node.method and (found[0] not in ("inner", "left", "full") or node.kind.upper() == "CROSS"):
+    if is_as_of(node) and (found[0] not in ("inner", "left") or found[1] or node.kind.upper() == "CROSS"):
+        hint = "ASOF JOIN and ASOF LEFT JOIN are, with the versions on the right"
+        raise Unsupported(f"{_words(node)} as of a time is not offered", detail=text_of(node), hint=hint)
+    if node.method.upper() == "NATURAL" and (found[0] not in ("inner", "left", "full") or node.kind.upper() == "CROSS"):
         hint = "NATURAL goes with INNER, LEFT, RIGHT and FULL; name the columns with USING (…)"
         raise Unsupported(f"{_words(node)} is not offered", detail=text_of(node), hint=hint)
     return found

@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported, near_misses
+from rejoinder.plan.logical import Node
 from rejoinder.sql.windows import ColumnBounds
 
 
@@ -186,6 +187,19 @@ def correlation_not_offered(text: str, place: str) -> Unsupported:
         detail=f"in {place}",
         hint="conditions on columns of the query around stand in the WHERE of a subquery without aggregates or UNION",
     )
+
+
+@dataclass(frozen=True)
+class Side:
+    """What stands left or right of the word JOIN."""
+
+    root: Node
+    scope: Scope
+
+    @property
+    def parts(self) -> tuple[Node, Scope]:
+        """Both, as a pair."""
+        return self.root, self.scope
 
 
 def _place(column: exp.Column) -> str:

@@ -1,0 +1,93 @@
+"""GROUP BY, HAVING and aggregates: names and types of the result, and errors that say what to write instead."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from rejoinder.errors import InvalidSql, RejoinderError, TypeMismatch, UnknownName, Unsupported
+from rejoinder.plan.catalog import Catalog, Source
+from rejoinder.sql.binder import bind
+from rejoinder.sql.types import spark_name
+
+SCHEMA = pa.schema(
+    [
+        ("k", pa.int32()),
+        ("x", pa.int64()),
+        ("p", pa.decimal128(10, 2)),
+        ("s", pa.string()),
+        ("b", pa.bool_()),
+        ("m", pa.map_(pa.string(), pa.int32())),
+        ("st", pa.struct([("a", pa.int32())])),
+        ("d", pa.date32()),
+    ]
+)
+CATALOG = Catalog((Source("t", "changelog", SCHEMA),))
+
+
+def columns(query: str) -> dict[str, str]:
+    return {field.name: spark_name(field.type) for field in bind(query, CATALOG).schema}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT k, count(*) FROM t GROUP BY k", {"k": "int", "count(1)": "bigint"}),
+        ("SELECT sum(x), SUM(p), avg(k), avg(p) FROM t", "bigint decimal(20,2) double decimal(14,6)"),
+        ("SELECT t.k, sum(t.x) FROM t GROUP BY t.k", {"k": "int", "sum(x)": "bigint"}),
+        ("SELECT count(DISTINCT k, s) FROM t", {"count(DISTINCT k, s)": "bigint"}),
+        ("SELECT sum(x) FILTER (WHERE b) FROM t", {"sum(x) FILTER (WHERE b)": "bigint"}),
+        ("SELECT sum(x) / count(*) + 1 AS v FROM t", {"v": "double"}),
+        ("SELECT st.a, st, count(*) AS n FROM t GROUP BY st", {"a": "int", "st": "struct<a:int>", "n": "bigint"}),
+        ("SELECT K + 1 FROM t GROUP BY k + 1", {"(K + 1)": "int"}),
+        ("SELECT sum(x) AS a, SUM(X) AS b, count_if(s = 'a') AS c, count_if(s = 'A') AS e FROM t", "bigint " * 4),
+        ("SELECT k AS s, count(*) FROM t GROUP BY s, k", {"s": "int", "count(1)": "bigint"}),
+    ],
+)
+def test_names_and_types(query: str, expected: dict[str, str] | str) -> None:
+    found = columns(query)
+    assert (list(found.values()) == expected.split()) if isinstance(expected, str) else (found == expected)
+
+
+REFUSED: list[tuple[str, type[RejoinderError], str, str]] = [
+    ("SELECT k, x FROM t GROUP BY k", InvalidSql, "column `x` is neither grouped nor aggregated", "ANY_VALUE(x)"),
+    ("SELECT k, count(*) FROM t", InvalidSql, "column `k` is neither grouped nor aggregated", "GROUP BY"),
+    ("SELECT * FROM t GROUP BY k", InvalidSql, "is neither grouped nor aggregated", "GROUP BY"),
+    ("SELECT k FROM t GROUP BY k HAVING x > 1", InvalidSql, "column `x` is neither grouped nor aggregated", "MAX(x)"),
+    ("SELECT k FROM t HAVING k > 1", InvalidSql, "HAVING without an aggregate or a GROUP BY", "WHERE"),
+    ("SELECT sum(count(*)) FROM t", InvalidSql, "`COUNT(*)` is an aggregate inside an aggregate", "subquery"),
+    ("SELECT k FROM t WHERE sum(x) > 1 GROUP BY k", Unsupported, "the aggregate `sum` is not offered here", "HAVING"),
+    ("SELECT a.k FROM t a JOIN t b ON a.k = max(b.k)", Unsupported, "the aggregate `max` is not offered", "subquery"),
+    ("SELECT count(*) FROM t GROUP BY sum(x)", InvalidSql, "GROUP BY makes the groups it is about", "subquery"),
+    ("SELECT max(x) AS z FROM t GROUP BY z", InvalidSql, "`MAX(x)` is an aggregate", "subquery"),
+    ("SELECT k FROM t GROUP BY 2", InvalidSql, "GROUP BY 2: there are 1 columns", "positions start at 1"),
+    ("SELECT count(*) FROM t GROUP BY kk", UnknownName, "there is no column `kk`", "`k`"),
+    ("SELECT kk, count(*) FROM t GROUP BY k", UnknownName, "there is no column `kk`", "`k`"),
+    ("SELECT count(*) FROM t GROUP BY m", TypeMismatch, "GROUP BY `m` of type map<string,int>", "CAST"),
+    ("SELECT count(*) FROM t GROUP BY ROLLUP(k)", Unsupported, "ROLLUP, CUBE and GROUPING SETS", "UNION ALL"),
+    ("SELECT count(*) FROM t GROUP BY (k, s)", Unsupported, "a list in GROUP BY is not offered", "parentheses"),
+    ("SELECT sum(s) FROM t", TypeMismatch, "`sum` needs a number, not string", "CAST"),
+    ("SELECT avg(d) FROM t", TypeMismatch, "`avg` needs a number, not date", "CAST"),
+    ("SELECT min(st) FROM t", Unsupported, "`min` of struct<a:int> is not offered", "fields"),
+    ("SELECT bool_and(k) FROM t", TypeMismatch, "`bool_and` needs a condition, not int", ""),
+    ("SELECT min(x, 3) FROM t", InvalidSql, "`min` takes one argument, not 2", "MIN(x)"),
+    ("SELECT stddev(x) FROM t", Unsupported, "the aggregate `stddev` is not offered", "COUNT"),
+    ("SELECT collect_list(x) FROM t", Unsupported, "the aggregate `collect_list` is not offered", "COUNT"),
+    ("SELECT sum(x) OVER (PARTITION BY k) FROM t", Unsupported, "window functions are not offered", ""),
+    ("SELECT k, sum(x) OVER (PARTITION BY k) FROM t GROUP BY k", Unsupported, "window functions are not offered", ""),
+    ("SELECT count(DISTINCT *) FROM t", Unsupported, "is not offered", "COUNT(*)"),
+    ("SELECT count(DISTINCT m) FROM t", TypeMismatch, "maps cannot be compared", ""),
+    ("SELECT count(*) FILTER (WHERE k) FROM t", TypeMismatch, "a condition must be boolean, not int", "compare"),
+    ("SELECT max(d) + 1 FROM t", Unsupported, "needs a name", "AS name"),
+    ("SELECT sum(x) FROM t HAVING sum(x)", TypeMismatch, "a condition must be boolean, not bigint", "compare"),
+]
+
+
+@pytest.mark.parametrize(("query", "kind", "fact", "hint"), REFUSED, ids=[query for query, *_ in REFUSED])
+def test_what_is_refused_says_what_to_write(query: str, kind: type[RejoinderError], fact: str, hint: str) -> None:
+    with pytest.raises(RejoinderError) as refusal:
+        bind(query, CATALOG)
+    assert type(refusal.value) is kind
+    assert fact in refusal.value.fact
+    assert refusal.value.detail
+    assert hint in (refusal.value.hint or "")

@@ -24,12 +24,13 @@ from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.query import NAME, run_query
 from rejoinder.engine.reading import read_changes, timeline_of
 from rejoinder.engine.rendering import Changes, changes_of
-from rejoinder.errors import NotCommitted
+from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.kernels.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.exchange import encode
 from rejoinder.plan.catalog import Catalog, Source, View
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
+from rejoinder.sql.emission import split_emission
 from rejoinder.sql.texts import named_relations, whole_relation
 from rejoinder.store.memory import drop_memory
 from rejoinder.store.objects import open_store
@@ -49,27 +50,44 @@ def replay(engine: Engine, query: str) -> Replayed:
         manifest = engine.manifest
         if manifest is None:
             raise NotCommitted("nothing is committed yet", hint="run the flow first")
-        schema = bind(query, engine.catalog).schema
-        refuse_doubles(schema.names, "in the result")
         found = [engine.catalog.find(name) for name in named_relations(query)]
         relations = {relation.name: relation for relation in found if relation is not None}
+        sources = tuple(Source(r.name, "changelog", r.schema, format="replay") for r in relations.values())
+        try:
+            schema = bind(query, Catalog(sources)).schema
+        except UnknownName:
+            bind(query, engine.catalog)  # knows all names, and which one may have been meant
+            raise
+        refuse_doubles(schema.names, "in the result")
+        _, emission = split_emission(query)
+        if emission is not None and emission.policy in ("watermark", "final"):
+            raise Unsupported(
+                f"{'EMIT FINAL' if emission.policy == 'final' else 'EMIT WHEN WATERMARK'} is not offered here",
+                detail="the watermarks of the past are not kept, and a query that is asked afterwards would need them",
+                hint="CREATE VIEW v AS … EMIT …, and SELECT STREAM * FROM v",
+            )
         histories = {name: _history(engine, relation) for name, relation in relations.items()}
         times = timeline_of(manifest).times(engine.store)
     note = _note([relation.name for relation in relations.values() if not _has_history(relation)])
     whole = whole_relation(query)
     if whole is not None and len(histories) == 1:
         return Replayed(Changes(next(iter(histories.values())), schema, times), note)
-    sources = [Source(r.name, "changelog", r.schema, format="replay") for r in relations.values()]
-    catalog = Catalog((*sources, View(NAME, query, schema)))
     by_epoch = {name: _by_epoch(history) for name, history in histories.items()}
-    return Replayed(_run(catalog, by_epoch, schema, times), note)
+    epochs = {epoch for history in by_epoch.values() for epoch in history}
+    if emission is not None:  # an epoch in which nothing comes may let something out
+        epochs |= times.keys()
+    view = View(NAME, query, schema)
+    return Replayed(_run(Catalog((*sources, view)), by_epoch, view, times, sorted(epochs)), note)
 
 
 def _run(
-    catalog: Catalog, histories: Mapping[str, Mapping[int, pa.Table]], schema: pa.Schema, times: Mapping[int, int]
+    catalog: Catalog,
+    histories: Mapping[str, Mapping[int, pa.Table]],
+    view: View,
+    times: Mapping[int, int],
+    epochs: list[int],
 ) -> Changes:
     """Play histories into a flow of their own, and read the changes of its one view."""
-    epochs = sorted({epoch for history in histories.values() for epoch in history})
     place = f"replay-{uuid.uuid4().hex}"
     try:
         scratch = Engine(open_store(f"memory://{place}"), LocalExecutor(), buckets=1, history=len(epochs) + 1)
@@ -80,10 +98,10 @@ def _run(
             ]
             scratch.run_epoch(number, [split_batch(splits)], time_ms=times.get(epoch, 0))
         assert scratch.manifest is not None
-        changes = changes_of(scratch.store, scratch.manifest, NAME, schema)
+        changes = changes_of(scratch.store, scratch.manifest, view.name, view.schema)
         at = numbers(changes.table, EPOCH)
         meant = np.array([*epochs, -1], np.int64)[at]  # what is there before the first epoch stays before it
-        return Changes(replaced(changes.table, EPOCH, meant), schema, times)
+        return Changes(replaced(changes.table, EPOCH, meant), view.schema, times)
     finally:
         drop_memory(place)
 

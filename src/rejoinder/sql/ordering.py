@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from rejoinder.errors import Unsupported
 from rejoinder.sql.dialect import SparkSql
+from rejoinder.sql.emission import split_emission
 from rejoinder.sql.statements import parse_query
 
 Direction = Literal["ascending", "descending"]
@@ -32,6 +33,7 @@ def split_ordering(text: str) -> tuple[str, Ordering]:
     order, limit = query.args.get("order"), query.args.get("limit")
     if order is None and limit is None:
         return text, Ordering()
+    emission = text[len(split_emission(text)[0]) :]
     keys = tuple(_key(item) for item in order.expressions) if order is not None else ()
     count = None
     if limit is not None:
@@ -39,7 +41,7 @@ def split_ordering(text: str) -> tuple[str, Ordering]:
         if not isinstance(number, exp.Literal) or number.is_string:
             raise Unsupported("LIMIT takes a number", detail=limit.sql(dialect="spark"), hint="as in LIMIT 10")
         count = int(number.this)
-    return _before_ordering(text), Ordering(keys, count)
+    return _before_ordering(text).rstrip() + emission, Ordering(keys, count)
 
 
 def with_order_columns(text: str, ordering: Ordering, names: Sequence[str]) -> tuple[str, Ordering, list[str]]:
@@ -47,7 +49,7 @@ def with_order_columns(text: str, ordering: Ordering, names: Sequence[str]) -> t
 
     >>> query, ordering = split_ordering("SELECT a FROM t ORDER BY b")
     >>> with_order_columns(query, ordering, ["a"])[0]
-    'SELECT a, `b` AS `__order_0` FROM t '
+    'SELECT a, `b` AS `__order_0` FROM t'
     """
     known = {name.lower() for name in names}
     missing = [key for key, _, _ in ordering.keys if isinstance(key, str) and key.lower() not in known]

@@ -60,6 +60,12 @@ class Case:
         return [name for name in self.data["inputs"] if name in DATASETS["datasets"]]
 
     @property
+    def watermarks(self) -> dict[datetime, datetime]:
+        """When which watermark of all inputs becomes known."""
+        steps = [step for name in self.data["inputs"] for step in DATASETS["watermarks"].get(name, {}).get("steps", [])]
+        return {moment(step["emit_time"]): moment(step["watermark"]) for step in steps}
+
+    @property
     def sql(self) -> str:
         """The query in our words: names in backticks, and the symmetric ANTI JOIN by its full name.
 
@@ -171,10 +177,11 @@ def pictures(snapshots: Iterable[Snapshot]) -> list[tuple[datetime | None, datet
 # -- inputs -----------------------------------------------------------------------------------------------------------
 
 
-def definition(name: str) -> str:
+def definition(name: str, *, has_watermark: bool = False) -> str:
     """The statement that makes an input."""
-    columns = DATASETS["datasets"][name]["columns"]
-    return f"CREATE CHANGELOG `{name}` ({', '.join(f'{column} {TYPES[column]}' for column in columns)})"
+    columns = [f"{column} {TYPES[column]}" for column in DATASETS["datasets"][name]["columns"]]
+    columns += ["WATERMARK EventTime"] if has_watermark else []
+    return f"CREATE CHANGELOG `{name}` ({', '.join(columns)})"
 
 
 def epochs(names: Sequence[str], until: datetime) -> list[tuple[datetime, list[tuple[str, dict[str, Any], int]]]]:
@@ -198,15 +205,18 @@ def flow(case: Case, *, parallelism: int = 1) -> Driver:
     """The inputs of a case, empty."""
     driver = Driver(parallelism=parallelism)
     for name in case.inputs:
-        driver.sql(definition(name))
+        driver.sql(definition(name, has_watermark=bool(case.watermarks)))
     for name, query in case.views.items():
         driver.sql(f"CREATE VIEW {name} AS {query}")
     return driver
 
 
 def feed(driver: Driver, case: Case) -> None:
-    """Play the inputs of a case, an epoch for each time."""
-    for when, changes in epochs(case.inputs, case.until):
-        for name, row, diff in changes:
+    """Play the inputs of a case, and its watermarks, an epoch for each time."""
+    played = dict(epochs(case.inputs, case.until))
+    for when in sorted({*played, *case.watermarks}):
+        for name, row, diff in played.get(when, []):
             (driver.insert if diff > 0 else driver.delete)(name, row)
+        for name in case.inputs if when in case.watermarks else []:
+            driver.watermark(name, case.watermarks[when])
         driver.step(at=when)

@@ -172,3 +172,27 @@ def test_renderings_are_text(driver: Driver) -> None:
         "    3",
         "",
     ]
+
+
+def test_changes_are_netted_over_a_period(driver: Driver) -> None:
+    query = "id, price FROM orders LEFT JOIN prices USING (item)"
+    rows = driver.sql(f"SELECT STREAM {query} EMIT EVERY INTERVAL 2 MINUTES")
+    changes = [(row["_emit_time"], row["_undo"], row["price"]) for row in rows if row["id"] == 1]
+    assert changes == [(at(0), False, None), (at(2), True, None), (at(2), False, 3)], (
+        "an epoch on the tick lets out; what came at 12:01 does at 12:02, though no row came then; the rest waits"
+    )
+    ordered = driver.sql(f"SELECT TVR {query} ORDER BY id DESC EMIT EVERY INTERVAL 2 MINUTES")
+    assert [row["id"] for row in ordered[-1].rows] == [2, 1]
+
+
+def test_watermarks_of_the_past_are_not_kept(driver: Driver) -> None:
+    driver.sql("CREATE STREAM timed (t TIMESTAMP, WATERMARK t)")
+    with pytest.raises(Unsupported, match="EMIT WHEN WATERMARK is not offered here"):
+        driver.sql("SELECT STREAM t FROM timed EMIT WHEN WATERMARK PAST t")
+    driver.sql("CREATE VIEW late AS SELECT t FROM timed EMIT WHEN WATERMARK PAST t")
+    driver.insert("timed", {"t": at(5)})
+    driver.step(at=at(6))
+    driver.watermark("timed", at(7))
+    driver.step(at=at(7))
+    rows = driver.sql("SELECT STREAM t, Sys.EmitTime FROM late WHERE t IS NOT NULL")
+    assert [tuple(row.values()) for row in rows] == [(at(5), at(7))], "what a view let out can be asked further"

@@ -24,6 +24,10 @@ VIEWS = {
     "pairs": "SELECT a.id, b.id AS other FROM orders a, orders b WHERE a.customer = b.customer AND a.id < b.id",
     "places": """SELECT DISTINCT c.region, i.sku FROM three t JOIN items i USING (sku)
                  JOIN customers c ON c.name = t.name""",
+    "sold": """SELECT c.region, sum(i.n) AS n, max(i.price) AS top, count(DISTINCT i.sku) AS skus, avg(i.n) AS mean
+               FROM orders o JOIN items i ON o.id = i.order_id JOIN customers c ON o.customer = c.id
+               GROUP BY c.region HAVING count(*) > 1""",
+    "totals": "SELECT count(*) AS n, count(DISTINCT customer) AS customers, min(id) AS lowest FROM orders",
     "all_names": "SELECT name AS word FROM customers UNION ALL SELECT sku FROM items UNION ALL SELECT name FROM three",
 }
 

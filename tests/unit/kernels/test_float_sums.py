@@ -38,7 +38,7 @@ def nearest(rows: Rows) -> float:
 
 @given(parts=st.lists(st.lists(st.tuples(NUMBERS, DIFFS), min_size=1, max_size=6), min_size=1, max_size=4))
 def test_the_sum_is_the_nearest_float(parts: list[Rows]) -> None:
-    kept = None
+    kept, shown = None, 0.0
     for part in parts:
         kept, shown = add(kept, part)
     rows = [row for part in parts for row in part]

@@ -63,8 +63,8 @@ def expected(rows: Counter[Row]) -> Counter[tuple[Any, ...]]:
         listed = [value for (k, value), count in rows.items() if k == key for _ in range(count)]
         values = [value for value in listed if value is not None]
         if listed:
-            extremes = (min(values), max(values)) if values else (None, None)
-            result[(key, len(listed), len(values), sum(values), *extremes)] += 1
+            low, high = (min(values), max(values)) if values else (None, None)
+            result[key, len(listed), len(values), sum(values), low, high] += 1
     return result
 
 

@@ -1,0 +1,27 @@
+"""Padding: which expressions are NULL where a partner is missing."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from rejoinder.kernels.evaluate import Expression
+from rejoinder.plan.normal import Input
+from rejoinder.plan.padding import is_null_on_padding
+
+INPUT = Input("b", (("0.y", "y"), ("0.s", "s")), pa.schema([("y", pa.int32()), ("s", pa.string())]), "left")
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns", "expected"),
+    [
+        ('"0.y"', ("0.y",), True),
+        ('("0.y" + 1)', ("0.y",), True),
+        ('CASE WHEN "0.s" = \'a\' THEN "0.y" END', ("0.s", "0.y"), True),
+        ('COALESCE("0.y", 1)', ("0.y",), False),
+        ('CASE WHEN "0.s" IS NULL THEN 0 ELSE "0.y" END', ("0.s", "0.y"), False),
+        ("CASE WHEN \"0.s\" IS NULL THEN error('no') ELSE 0 END", ("0.s",), False),
+    ],
+)
+def test_a_row_of_nulls_tells(sql: str, columns: tuple[str, ...], expected: bool) -> None:
+    assert is_null_on_padding(Expression(sql, pa.int32(), columns), INPUT) is expected

@@ -175,3 +175,37 @@ def test_reading_loads_no_pyspark(shop: str) -> None:
         "assert 'pyspark' not in sys.modules and 'py4j' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_the_changes_of_a_query_are_shown_with_its_own_words(rejoinder: Rejoinder, shop: str) -> None:
+    query = (
+        "SELECT STREAM price, Sys.EmitTime AS at, sys.undo, TUMBLE(at, INTERVAL 1 HOUR) AS w FROM priced WHERE id = 1"
+    )
+    shown = lines(rejoinder("sql", shop, query).stdout)
+    assert shown[0] == "price at undo w"
+    assert shown[2:] == [
+        "3.50 2026-01-01 10:00:00 false [2026-01-01 10:00, 11:00)",
+        "3.50 2026-01-01 10:00:01.5 true [2026-01-01 10:00, 11:00)",
+        "4.25 2026-01-01 10:00:01.5 false [2026-01-01 10:00, 11:00)",
+        "(3 changes)",
+    ]
+    as_json = rejoinder("sql", shop, query.replace("price, ", ""), "--format", "json").stdout
+    assert json.loads(as_json.splitlines()[0])["w"] == {"start": "2026-01-01 10:00:00", "end": "2026-01-01 11:00:00"}
+
+
+def test_the_snapshots_of_a_query_are_ordered(rejoinder: Rejoinder, shop: str) -> None:
+    shown = lines(rejoinder("sql", shop, "SELECT TVR id FROM orders ORDER BY id DESC").stdout)
+    assert shown[-7:] == [
+        "from 2026-01-01 10:00:00 (epoch 0) to now",
+        "id",
+        "──",
+        "2",
+        "1",
+        "(2 rows)",
+        "(2 snapshots)",
+    ]
+    assert lines(rejoinder("sql", shop, "SELECT TVR id FROM orders ORDER BY id DESC", "--format", "csv").stdout) == [
+        "_since,_until,id",
+        "2026-01-01 10:00:00,,2",
+        "2026-01-01 10:00:00,,1",
+    ]

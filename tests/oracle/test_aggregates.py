@@ -22,6 +22,9 @@ from tests.oracle.queries import Draw
 from tests.oracle.scenario import Action, CreateView, DropView, Restart, Scenario, Select, play
 
 FOUR_BITS = np.uint64(0xC000_0000_0000_0003)
+DUCKDB = {
+    "grouped windows": "SELECT date_trunc('day', t) AS w, count(*) AS n, max(z) AS m FROM c GROUP BY ALL",
+}
 QUERIES = {
     "global": "SELECT count(*) AS n, count(x) AS c, sum(x) AS s, min(s) AS lo, max(f) AS hi FROM a",
     "global over a join": "SELECT sum(a.x + c.z) AS t, count(*) AS n FROM a JOIN c ON a.k = c.id",
@@ -52,7 +55,16 @@ QUERIES = {
     "ON a.k = q.k AND a.x = q.m",
     "distinct of an aggregate": "SELECT DISTINCT count(*) AS n FROM a GROUP BY k",
     "union of aggregates": "SELECT count(*) AS n FROM a UNION ALL SELECT sum(y) FROM b",
-    "exists in a group": "SELECT a.k FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+    "in an aggregate": "SELECT k, x FROM a WHERE k IN (SELECT max(y) FROM b)",
+    "in some groups": "SELECT k, s FROM a WHERE k IN (SELECT y FROM b GROUP BY y HAVING count(*) > 1)",
+    "not in some groups": "SELECT k, s FROM a WHERE k NOT IN (SELECT y FROM b GROUP BY y HAVING count(*) > 1)",
+    "groups that exist": "SELECT k FROM a WHERE EXISTS (SELECT y FROM b GROUP BY y HAVING count(*) > 2)",
+    "groups without a partner": "SELECT q.k, q.n FROM (SELECT k, count(*) AS n FROM a GROUP BY k) q "
+    "WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = q.k)",
+    "grouped pairs of a full join": "SELECT a.k, count(b.y) AS n, count(a.x) AS m FROM a FULL JOIN b ON a.k = b.k "
+    "GROUP BY a.k",
+    "grouped windows": "SELECT WINDOW_START(TUMBLE(t, INTERVAL '1' DAY)) AS w, count(*) AS n, max(z) AS m FROM c "
+    "GROUP BY TUMBLE(t, INTERVAL '1' DAY)",
 }
 
 
@@ -115,7 +127,7 @@ def random_flows(draw: Draw) -> Scenario:
 @budget(4)
 @given(actions=flows(), parallelism=PARALLELISM)
 def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
-    view = CreateView("v", QUERIES[form])
+    view = CreateView("v", QUERIES[form], DUCKDB.get(form))
     play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
 
 

@@ -8,7 +8,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.planner import plan
 from rejoinder.errors import Unsupported
 from rejoinder.plan.catalog import Catalog, Source, View
-from rejoinder.plan.physical import Dataflow, Distinct
+from rejoinder.plan.physical import Aggregate, Dataflow, Distinct
 from rejoinder.sql.binder import bind
 from rejoinder.sql.types import spark_name
 
@@ -87,8 +87,10 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
 def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
     arrangement = next(a for a in engine.dataflow.arrangements if a.id == name)
     parts = engine.state.arrangements.get(name, ())
-    counts = [step for step in engine.dataflow.steps() if isinstance(step, Distinct)]
-    kind = "copies" if any(step.arrangement.id == name for step in counts) else "rows"
+    kind = "rows"
+    for step in engine.dataflow.steps():
+        if isinstance(step, Distinct | Aggregate) and step.arrangement.id == name:
+            kind = "copies" if isinstance(step, Distinct) else "groups"
     return {
         "name": name,
         "relation": arrangement.relation,

@@ -194,7 +194,8 @@ class Builder:
     def block(self, join: JoinPlan, view: str) -> list[Fragment]:
         """All paths of a block; their streams together are its change."""
         if len(join.block.inputs) == 1:
-            self.paths.append(Path(view, join.block.inputs[0].relation, ()))
+            if join.block.inputs[0].relation != UNIT:  # it never changes
+                self.paths.append(Path(view, join.block.inputs[0].relation, ()))
             return single(self, join)
         return [path(self, join, view, start, all_after=False) for start in range(len(join.block.inputs))]
 

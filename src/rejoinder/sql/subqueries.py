@@ -20,6 +20,7 @@ from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan.logical import Filter, Join, Node, Predicate
 from rejoinder.sql.clauses import refuse_subqueries, refuse_unread_clauses, text_of
 from rejoinder.sql.expressions import compile_expression
+from rejoinder.sql.grouping import is_grouped
 from rejoinder.sql.predicates import bind_conjunct, conjuncts, equal, is_null
 from rejoinder.sql.scope import Scope, correlation_not_offered
 
@@ -174,9 +175,9 @@ def _plain_inner(binder: Binder, node: exp.Select, outer: Scope, test: Test, cte
 
 
 def _is_plain(node: exp.Select) -> bool:
-    if set(_given(node)) & {"group", "having", "qualify", "limit", "offset"}:
+    if is_grouped(node) or set(_given(node)) & {"qualify", "limit", "offset"}:
         return False
-    return not any(item.find(exp.AggFunc, exp.Window) for item in node.expressions)
+    return not any(item.find(exp.Window) for item in node.expressions)
 
 
 def _given(node: exp.Expr) -> list[str]:

@@ -35,6 +35,7 @@ from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Var
 from rejoinder.errors import InvalidSql, PlanningError, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
+from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.source_definition import make_source
@@ -51,8 +52,9 @@ class Flow:
     """A flow on a state directory (a path, or a URL such as s3://…).
 
     Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
-    run to run. `history` is the number of epochs for which changes and `as_of` stay readable. Further keyword arguments
-    are options of the store (credentials, endpoint).
+    run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits how many
+    pairs of rows one lookup may make in an epoch and bucket. Further keyword arguments are options of the store
+    (credentials, endpoint).
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Flow:
         spark: SparkSession | None = None,
         parallelism: int | None = None,
         history: int = HISTORY,
+        max_pairs: int = MAX_PAIRS,
         checkpoint: str | None = None,
         **store_options: Option,
     ) -> None:
@@ -80,7 +83,7 @@ class Flow:
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
         spool = _make_spool(self) if session.is_local(self.spark) else None
         self._executor = SparkExecutor(self.spark)
-        self.engine = Engine(store, self._executor, buckets=buckets, history=history, spool=spool)
+        self.engine = Engine(store, self._executor, buckets=buckets, history=history, max_pairs=max_pairs, spool=spool)
         self._frames: dict[str, DataFrame] = {}
         self._format = f"rejoinder-{uuid.uuid4().hex}"
         self._serving = Serving(store)

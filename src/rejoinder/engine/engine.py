@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rejoinder.engine.executor import Executor
-from rejoinder.engine.planner import Plan, plan, plan_hydration
+from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
 from rejoinder.engine.watermarks import Times, Watermarks, clock_of, due_dataflow
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
-from rejoinder.operators.task import Clock, Report
+from rejoinder.operators.task import MAX_PAIRS, Clock, Report
 from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Arrangement, Dataflow
@@ -67,6 +67,7 @@ class Engine:
         *,
         buckets: int,
         history: int = HISTORY,
+        max_pairs: int = MAX_PAIRS,
         spool: Spool | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -76,6 +77,7 @@ class Engine:
         self.history = max(1, history)  # the last epoch's changes must be readable after it
         self.clock = clock
         self.spool = spool
+        self.max_pairs = max_pairs
         self.lock = threading.RLock()
         self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
         self._named: dict[str, tuple[str, frozenset[str]]] = {}
@@ -191,7 +193,7 @@ class Engine:
 
     def setting(self, dataflow: Dataflow | None = None) -> Setting:
         """What tasks of every epoch know, as long as nothing is defined anew."""
-        return Setting(dataflow or self.dataflow, self.store, self.buckets, self.history, self.spool)
+        return Setting(dataflow or self.dataflow, self.store, self.buckets, self.history, self.spool, self.max_pairs)
 
     def _note(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
@@ -207,6 +209,7 @@ class Engine:
         """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit."""
         with self.lock:
             new = plan(catalog, self.state.statistics())
+            refuse_products(new.dataflow, set(self.dataflow.views), self.state.statistics(), self.max_pairs)
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self.state
             filled = self.filled()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from rejoinder.errors import Unsupported
 from rejoinder.kernels.evaluate import column
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
@@ -49,6 +50,24 @@ def _as_query(source: Source) -> Query:
     ids = tuple((f"0.{name}", name) for name in source.schema.names)
     outputs = tuple((field.name, column(f"0.{field.name}", field.type)) for field in source.schema)
     return Query(Scan(source.name, ids, source.schema), outputs)
+
+
+def refuse_products(dataflow: Dataflow, known: set[str], statistics: Mapping[str, Statistics], max_pairs: int) -> None:
+    """Refuse a new view in which every row of one input meets every row of another, if they are too many already."""
+    rows: dict[str, int] = {}
+    for arrangement in dataflow.arrangements:
+        found = statistics.get(arrangement.id)
+        rows[arrangement.relation] = max(rows.get(arrangement.relation, 0), found.rows if found else 0)
+    for path in dataflow.paths:
+        for hop in path.hops:
+            pairs = rows.get(path.start, 0) * rows.get(hop.relation, 0)
+            if hop.key or hop.mode in ("semi", "anti") or pairs <= max_pairs or path.view in known:
+                continue
+            raise Unsupported(
+                f"`{path.view}` would pair every row of `{path.start}` with every row of `{hop.relation}`",
+                detail=f"{rows[path.start]:,} × {rows[hop.relation]:,} rows, and the limit is {max_pairs:,} pairs",
+                hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
+            )
 
 
 def plan_hydration(program: Program, filled: Collection[Arrangement], views: set[str]) -> Dataflow:

@@ -27,7 +27,7 @@ from rejoinder.operators.presence import presence
 from rejoinder.operators.scan import Split, largest_times, scan
 from rejoinder.operators.stateless import derive, emit, send, settle_changelogs
 from rejoinder.operators.sweep import sweep
-from rejoinder.operators.task import Clock, Report, Task
+from rejoinder.operators.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.operators.upsert import upsert
 from rejoinder.operators.validity import validity
 from rejoinder.plan.physical import (
@@ -83,6 +83,7 @@ class Setting:
     buckets: int
     history: int
     spool: Spool | None = None
+    max_pairs: int = MAX_PAIRS
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,8 @@ class EpochWork:
     def task(self, bucket: int) -> Task:
         """The working memory of one bucket."""
         parts = {name: spines[bucket] for name, spines in self.before.items()}
-        task = Task(self.store, self.epoch, bucket, self.setting.buckets, parts, self.setting.history)
-        task.clock = self.clock
-        return task
+        known = self.setting
+        return Task(self.store, self.epoch, bucket, known.buckets, parts, known.history, known.max_pairs, self.clock)
 
     def to_text(self) -> str:
         """Write down what changes from epoch to epoch, for the tasks."""

@@ -45,6 +45,7 @@ from rejoinder.errors import EvaluationError, InputError, NotCommitted, Unsuppor
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
 from rejoinder.kernels.ordered import as_column
+from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import SOURCE_CHANGES, Source
 from rejoinder.sql.statements import parse_statements
 from rejoinder.sql.types import spark_name
@@ -58,7 +59,10 @@ _names = itertools.count()
 
 
 class Driver:
-    """One flow in this process. `store` is a path or URL (else one in memory), with its options."""
+    """One flow in this process. `store` is a path or URL (else one in memory), with its options.
+
+    `max_pairs` limits how many pairs of rows one lookup may make in an epoch and bucket.
+    """
 
     def __init__(
         self,
@@ -66,17 +70,20 @@ class Driver:
         store: str | os.PathLike[str] | None = None,
         parallelism: int = 1,
         history: int = HISTORY,
+        max_pairs: int = MAX_PAIRS,
         **store_options: Option,
     ) -> None:
         url = f"memory://driver-{os.getpid()}-{next(_names)}" if store is None else os.fspath(store)
         self._store = open_store(url, **store_options)
-        self._history = history
+        self._history, self._max_pairs = history, max_pairs
         self._pending: list[tuple[Source, Row, int]] = []
         self._told: dict[str, dict[str, int]] = {}
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
-        self._engine = Engine(self._store, LocalExecutor(), buckets=parallelism, history=self._history)
+        self._engine = Engine(
+            self._store, LocalExecutor(), buckets=parallelism, history=self._history, max_pairs=self._max_pairs
+        )
         self._engine.replan()
 
     # -- definitions and queries --------------------------------------------------------------------------------------

@@ -1,0 +1,49 @@
+"""Products of inputs: refused at planning where they are too large already, and before the commit where they get so."""
+
+from __future__ import annotations
+
+import pytest
+
+from rejoinder.errors import LimitReached, Unsupported
+from rejoinder.testing import Driver
+
+
+def flow() -> Driver:
+    driver = Driver(max_pairs=50)
+    driver.sql("CREATE STREAM a (k INT); CREATE STREAM b (k INT)")
+    return driver
+
+
+def test_a_product_that_is_too_large_already_is_refused_at_planning() -> None:
+    driver = flow()
+    driver.insert("a", *({"k": n} for n in range(10)))
+    driver.insert("b", *({"k": n} for n in range(10)))
+    driver.step()
+    with pytest.raises(Unsupported, match="`v` would pair every row of `.` with every row of `.`") as raised:
+        driver.sql("CREATE VIEW v AS SELECT a.k AS a, b.k AS b FROM a CROSS JOIN b")
+    assert "10 × 10" in str(raised.value.detail) and "max_pairs" in str(raised.value.hint)
+    driver.sql("CREATE VIEW v AS SELECT a.k FROM a JOIN b ON a.k = b.k")
+    driver.sql("CREATE VIEW w AS SELECT a.k FROM a WHERE EXISTS (SELECT 1 FROM b)")
+
+
+def test_a_product_that_gets_too_large_fails_the_epoch_before_the_commit() -> None:
+    driver = flow()
+    driver.sql("CREATE VIEW v AS SELECT a.k AS a, b.k AS b FROM a CROSS JOIN b")
+    driver.insert("a", *({"k": n} for n in range(5)))
+    driver.insert("b", *({"k": n} for n in range(5)))
+    assert len(driver.step()["v"]) == 25
+    driver.insert("a", *({"k": n} for n in range(20)))
+    with pytest.raises(LimitReached, match="`v` pairs 100 rows in one step, and the limit is 50") as raised:
+        driver.step()
+    assert "nothing links them" in str(raised.value.detail)
+    assert driver.epoch == 0 and len(driver.table("v")) == 25
+
+
+def test_a_key_that_meets_too_many_rows_is_named() -> None:
+    driver = flow()
+    driver.sql("CREATE VIEW v AS SELECT a.k FROM a JOIN b ON a.k = b.k")
+    driver.insert("a", *[{"k": 7}] * 10, {"k": 1})
+    driver.insert("b", *[{"k": 7}] * 10, {"k": 1})
+    with pytest.raises(LimitReached) as raised:
+        driver.step()
+    assert "one row meets 10 rows with the key 7" in str(raised.value.detail)

@@ -52,8 +52,8 @@ class Flow:
     """A flow on a state directory (a path, or a URL such as s3://…).
 
     Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
-    run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits how many
-    pairs of rows one lookup may make in an epoch and bucket. Further keyword arguments are options of the store
+    run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits how
+    many pairs of rows one lookup may make in an epoch and bucket. Further keyword arguments are options of the store
     (credentials, endpoint).
     """
 

@@ -209,7 +209,7 @@ class Engine:
         """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit."""
         with self.lock:
             new = plan(catalog, self.state.statistics())
-            refuse_products(new.dataflow, set(self.dataflow.views), self.state.statistics(), self.max_pairs)
+            refuse_products(new.dataflow, self.dataflow, self.state.statistics(), self.max_pairs)
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self.state
             filled = self.filled()

@@ -52,16 +52,16 @@ def _as_query(source: Source) -> Query:
     return Query(Scan(source.name, ids, source.schema), outputs)
 
 
-def refuse_products(dataflow: Dataflow, known: set[str], statistics: Mapping[str, Statistics], max_pairs: int) -> None:
+def refuse_products(new: Dataflow, present: Dataflow, statistics: Mapping[str, Statistics], max_pairs: int) -> None:
     """Refuse a new view in which every row of one input meets every row of another, if they are too many already."""
     rows: dict[str, int] = {}
-    for arrangement in dataflow.arrangements:
+    for arrangement in present.arrangements:
         found = statistics.get(arrangement.id)
         rows[arrangement.relation] = max(rows.get(arrangement.relation, 0), found.rows if found else 0)
-    for path in dataflow.paths:
+    for path in new.paths:
         for hop in path.hops:
             pairs = rows.get(path.start, 0) * rows.get(hop.relation, 0)
-            if hop.key or hop.mode in ("semi", "anti") or pairs <= max_pairs or path.view in known:
+            if hop.key or hop.mode in ("semi", "anti") or pairs <= max_pairs or path.view in present.views:
                 continue
             raise Unsupported(
                 f"`{path.view}` would pair every row of `{path.start}` with every row of `{hop.relation}`",

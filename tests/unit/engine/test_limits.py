@@ -19,7 +19,7 @@ def test_a_product_that_is_too_large_already_is_refused_at_planning() -> None:
     driver.insert("a", *({"k": n} for n in range(10)))
     driver.insert("b", *({"k": n} for n in range(10)))
     driver.step()
-    with pytest.raises(Unsupported, match="`v` would pair every row of `.` with every row of `.`") as raised:
+    with pytest.raises(Unsupported, match=r"`v` would pair every row of `.` with every row of `.`") as raised:
         driver.sql("CREATE VIEW v AS SELECT a.k AS a, b.k AS b FROM a CROSS JOIN b")
     assert "10 × 10" in str(raised.value.detail) and "max_pairs" in str(raised.value.hint)
     driver.sql("CREATE VIEW v AS SELECT a.k FROM a JOIN b ON a.k = b.k")

@@ -61,7 +61,8 @@ def refuse_products(new: Dataflow, present: Dataflow, statistics: Mapping[str, S
     for path in new.paths:
         for hop in path.hops:
             pairs = rows.get(path.start, 0) * rows.get(hop.relation, 0)
-            if hop.key or hop.mode in ("semi", "anti") or pairs <= max_pairs or path.view in present.views:
+            tested = {"semi", "anti"} & {hop.mode, path.mode}
+            if hop.key or tested or pairs <= max_pairs or path.view in present.views:
                 continue
             raise Unsupported(
                 f"`{path.view}` would pair every row of `{path.start}` with every row of `{hop.relation}`",

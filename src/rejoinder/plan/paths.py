@@ -108,7 +108,8 @@ class _Path:
             described.append(
                 PathHop(hop.arrangement.id, self._shown(hop.key), relation, self.all_after or hop.after, hop.mode)
             )
-        self.rounds.paths.append(Path(self.view, self.relation, tuple(described)))
+        mode = self.block.inputs[self.start].mode
+        self.rounds.paths.append(Path(self.view, self.relation, tuple(described), mode))
         return Fragment(state.round, state.stream)
 
     def _beginning(self) -> Fragment:

@@ -345,6 +345,7 @@ class Path:
     view: str
     start: str
     hops: tuple[PathHop, ...]
+    mode: Mode = "inner"
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ QUERIES = {
     "self_join": "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.cust = b.cust AND a.id < b.id",
     "using": "SELECT id, name, text FROM customers JOIN notes USING (id)",
     "distinct": "SELECT DISTINCT o.item, c.country FROM orders o JOIN customers c ON o.cust = c.id",
-    "group_by": "SELECT c.country, count(*) AS n, min(o.placed) AS first FROM orders o JOIN customers c ON o.cust = c.id "
-    "GROUP BY c.country HAVING count(*) > 1",
+    "group_by": "SELECT c.country, count(*) AS n, min(o.placed) AS first FROM orders o "
+    "JOIN customers c ON o.cust = c.id GROUP BY c.country HAVING count(*) > 1",
     "group_by_append_only": "SELECT item, max(placed) AS latest FROM orders GROUP BY item",
     "distinct_values": "SELECT count(DISTINCT item) AS items, count(*) AS n FROM orders",
     "union_all": "SELECT id, item AS what FROM orders UNION ALL SELECT id, text FROM notes",

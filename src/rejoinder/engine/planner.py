@@ -6,13 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.errors import Unsupported
-from rejoinder.kernels.evaluate import column
-from rejoinder.plan.catalog import Catalog, Source
+from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.gates import gate_of
 from rejoinder.plan.hydration import Hydration
-from rejoinder.plan.logical import Query, Scan
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.physical import Arrangement, Dataflow
@@ -38,18 +36,8 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
         blocks[view.name] = (normal.block, normal.derived)
         if normal.emission is not None:
             gates[view.name] = gate_of(view.name, normal.block, normal.derived, normal.emission, sources)
-    for source in catalog.sources:
-        if source.format == "memory":
-            blocks[source.changes] = (normalise(_as_query(source)).block, {})
     program = replace(program_of(catalog, blocks, statistics), gates=gates)
     return Plan(program, Builder(program).build())
-
-
-def _as_query(source: Source) -> Query:
-    """All of a source, as it is."""
-    ids = tuple((f"0.{name}", name) for name in source.schema.names)
-    outputs = tuple((field.name, column(f"0.{field.name}", field.type)) for field in source.schema)
-    return Query(Scan(source.name, ids, source.schema), outputs)
 
 
 def refuse_products(new: Dataflow, present: Dataflow, statistics: Mapping[str, Statistics], max_pairs: int) -> None:

@@ -107,7 +107,7 @@ def _run(
 
 
 def _has_history(relation: Source | View) -> bool:
-    return isinstance(relation, View) or relation.format == "memory"
+    return isinstance(relation, View) or relation.keeps_changes
 
 
 def _history(engine: Engine, relation: Source | View) -> pa.Table:

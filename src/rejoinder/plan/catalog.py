@@ -38,8 +38,13 @@ class Source:
         return f"{self.name}.rejected"
 
     @property
+    def keeps_changes(self) -> bool:
+        """Whether its changes can be read later. Rows that were put in by hand are nowhere else."""
+        return self.format == "memory"
+
+    @property
     def changes(self) -> str:
-        """The changelog that a source in memory keeps of itself."""
+        """The changelog of a source that keeps its changes."""
         return f"{self.name}{SOURCE_CHANGES}"
 
     @property

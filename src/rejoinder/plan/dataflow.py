@@ -151,7 +151,14 @@ class Builder:
             change = f"table:{source.name}"
             self.add(1, Upsert(incoming.stream, change, base, source.order))
             self.fragments[source.name] = [Fragment(1, change, base.key.text)]
+        self.record(source)
         self.arrange(source.name, check=source.kind == "changelog")
+
+    def record(self, source: Source) -> None:
+        """Write the changes of a source that keeps them to its changelog."""
+        if source.keeps_changes:
+            for fragment in self.fragments[source.name]:
+                self.add(fragment.round, Emit(fragment.stream, source.changes))
 
     def derived(self, derived: Derived) -> None:
         """Bring a derived relation's changes in."""
@@ -248,11 +255,12 @@ class Builder:
             for name, block in self.program.views.items()
         }
         rejected = {s.rejected: REJECTED_SCHEMA for s in self.program.sources.values() if s.diverts}
+        recorded = {s.changes: s.schema for s in self.program.sources.values() if s.keeps_changes}
         return Dataflow(
             self.scans,
             tuple(map(tuple, self.rounds)),
             arrangements,
             {name: tuple(users) for name, users in self.users.items()},
             tuple(self.paths),
-            views | rejected,
+            views | rejected | recorded,
         )

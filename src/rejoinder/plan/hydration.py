@@ -42,6 +42,10 @@ class Hydration(Builder):
         for name in (*self.program.views, *(relation.removesuffix("/input") for relation in new)):
             if name not in self.known_views or name in new:
                 self.relation(name)
+        for source in self.program.sources.values():
+            if source.changes not in self.known_views:
+                self.relation(source.name)
+                self.record(source)
         read = {getattr(step, "input", None) for steps in self.rounds for step in steps}
         self.scans = {name: scan for name, scan in self.scans.items() if scan.stream in read}
         return self.finish()

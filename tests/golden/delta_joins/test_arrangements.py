@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rejoinder.kernels.columns import DIFF, EPOCH, HASH
+from rejoinder.plan.catalog import SOURCE_CHANGES
 from rejoinder.plan.physical import Lookup
 from rejoinder.store.run import read_run
 from rejoinder.testing import Driver
@@ -156,7 +157,7 @@ def test_dj_mem_03_no_intermediate_result_is_stored() -> None:
     for step in STEPS:
         feed(driver, step)
     state = driver._engine.state
-    assert set(state.changelogs) == {"q1"}
+    assert set(state.changelogs) == {"q1", *(f"{name}{SOURCE_CHANGES}" for name in INPUTS)}, "views and inputs"
     for name, parts in state.arrangements.items():
         for ref in (ref for part in parts for ref in part.refs):
             columns = [c for c in read_run(driver._store, ref).column_names if c not in (HASH, DIFF, EPOCH)]

@@ -119,6 +119,7 @@ def _nearest(found: Search, bound: Bound, *, later: bool) -> _Nearest:
         else:
             who, value = _live(found, blocks, later)
             result[who], answered[who] = value, True
+        assert any(len(block.who) for block in blocks), "a run is out of order"
         rest = [part.select((part.low < part.high) & ~answered[part.who]) for part in rest]
         open_rows = sum(len(part.who) for part in rest)
         width = max(2, min(2 * width, BLOCK_ROWS // max(1, open_rows)))

@@ -1,9 +1,9 @@
 """Validity: until when each row is valid, which is the next later live time of its partition.
 
 Algebra: output = V′ with its ends − V with its ends, V and V′ being the relation before and after this epoch. Besides
-the changed rows, only rows at the live predecessors of times that come or go get another end: their old answer goes and
-the new one comes. Rows at equal times of a partition share their end. A row without a time is never valid and stays
-out. After the last time of a partition a row is valid for ever (`kernels.ordered.last_value`).
+the changed rows, only rows at times that were the last live ones before a time that comes or goes get another end: their
+old answer goes and the new one comes. Rows at equal times of a partition share their end. A row without a time is never
+valid and stays out. After the last time of a partition a row is valid for ever (`kernels.ordered.last_value`).
 Cost: O(log n) per changed time, plus the rows whose answer changes, however many versions a partition has.
 """
 
@@ -70,10 +70,11 @@ class _Ends:
     def change(self) -> pa.Table:
         """The change of the rows with their ends."""
         times, number = self._distinct(self.delta)
-        before, after = self._searches(times)
+        before, _ = self._searches(times)
         lived, lives = self._live(before, times, number)
-        previous = [self._previous(search, times, lived != lives) for search in (before, after)]
-        times, number = self._distinct(contiguous([self.delta.select(times.column_names), *previous]))
+        # an end changes where it goes, or where an earlier one comes; either way its row was the last one before
+        previous = self._previous(before, times, lived != lives)
+        times, number = self._distinct(contiguous([self.delta.select(times.column_names), previous]))
         number = number[: self.delta.num_rows]
         before, after = self._searches(times)
         lived, lives = self._live(before, times, number)

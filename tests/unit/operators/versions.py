@@ -29,7 +29,7 @@ Version = tuple[Any, str | None, int | None, int]
 
 _numbers = itertools.count()
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-KEYS: dict[pa.DataType, list[Any]] = {pa.int64(): [None, 0, 1, 2], pa.string(): [None, "", "a", "b"]}
+KEYS: dict[pa.DataType, list[Any]] = {pa.int64(): [None, 0, 1, 2], pa.string(): [None, "", "a", "b", "c", "d"]}
 
 
 def epochs(kind: pa.DataType, *, deletes: bool = True) -> st.SearchStrategy[list[list[Version]]]:

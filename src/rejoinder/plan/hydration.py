@@ -43,7 +43,7 @@ class Hydration(Builder):
             if name not in self.known_views or name in new:
                 self.relation(name)
         for source in self.program.sources.values():
-            if source.changes not in self.known_views:
+            if source.keeps_changes and source.changes not in self.known_views:
                 self.relation(source.name)
                 self.record(source)
         read = {getattr(step, "input", None) for steps in self.rounds for step in steps}

@@ -196,3 +196,13 @@ def test_watermarks_of_the_past_are_not_kept(driver: Driver) -> None:
     driver.step(at=at(7))
     rows = driver.sql("SELECT STREAM t, Sys.EmitTime FROM late WHERE t IS NOT NULL")
     assert [tuple(row.values()) for row in rows] == [(at(5), at(7))], "what a view let out can be asked further"
+
+
+def test_a_state_without_the_changes_of_its_sources_gets_their_content(driver: Driver) -> None:
+    engine = driver._engine
+    engine.state.changelogs.pop("orders.changes")
+    engine.define(engine.catalog)
+    assert [(row["id"], row["_epoch"]) for row in driver.sql("SELECT STREAM id FROM orders")] == [(1, 3), (2, 3)]
+    driver.insert("orders", {"id": 3, "item": "cup"})
+    driver.step(at=at(4))
+    assert [row["_epoch"] for row in driver.sql("SELECT STREAM id FROM orders WHERE id > 2")] == [4]

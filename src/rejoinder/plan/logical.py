@@ -20,11 +20,21 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
 
 @dataclass(frozen=True)
+class Bound:
+    """`later` is never less than `earlier` minus `slack`: two columns of different inputs, in their own unit."""
+
+    later: Expression
+    earlier: Expression
+    slack: int
+
+
+@dataclass(frozen=True)
 class Predicate:
     """One conjunct of a condition.
 
     `equality` holds its two sides where it is `a = b` (or, `null_safe`, `a <=> b`), cast to a common key type; `order`
-    its lesser and greater side where it is `a < b` or (not `strict`) `a <= b`, on times or numbers.
+    its lesser and greater side where it is `a < b` or (not `strict`) `a <= b`, on times or numbers. `bounds` is what it
+    says about how far two columns of times can be apart.
     """
 
     expression: Expression
@@ -32,6 +42,7 @@ class Predicate:
     null_safe: bool = False
     order: tuple[Expression, Expression] | None = None
     strict: bool = False
+    bounds: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True)

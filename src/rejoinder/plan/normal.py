@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.accumulators import Grouping
-from rejoinder.plan.logical import RELEASE, Emission, Predicate, Query, renamed, substitute
+from rejoinder.plan.logical import RELEASE, Bound, Emission, Predicate, Query, renamed, substitute
 
 PRESENT = "__present"
 
@@ -172,7 +172,14 @@ def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) 
         expression=change(predicate.expression),
         equality=None if equality is None else (change(equality[0]), change(equality[1])),
         order=None if order is None else (change(order[0]), change(order[1])),
+        bounds=tuple(bound for old in predicate.bounds if (bound := _rewritten_bound(old, change)) is not None),
     )
+
+
+def _rewritten_bound(bound: Bound, change: Callable[[Expression], Expression]) -> Bound | None:
+    """A bound on what columns have become; of what is no column any more, nothing is known."""
+    later, earlier = change(bound.later), change(bound.earlier)
+    return Bound(later, earlier, bound.slack) if later.is_column and earlier.is_column else None
 
 
 def inlined(predicates: tuple[Predicate, ...], outputs: Mapping[str, Expression]) -> tuple[Predicate, ...]:

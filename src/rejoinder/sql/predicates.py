@@ -13,6 +13,7 @@ from sqlglot import exp
 from rejoinder.errors import TypeMismatch
 from rejoinder.kernels.evaluate import Comparison, Expression
 from rejoinder.plan.logical import Predicate
+from rejoinder.sql.bounds import bounds_of
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.clauses import refuse_subqueries, text_of
 from rejoinder.sql.expressions import Scope, compile_expression, split_windows
@@ -53,15 +54,17 @@ def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
         return (*bind_conjunct(low, scope), *bind_conjunct(high, scope))
+    bounds = bounds_of(node, scope)
     if isinstance(node, exp.EQ):
-        return (Predicate(whole, _key(node, scope)),)
+        return (Predicate(whole, _key(node, scope), bounds=bounds),)
     if isinstance(node, exp.NullSafeEQ):
         sides = _null_safe_key(node, scope)
         return (Predicate(whole, sides, null_safe=sides is not None),)
     if isinstance(node, _ORDERS):
         order = _range(node, scope)
-        return (Predicate(whole, order=order, strict=order is not None and isinstance(node, _STRICT)),)
-    return (Predicate(whole),)
+        strict = order is not None and isinstance(node, _STRICT)
+        return (Predicate(whole, order=order, strict=strict, bounds=bounds),)
+    return (Predicate(whole, bounds=bounds),)
 
 
 def equal(left: Expression, right: Expression, node: exp.Expr, names: tuple[str, str], text: str) -> Predicate:

@@ -175,3 +175,25 @@ def test_another_process_sees_what_is_committed(open_flow: OpenFlow) -> None:
     onlooker = open_flow()
     epoch(driver, 0)
     assert bag(onlooker.table("v")) == view(driver, "v") == view(onlooker, "v") != Counter()
+
+
+def test_the_changes_of_a_query_are_a_frame(flow: rj.Flow, tmp_path: Path) -> None:
+    fill(flow)
+    for number in range(3):
+        epoch(flow, number)
+    asked = flow.sql("SELECT STREAM v.* FROM v")
+    assert asked.columns == flow.sql("SELECT STREAM * FROM v").columns
+    assert bag(asked) == bag(flow.sql("SELECT STREAM * FROM v"))
+    named = flow.sql("SELECT STREAM Sys.Undo AS gone, v.*, Sys.EmitTime FROM v")
+    assert named.columns == ["gone", *flow.table("v").columns, "EmitTime"]
+    assert dict(named.dtypes)["gone"] == "boolean" and dict(named.dtypes)["EmitTime"] == "timestamp"
+    snapshots = flow.sql("SELECT TVR v.* FROM v")
+    assert snapshots == flow.tvr("v") and str(snapshots) == str(flow.tvr("v"))
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "1.json").write_text('{"id": 7}\n')
+    flow.sql(
+        f"CREATE STREAM f (id INT) USING json OPTIONS (path '{tmp_path}/files'); CREATE VIEW g AS SELECT id FROM f"
+    )
+    flow.run()
+    with pytest.warns(UserWarning, match="the changes of `f` are not kept"):
+        assert [row["id"] for row in flow.sql("SELECT STREAM id FROM f WHERE id > 0").collect()] == [7]

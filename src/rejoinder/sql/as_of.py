@@ -40,7 +40,7 @@ def is_as_of(node: exp.Join) -> bool:
 
 def _version(node: exp.Join) -> exp.Expression | None:
     version = node.this.args.get("version") if isinstance(node.this, exp.Table) else None
-    return version if isinstance(version, exp.Version) else None
+    return version if isinstance(version, exp.Version) and version.name.upper() == "TIMESTAMP" else None
 
 
 def as_of(

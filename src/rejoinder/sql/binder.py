@@ -186,11 +186,11 @@ class Binder:
                 detail=f"in FROM {text_of(node)}",
                 hint="relations of a flow have plain names",
             )
-        if node.args.get("version") and not isinstance(node.parent, exp.Join):
+        if node.args.get("version") and not (isinstance(node.parent, exp.Join) and has_version(node.parent)):
             raise Unsupported(
                 "AS OF is offered for the right side of a join",
                 detail=text_of(node),
-                hint="a view as of an epoch is read with flow.table(view, as_of=…)",
+                hint="… JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON …; flow.table(view, as_of=…) reads a past epoch",
             )
         name, alias = node.name, node.alias or node.name
         cte = ctes.get(name.lower())

@@ -83,7 +83,12 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELECT k FROM a OFFSET 3", Unsupported, "OFFSET is not offered in a view"),
     ("SELECT k FROM a UNION ALL BY NAME SELECT k FROM b", Unsupported, "UNION BY NAME is not offered in a view"),
     ("SELECT k FROM a TABLESAMPLE (5 PERCENT)", Unsupported, "TABLESAMPLE is not offered in a view"),
-    ("SELECT k FROM a VERSION AS OF 3", Unsupported, "AS OF is not offered in a view"),
+    ("SELECT k FROM a VERSION AS OF 3", Unsupported, "AS OF is offered for the right side of a join"),
+    (
+        "SELECT a.k FROM b JOIN a VERSION AS OF 3 ON a.k = b.k",
+        Unsupported,
+        "AS OF is offered for the right side of a join",
+    ),
     ("SELECT k FROM a LATERAL VIEW explode(s) t AS e", Unsupported, "LATERAL VIEW is not offered in a view"),
     ("SELECT k FROM a FOR UPDATE", Unsupported, "FOR UPDATE is not offered in a view"),
     ("SELECT k FROM a EXCEPT SELECT k FROM b", Unsupported, "EXCEPT is not offered"),

@@ -1,8 +1,8 @@
 """Validity: until when each row is valid, which is the next later live time of its partition.
 
 Algebra: output = V′ with its ends − V with its ends, V and V′ being the relation before and after this epoch. Besides
-the changed rows, only rows at times that were the last live ones before a time that comes or goes get another end: their
-old answer goes and the new one comes. Rows at equal times of a partition share their end. A row without a time is never
+the changed rows, only rows at times that were the last live ones before a time that comes or goes get another end: the
+old answer goes, the new one comes. Rows at equal times of a partition share their end. A row without a time is never
 valid and stays out. After the last time of a partition a row is valid for ever (`kernels.ordered.last_value`).
 Cost: O(log n) per changed time, plus the rows whose answer changes, however many versions a partition has.
 """

@@ -6,14 +6,16 @@ BIN       := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PIP       := -m pip --disable-pip-version-check --quiet
 
-WORKLOADS ?= W2 W3
-ENGINES   ?= rejoinder spark pathway
+WORKLOADS ?= W2 W2L W2F W3 W4
+ENGINES   ?= rejoinder spark pathway flink
 N         ?= 1000000
 PATHWAY_VENV := .venv-pathway
+FLINK_VENV   := .venv-flink
 
 # The types of NumPy 2.5 need Python 3.12 to be read, and mypy checks for 3.10.
 LOCKED         := 'pyspark==4.2.0' 'numpy<2.5'
 PATHWAY_LOCKED := pathway==0.33.0
+FLINK_LOCKED   := apache-flink-libraries==2.3.0
 UV_LOCKED      := uv==0.13.7
 COMPILE := UV_PYTHON_DOWNLOADS=never build/lock-tool/bin/uv pip compile --quiet --universal \
 	--generate-hashes --no-emit-index-url --no-header $(if $(UPGRADE),--upgrade)
@@ -59,9 +61,11 @@ lock: build/lock-tool/.installed ## Resolve the locks again; UPGRADE=1 takes the
 	printf '%s\n' $(LOCKED) | $(COMPILE) --python-version 3.10 --extra dev --extra web --extra bench \
 		--constraints - --output-file requirements.lock pyproject.toml > /dev/null
 	printf '%s\n' $(PATHWAY_LOCKED) | $(COMPILE) --python-version 3.10 --output-file requirements-pathway.lock - > /dev/null
+	printf '%s\n' $(FLINK_LOCKED) | $(COMPILE) --python-version 3.10 --output-file requirements-flink.lock - > /dev/null
 
-bench: need-java $(INSTALLED) $(if $(filter pathway,$(ENGINES)),$(PATHWAY_VENV)/.installed) ## Compare with other engines; WORKLOADS, ENGINES and N choose
-	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(CURDIR)/$(PATHWAY_VENV)/bin/python" $(BIN)/python -m benchmarks
+bench: need-java $(INSTALLED) $(foreach peer,$(filter pathway flink,$(ENGINES)),.venv-$(peer)/.installed) ## Compare with other engines; WORKLOADS, ENGINES and N choose
+	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(CURDIR)/$(PATHWAY_VENV)/bin/python" \
+		FLINK_PYTHON="$(CURDIR)/$(FLINK_VENV)/bin/python" $(BIN)/python -m benchmarks
 
 bench-epochs: need-java $(INSTALLED) ## Measure small epochs, large against small state, a second view
 	$(BIN)/python -m benchmarks.epochs
@@ -70,7 +74,7 @@ bench-state: need-java $(INSTALLED) ## Measure a state of GB gigabytes (5): memo
 	GB="$(GB)" $(BIN)/python -m benchmarks.large_state
 
 clean: ## Remove the virtual environments, caches and results made here
-	rm -rf $(VENV) $(PATHWAY_VENV) build dist benchmarks/out benchmarks/data rejoinder-demo
+	rm -rf $(VENV) $(PATHWAY_VENV) $(FLINK_VENV) build dist benchmarks/out benchmarks/data rejoinder-demo
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	find src tests benchmarks -type d \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +
 
@@ -81,13 +85,14 @@ $(INSTALLED): requirements.lock pyproject.toml | need-python
 	@$(BIN)/python $(PIP) install --no-deps -e .
 	@touch $@
 
-# The .gitignore inside is what venv itself writes from Python 3.13 on.
-$(PATHWAY_VENV)/.installed: requirements-pathway.lock | need-python
-	@echo "Making $(PATHWAY_VENV) for the comparison."
-	@$(PYTHON) -m venv $(PATHWAY_VENV)
-	@echo '*' > $(PATHWAY_VENV)/.gitignore
-	@$(PATHWAY_VENV)/bin/python $(PIP) install --require-hashes -r requirements-pathway.lock
-	@touch $@
+# The .gitignore inside is what venv itself writes from Python 3.13 on. A peer that cannot be had is left out of the
+# comparison, which says so; the next run tries again.
+$(PATHWAY_VENV)/.installed $(FLINK_VENV)/.installed: .venv-%/.installed: requirements-%.lock | need-python
+	@echo "Making .venv-$* for the comparison."
+	@$(PYTHON) -m venv .venv-$*
+	@echo '*' > .venv-$*/.gitignore
+	@if .venv-$*/bin/python $(PIP) install --require-hashes -r $<; then touch $@; \
+	else echo "warning: $* cannot be installed and is left out" >&2; rm -rf .venv-$*; fi
 
 build/lock-tool/.installed: | need-python
 	@$(PYTHON) -m venv build/lock-tool

@@ -52,7 +52,7 @@ class TreeClock:
         self._usage: dict[psutil.Process, _Usage] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._peak_rss = self._peak_private = 0
+        self._rss = self._peak_rss = self._peak_private = 0
         self._start = (0.0, 0.0, 0)
         self._sampler = threading.Thread(target=self._run, daemon=True)
         self._sampler.start()
@@ -80,6 +80,11 @@ class TreeClock:
         self.close()
         return reading
 
+    @property
+    def rss(self) -> int:
+        """The resident memory of the tree as last sampled, in bytes."""
+        return self._rss
+
     def close(self) -> None:
         """End the sampling."""
         self._ended.set()
@@ -105,7 +110,7 @@ class TreeClock:
                 self._family.discard(process)
                 if process in self._usage:
                     self._usage[process].alive = False
-        self._peak_rss = max(self._peak_rss, rss)
+        self._rss, self._peak_rss = rss, max(self._peak_rss, rss)
 
     def _look(self, process: psutil.Process) -> int:
         with process.oneshot():

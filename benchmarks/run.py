@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +22,7 @@ from benchmarks.truth import Truth
 
 HERE = Path(__file__).resolve().parent
 TIME_LIMIT_S = 1800
+MEMORY_LIMIT = psutil.virtual_memory().total // 2
 
 
 @dataclass(frozen=True)
@@ -29,37 +31,62 @@ class Contestant:
 
     engine: str
     module: str
+    workload: str
     task: str  # the workload as the engine module knows it
     truth: str  # the query whose answer it must give
     note: str = ""
 
 
 def contestants(engine: str, workload: str) -> list[Contestant]:
-    """Who runs `workload` when `engine` is asked for."""
-    if engine == "rejoinder":
-        return [Contestant(engine, "rejoinder_engine", workload, workload)]
+    """Who runs `workload` when `engine` is asked for; nobody if the engine cannot."""
+    as_it_is = (workload, workload, workload)
+    has_deletes = workload[:2] == "W2"
     if engine == "spark":
         if workload == "W2":
-            return [Contestant(engine, "spark_native", "W2", "W2i", "inserts only: no retractions")]
-        return [Contestant(engine, "spark_native", workload, workload)]
-    with_deletes = "Python connector" if workload == "W2" else ""
-    runs = [Contestant(engine, "pathway_engine", workload, workload, with_deletes)]
-    if workload == "W2":
-        runs.append(Contestant("pathway-inserts", "pathway_engine", "W2i", "W2i", "inserts only"))
-    return runs
+            return [Contestant(engine, "spark_native", "W2", "W2", "W2i", "inserts only: no retractions")]
+        # outer joins of streams need a bound in time, and there is no join as of a time
+        return [Contestant(engine, "spark_native", *as_it_is)] if workload == "W3" else []
+    if engine == "pathway":
+        runs = [Contestant(engine, "pathway_engine", *as_it_is, "Python connector" if has_deletes else "")]
+        if workload == "W2":
+            runs.append(Contestant("pathway-inserts", "pathway_engine", "W2", "W2i", "W2i", "inserts only"))
+        return runs
+    if engine == "flink":
+        return [Contestant(engine, "flink_engine", *as_it_is, "no checkpoints")]
+    return [Contestant(engine, "rejoinder_engine", *as_it_is)]
 
 
 def interpreter(engine: str) -> str:
-    """The Python that has the engine: this one, or for Pathway `PATHWAY_PYTHON` or `.venv-pathway`."""
-    if not engine.startswith("pathway"):
-        return sys.executable
-    given = os.environ.get("PATHWAY_PYTHON")
-    return str(Path(given).absolute() if given else HERE.parent / ".venv-pathway" / "bin" / "python")
+    """The Python that has the engine: this one, or the one of the engine's own environment.
+
+    That is `PATHWAY_PYTHON` or `.venv-pathway`, and `FLINK_PYTHON` or `.venv-flink`.
+    """
+    for name in ("pathway", "flink"):
+        if engine.startswith(name):
+            given = os.environ.get(f"{name.upper()}_PYTHON")
+            return str(Path(given).absolute() if given else HERE.parent / f".venv-{name}" / "bin" / "python")
+    return sys.executable
+
+
+def obstacle(engine: str) -> str | None:
+    """Why an engine cannot run on this machine, or None."""
+    python = interpreter(engine)
+    if shutil.which(python) is None:
+        return f"no interpreter {python}; `make bench` makes one, or set {engine.upper()}_PYTHON"
+    if engine == "flink":
+        home = os.environ.get("JAVA_HOME")
+        compiler = f"{home}/bin/javac" if home else "javac"
+        if shutil.which(compiler) is None:
+            return f"no Java compiler {compiler}; install a JDK, a runtime alone is not enough"
+    return None
 
 
 def run(who: Contestant, truth: Truth, *, n: int, data: Path, warm: Path, out: Path, cores: int) -> dict[str, Any]:
-    """Return the result line. A run that fails or answers wrongly has `ok` false; its log says why."""
-    name = f"{who.engine}-{data.name}-{n}"
+    """Return the result line. A run that fails or answers wrongly has `ok` false; its log says why.
+
+    One that took more than its share of time or memory has `stopped`, and what it used until then.
+    """
+    name = f"{who.engine}-{who.workload}-{n}"
     state, log = out / "state" / name, out / "logs" / f"{name}.log"
     shutil.rmtree(state, ignore_errors=True)
     for folder in (state, out / "scratch", log.parent):
@@ -74,7 +101,7 @@ def run(who: Contestant, truth: Truth, *, n: int, data: Path, warm: Path, out: P
     right = (answer.get("rows_out"), answer.get("checksum")) == (truth.rows_out, truth.checksum)
     line: dict[str, Any] = {
         "engine": who.engine,
-        "workload": data.name,
+        "workload": who.workload,
         "n": n,
         "rows_in": truth.rows_in,
         "rows_out": answer.pop("rows_out", None),
@@ -114,8 +141,8 @@ def _converse(who: Contestant, task: Task, scratch: Path, log: Path) -> tuple[Re
         assert process.stdout is not None
         _pin(process.pid, task.cores)
         clock = TreeClock(process.pid)
-        limit = threading.Timer(TIME_LIMIT_S, _kill_tree, [process.pid])
-        limit.start()
+        guard = _Guard(process.pid, clock)
+        guard.start()
         try:
             for line in process.stdout:
                 if not line.startswith(PREFIX):
@@ -133,10 +160,40 @@ def _converse(who: Contestant, task: Task, scratch: Path, log: Path) -> tuple[Re
                     _go_on(process.stdin)
             process.wait()
         finally:
-            limit.cancel()
+            guard.close()
             clock.close()
             _kill_tree(process.pid)
+    if guard.reason and not answer:
+        return guard.reading or reading, {"stopped": guard.reason}
     return reading, answer
+
+
+class _Guard(threading.Thread):
+    """Stop an engine that takes too long or too much memory, and keep what it used until then."""
+
+    def __init__(self, pid: int, clock: TreeClock) -> None:
+        super().__init__(daemon=True)
+        self.reason = ""
+        self.reading: Reading | None = None
+        self._pid, self._clock, self._ended = pid, clock, threading.Event()
+
+    def run(self) -> None:
+        began = time.monotonic()
+        while not self._ended.wait(0.5):
+            memory = self._clock.rss
+            if time.monotonic() - began > TIME_LIMIT_S:
+                self.reason = f"stopped after {TIME_LIMIT_S} s"
+            elif memory > MEMORY_LIMIT:
+                self.reason = f"stopped at {memory / 1e9:.1f} GB of memory"
+            else:
+                continue
+            self.reading = self._clock.stop()
+            _kill_tree(self._pid)
+            return
+
+    def close(self) -> None:
+        self._ended.set()
+        self.join()
 
 
 def _go_on(stdin: IO[str]) -> None:

@@ -1,4 +1,4 @@
-"""Pathway, in its own interpreter: W3 and the inserts of W2 from CSV, W2 with deletes through a Python connector.
+"""Pathway, in its own interpreter: W3, W4 and the inserts of W2 from CSV, W2 with deletes through a Python connector.
 
 The CSV readers follow their folder and never end: a run is over when count and checksum of the maintained result are
 the expected ones. The Python connector takes deletes without a broker or a database, and ends by itself. Commits happen
@@ -23,6 +23,8 @@ import pathway as pw  # type: ignore[import-not-found]  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
 COMMIT_MS = 500
+OUTER = {"W2L": pw.JoinMode.LEFT, "W2F": pw.JoinMode.OUTER}
+ENDING = ("W2", "W2L", "W2F")  # through the Python connector, which ends
 
 
 class Event(pw.Schema):  # type: ignore[misc]
@@ -75,6 +77,19 @@ def query() -> Any:
         return lines.join(theirs, lines.l_orderkey == theirs.o_orderkey).select(
             c=theirs.o_orderkey, revenue=lines.l_extendedprice * (1 - lines.l_discount)
         )
+    if TASK.workload == "W4":
+        orders = csv("orders", order_id=int, cur=int, amount=int, ts=int)
+        rates = csv("rates", ver=int, cur=int, rate=float, ts=int)
+        # there is no inner join as of a time, so rows without a partner are taken out
+        valid = orders.asof_join(rates, orders.ts, rates.ts, orders.cur == rates.cur, how=pw.JoinMode.LEFT)
+        priced = valid.select(orders.order_id, orders.amount, rates.rate, version=rates.ver)
+        priced = priced.filter(priced.version.is_not_none())
+        return priced.select(priced.order_id, total=priced.amount * pw.unwrap(priced.rate), c=pw.unwrap(priced.version))
+    if TASK.workload in OUTER:
+        left, right = events("left"), events("right")
+        joined = left.join(right, left.k == right.k, how=OUTER[TASK.workload])
+        value = pw.coalesce(left.v, 0) + pw.coalesce(right.v, 0)
+        return joined.select(k=pw.coalesce(left.k, right.k), c=value)
     if TASK.workload == "W2":
         left, right = events("left"), events("right")
     else:
@@ -96,7 +111,7 @@ class Finish:
             self._rows, self._checksum = row["rows"], row["checksum"]
 
     def on_time_end(self, time: int) -> None:
-        if TASK.workload != "W2" and (self._rows, self._checksum) == (TASK.rows_out, TASK.checksum):
+        if TASK.workload not in ENDING and (self._rows, self._checksum) == (TASK.rows_out, TASK.checksum):
             self.report()
 
     def report(self) -> None:

@@ -11,39 +11,53 @@ import rejoinder as rj
 from benchmarks.engines import protocol
 from benchmarks.engines.protocol import Task
 
-SOURCES = {
+EVENTS = {
     "left": "CREATE CHANGELOG lefts (id BIGINT, k BIGINT, v BIGINT, op BIGINT)",
     "right": "CREATE CHANGELOG rights (id BIGINT, k BIGINT, v BIGINT, op BIGINT)",
+}
+SALES = {
     "customer": "CREATE STREAM customer (c_custkey BIGINT, c_mktsegment STRING)",
     "orders": "CREATE STREAM orders (o_orderkey BIGINT, o_custkey BIGINT)",
     "lineitem": "CREATE STREAM lineitem (l_orderkey BIGINT, l_extendedprice DOUBLE, l_discount DOUBLE)",
 }
+VERSIONS = {
+    "orders": "CREATE STREAM orders (order_id BIGINT, cur BIGINT, amount BIGINT, ts TIMESTAMP)",
+    "rates": "CREATE STREAM rates (ver BIGINT, cur BIGINT, rate DOUBLE, ts TIMESTAMP)",
+}
 VIEWS = {
-    "W2": (
-        ("left", "right"),
-        "SELECT l.k AS k, l.v + r.v AS c FROM lefts l JOIN rights r ON l.k = r.k",
+    "W2": (EVENTS, "SELECT l.k AS k, l.v + r.v AS c FROM lefts l JOIN rights r ON l.k = r.k"),
+    "W2L": (EVENTS, "SELECT l.k AS k, l.v + coalesce(r.v, 0) AS c FROM lefts l LEFT JOIN rights r ON l.k = r.k"),
+    "W2F": (
+        EVENTS,
+        "SELECT coalesce(l.k, r.k) AS k, coalesce(l.v, 0) + coalesce(r.v, 0) AS c"
+        " FROM lefts l FULL JOIN rights r ON l.k = r.k",
     ),
     "W3": (
-        ("customer", "orders", "lineitem"),
+        SALES,
         "SELECT o_orderkey AS c, l_extendedprice * (1 - l_discount) AS revenue FROM customer, orders, lineitem"
         " WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey AND o_orderkey = l_orderkey",
+    ),
+    "W4": (
+        VERSIONS,
+        "SELECT r.ver AS c, o.order_id AS order_id, o.amount * r.rate AS total"
+        " FROM orders o ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur = r.cur",
     ),
 }
 
 
-def source(table: str, folder: Path) -> str:
+def source(declaration: str, folder: Path) -> str:
     """The statement that declares a table over its part files, one of them per epoch."""
     path = folder.as_posix().replace("'", "''")
-    diff = ", diff 'op'" if table in ("left", "right") else ""
-    return f"{SOURCES[table]} USING parquet OPTIONS (path '{path}'{diff}, maxFilesPerTrigger '1')"
+    diff = ", diff 'op'" if "CHANGELOG" in declaration else ""
+    return f"{declaration} USING parquet OPTIONS (path '{path}'{diff}, maxFilesPerTrigger '1')"
 
 
 def main() -> None:
     task = Task.from_argument(sys.argv[1])
     tables, select = VIEWS[task.workload]
     flow = rj.Flow(task.state)
-    for table in tables:
-        flow.sql(source(table, Path(task.data) / "parquet" / table))
+    for table, declaration in tables.items():
+        flow.sql(source(declaration, Path(task.data) / "parquet" / table))
     flow.sql(f"CREATE VIEW result AS {select}")
     flow.warm_up()
 

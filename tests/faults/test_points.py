@@ -25,6 +25,7 @@ PLACES = {
     "after_generation": ["after_generation:2"],
     "before_tasks": ["before_tasks:0"],
     "after_tasks": ["after_tasks:1", "after_tasks:3"],
+    "after_release": ["after_release:4"],
     "after_commit": ["after_commit:1"],
     "after_collection": ["after_collection:4"],
     "in_hydration": ["in_hydration:2"],
@@ -47,7 +48,8 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
     victim.run(flow, folder)
     result = victim.outcome(folder / "state")
-    assert result["epoch"] == victim.LAST and len(result["v"]) > 5 and len(result["w"]) > 5
+    assert result["epoch"] == victim.LAST and all(len(result[view]) > 5 for view in "vwu")
+    assert {row[1] for row in result["u"]} == {3, 4}, "what the watermark has passed"
     return result
 
 
@@ -67,7 +69,7 @@ def test_the_driver_dies(spark: SparkSession, folder: Path, undisturbed: dict[st
     assert died.returncode == -signal.SIGKILL, died.stderr
     flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
     point, epoch = fault.split(":")
-    assert flow.epoch == int(epoch) - (point in ("before_tasks", "after_tasks"))
+    assert flow.epoch == int(epoch) - (point in ("before_tasks", "after_tasks", "after_release"))
     victim.run(flow, folder)
     assert victim.outcome(folder / "state") == undisturbed
     assert all((folder / "state" / name).exists() for name in flow.engine.state.files())

@@ -22,7 +22,7 @@ from rejoinder.testing import Driver
 SOURCES = {
     "a": "CHANGELOG a (id BIGINT, x BIGINT, d BIGINT)",
     "b": "TABLE b (id BIGINT, y STRING, op STRING, PRIMARY KEY (id))",
-    "c": "STREAM c (y STRING, z BIGINT)",
+    "c": "STREAM c (y STRING, z BIGINT, WATERMARK z DELAY OF 0)",
 }
 MARKS = {"a": ", diff 'd'", "b": ", op 'op'", "c": ""}
 FIRST, LAST = 3, 5
@@ -56,13 +56,14 @@ def create(flow: rj.Flow, folder: Path, name: str) -> None:
 
 
 def run(flow: rj.Flow, folder: Path) -> None:
-    """Do all that is left to do: some epochs, a new source and a new view, some more epochs."""
+    """Do all that is left to do: some epochs, a new source and new views, one of which waits, some more epochs."""
     create(flow, folder, "a")
     create(flow, folder, "b")
     flow.sql("CREATE VIEW IF NOT EXISTS v AS SELECT a.id, x, y FROM a JOIN b ON a.id = b.id")
     flow.run()
     create(flow, folder, "c")
     flow.sql("CREATE VIEW IF NOT EXISTS w AS SELECT DISTINCT a.id, z FROM a JOIN b ON a.id = b.id JOIN c ON b.y = c.y")
+    flow.sql("CREATE VIEW IF NOT EXISTS u AS SELECT b.id, c.z FROM b JOIN c ON b.y = c.y EMIT WHEN WATERMARK PAST c.z")
     release(folder, "abc", range(FIRST, LAST + 1))
     flow.run()
 
@@ -76,7 +77,7 @@ def release(folder: Path, names: str, epochs: Sequence[int]) -> None:
                 path.replace(folder / "in" / name / path.name)
 
 
-def outcome(state: Path, views: Sequence[str] = ("v", "w")) -> dict[str, Any]:
+def outcome(state: Path, views: Sequence[str] = ("v", "w", "u")) -> dict[str, Any]:
     """Everything that a reader can see, commit times aside; read from the state alone."""
     driver = Driver(store=state)
     result: dict[str, Any] = {"epoch": driver.epoch}

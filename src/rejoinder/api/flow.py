@@ -35,6 +35,7 @@ from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Var
 from rejoinder.errors import InvalidSql, PlanningError, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
+from rejoinder.exchange.ticks import Ticker
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.plan.physical import SourceScan
@@ -93,8 +94,10 @@ class Flow:
         )
         beside = store.path if store.is_local else store.url.replace("s3:", "s3a:")
         folder = f"{beside}/spark" if checkpoint is None else checkpoint.removeprefix("file://")
-        self._inbox = Inbox(_inbox_folder(store.path if store.is_local else folder))
-        self._runner = Runner(self.spark, folder, self.engine, self._on_batch)
+        waiting = _waiting_folder(store.path if store.is_local else folder)
+        self._inbox = Inbox(waiting)
+        ticker = Ticker(f"{waiting}/ticks", self.engine.seconds_to_tick)
+        self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker)
         self._listeners: list[Callable[[Progress], None]] = []
 
     # -- definitions ------------------------------------------------------------------------------------------------
@@ -244,6 +247,7 @@ class Flow:
             frames=self._frames,
             inbox=self._inbox.folder,
             staged=lambda splits: self._executor.prepare(splits, setting),
+            is_ticking=any(gate.interval for gate in self.engine.plan.program.gates.values()),
             once=once,
             interval=interval,
         )
@@ -324,8 +328,8 @@ def _make_spool(flow: Flow) -> Spool:
     return spool
 
 
-def _inbox_folder(beside: str) -> str:
-    """Where rows of in-memory sources wait: beside state or checkpoint, or where only this process finds them."""
+def _waiting_folder(beside: str) -> str:
+    """Where rows of in-memory sources and ticks wait: beside state or checkpoint, or where only this process looks."""
     return beside if "://" not in beside else tempfile.mkdtemp(prefix="rejoinder-")
 
 

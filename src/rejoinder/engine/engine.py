@@ -19,7 +19,7 @@ from rejoinder.engine.executor import Executor
 from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
-from rejoinder.engine.watermarks import Times, Watermarks, clock_of, due_dataflow
+from rejoinder.engine.watermarks import Times, Watermarks, clock_of, due_dataflow, next_tick
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
@@ -157,7 +157,8 @@ class Engine:
                 )
             start = time.perf_counter()
             reach("before_tasks", epoch)
-            now = self.clock() if time_ms is None else time_ms
+            # A clock that is set back stands still: what came out must not be due a second time.
+            now = max(self.clock() if time_ms is None else time_ms, self.timeline.latest)
             gates = self.plan.program.gates.values()
             before = clock_of(gates, self.watermarks, now, self.timeline.latest)
             reports = self.executor.run(self._work(self.dataflow, epoch, self.state, before), splits)
@@ -166,6 +167,7 @@ class Engine:
             moved = self.watermarks.advanced(self.plan.program.sources, totals.observed, watermarks or {})
             after = clock_of(gates, moved, now, now)
             state = self._release(self.state.with_reports(reports), epoch, before, after, totals)
+            reach("after_release", epoch)
             if self.spool is not None:
                 self.spool.clear(epoch)
             written = bytes_written(self.state, state)
@@ -187,6 +189,12 @@ class Engine:
             for name, rows in _totals(reports).rows_out.items():
                 totals.rows_out[name] = totals.rows_out.get(name, 0) + rows
         return state.expired(gates, after)
+
+    def seconds_to_tick(self) -> float | None:
+        """How long until changes that wait for the clock may come out; 0 if they may, None if there are none."""
+        with self.lock:
+            tick = next_tick(self.plan.program.gates.values(), self.state, self.timeline.latest)
+            return None if tick is None else max(0, tick - self.clock()) / 1000
 
     def _work(self, dataflow: Dataflow, epoch: int, state: State, clock: Clock) -> EpochWork:
         return EpochWork(self.setting(dataflow), epoch, state.parts, clock)

@@ -56,6 +56,22 @@ def released(gate: Gate, watermarks: Watermarks, now: int) -> int:
     return min((LEAST if value is None else value for value in values), default=LEAST)
 
 
+def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
+    """When the first of the changes that wait for the clock come out, if they were let out up to `opened`.
+
+    In milliseconds, as `opened`; None if none wait. What waits for a tick is in a time segment of its own.
+    """
+    ticks = [
+        ref.segment * gate.width
+        for gate in gates
+        if gate.interval
+        for part in state.arrangements.get(gate.pending.id, ())
+        for ref in part.refs
+        if ref.segment * gate.width > opened * 1000
+    ]
+    return -(-min(ticks) // 1000) if ticks else None
+
+
 def clock_of(gates: Iterable[Gate], watermarks: Watermarks, now: int, opened: int) -> Clock:
     """What tasks know of time (milliseconds): the epoch's clock, and how far the gates were open at `opened`."""
     return Clock(now * 1000, {gate.view: released(gate, watermarks, opened * 1000) for gate in gates})

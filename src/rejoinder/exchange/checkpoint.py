@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from rejoinder.errors import Corrupt, Unsupported
 from rejoinder.kernels.faults import reach
 
+TICKS = "ticks/0"  # the source that has no rows
 _NOTHING = "-"  # Spark's word for a source of which nothing was read
 _FIRST_HEADER = ["v1", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0})]
 
@@ -43,6 +44,11 @@ class Checkpoint:
         self.folder = folder.removeprefix("file://")
         self._own = ""
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the sources must stay those of the first run: there are no folders to copy."""
+        return "://" in self.folder
+
     def generation(self, ledger: Ledger, sources: Sequence[str]) -> str:
         """The folder from which a query over these sources goes on; `sources` identifies each by position."""
         known = ledger.positions.get("spark")
@@ -51,7 +57,7 @@ class Checkpoint:
             return f"{self.folder}/{known['folder']}"
         number = 0 if known is None else known["number"] + 1
         name = f"{number}-{secrets.token_hex(4)}"
-        if "://" not in self.folder:
+        if not self.is_fixed:
             before = "" if known is None else f"{self.folder}/{known['folder']}"
             take_over(before, [] if known is None else known["sources"], f"{self.folder}/{name}", sources, ledger.epoch)
         elif known is not None or ledger.epoch >= 0:
@@ -69,14 +75,14 @@ class Checkpoint:
 
     def _is_own(self, name: str) -> bool:
         """Whether this driver may go on with a generation. Where there are no folders to copy there is only one."""
-        return name == self._own or "://" in self.folder
+        return name == self._own or self.is_fixed
 
     def abandon(self) -> None:
         """Plan anew from the last committed epoch at the next start: what was planned has failed."""
         self._own = ""
 
     def _forget_before(self, number: int) -> None:
-        if "://" in self.folder:
+        if self.is_fixed:
             return
         for name in os.listdir(self.folder):
             if name.partition("-")[0].isdigit() and int(name.partition("-")[0]) < number:
@@ -105,7 +111,8 @@ def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], e
     # Spark stops a query of the same identity without a word, and its driver should hear of it from a manifest.
     _write(f"{new}/metadata", json.dumps({"id": str(uuid.uuid4())}))
     if os.path.isdir(f"{old}/state"):
-        if list(after[: len(before)]) != list(before):
+        had, have = ([name for name in names if name != TICKS] for names in (before, after))
+        if have[: len(had)] != had:
             raise Unsupported(
                 "a source is dropped from a flow that has a DataFrame with state of its own",
                 detail="Spark finds the state of deduplications and aggregations by their position",

@@ -1,4 +1,4 @@
-"""Runs the streaming query of a flow: sources to splits, checkpoint generation, errors as themselves."""
+"""Runs the streaming query of a flow: sources to splits, checkpoint generation, ticks, errors as themselves."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rejoinder.errors import MissingInput, RejoinderError, RuntimeMismatch, Stat
 from rejoinder.exchange import checkpoint
 from rejoinder.exchange.query import start_query, wait_for
 from rejoinder.exchange.sources import file_splits, frame_splits, literal, streams_in, union_splits
+from rejoinder.exchange.ticks import Ticker
 
 OnBatch = Callable[[DataFrame, int], None]
 
@@ -42,10 +43,11 @@ class Ledger(checkpoint.Ledger, Protocol):
 class Runner:
     """One streaming query at a time."""
 
-    def __init__(self, session: SparkSession, folder: str, ledger: Ledger, on_batch: OnBatch) -> None:
+    def __init__(self, session: SparkSession, folder: str, ledger: Ledger, on_batch: OnBatch, ticker: Ticker) -> None:
         self.session = session
         self.checkpoint = checkpoint.Checkpoint(folder)
         self.ledger = ledger
+        self.ticker = ticker
         self.on_batch = on_batch
         self.interval = ""
         self.query: StreamingQuery | None = None
@@ -65,12 +67,17 @@ class Runner:
         frames: Mapping[str, DataFrame],
         inbox: Callable[[str], str],
         staged: Callable[[DataFrame], DataFrame],
+        is_ticking: bool,
         once: bool,
         interval: str,
     ) -> None:
-        """Start reading the sources from where the last committed epoch left them. `staged` adds the rounds."""
+        """Start reading the sources from where the last committed epoch left them. `staged` adds the rounds.
+
+        `is_ticking`: there are views that emit by the clock, so that epochs have to come without input.
+        """
         if self.is_running:
             raise StateError("the flow is running already", hint="stop() it first, or wait() for it")
+        self.ticker.stop()
         self.failure = None
         self.interval = interval
         self._is_stopping = self._is_cancelling = False
@@ -79,19 +86,34 @@ class Runner:
         if not sources:
             return
         splits = [self._splits(source, frames, inbox) for source in sources]
-        folder = self.checkpoint.generation(self.ledger, self._positions(sources, splits))
+        positions = self._positions(sources, splits)
+        if is_ticking or self.checkpoint.is_fixed:
+            self.ticker.prepare()
+            splits.append(self.ticker.splits(self.session))
+            positions.append(checkpoint.TICKS)
+            if once:
+                self.ticker.tick_if_due()
+        folder = self.checkpoint.generation(self.ledger, positions)
         rows = staged(union_splits(splits))
         self.query = start_query(rows, folder, self._guarded, once=once, interval=interval)
+        if is_ticking and not once:
+            self.ticker.start()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the end of the query. Raises the error of ours that ended it, else what Spark says."""
-        if self.query is None:
+        query = self.query
+        if query is None:
             return True
+        is_over = True
         try:
-            return wait_for(self.query, seconds)
+            is_over = wait_for(query, seconds)
+            return is_over
         except Exception as error:  # noqa: BLE001 - whatever Spark raises is told in our words
             translated = self._translated(error)
             raise translated from (None if isinstance(translated, RejoinderError) else error)
+        finally:
+            if is_over and self.query is query:  # else there is another by now, whose ticks go on
+                self.ticker.stop()
 
     def stop(self) -> None:
         """Stop the query when the epoch under way, if any, is committed. Raises what had ended it before that."""
@@ -103,6 +125,7 @@ class Runner:
         self._is_stopping = True
         with self.ledger.lock:
             self._is_cancelling = True  # the epoch under way is over
+        self.ticker.stop()
         query.stop()
         self.checkpoint.abandon()  # whatever Spark was about to write, the next start goes on from the last commit
         if error is not None or self.failure is not None:
@@ -113,6 +136,7 @@ class Runner:
             raise InterruptedError(f"epoch {epoch} is left to the next start")
         try:
             self.on_batch(batch, epoch)
+            self.ticker.wake()
         except BaseException as error:
             if not self._is_cancelling:  # else it was us who cancelled its job
                 self.failure = error

@@ -16,6 +16,7 @@ POINTS = {
     "after_generation": "on the driver, when a manifest names Spark's new checkpoint and no query uses it",
     "before_tasks": "on the driver, before the epoch's tasks are started",
     "after_tasks": "on the driver, when all runs are written and no manifest names them",
+    "after_release": "on the driver, when what became due is written as well and no manifest names it",
     "after_commit": "on the driver, when the manifest is published and Spark does not know yet",
     "after_collection": "on the driver, when old files have been deleted",
     "in_hydration": "on the driver, when a new view's runs are written and no manifest names them",

@@ -111,6 +111,10 @@ class NullKey(InputError):
     code = "RJ205"
 
 
+class LateRow(InputError):
+    code = "RJ206"
+
+
 class EvaluationError(RejoinderError):
     code = "RJ300"
 

@@ -112,9 +112,9 @@ class Played:
                 rows.append(row)
                 self.driver.insert(name, row)
         if pick.random() < 0.4:
-            row = {"cur": pick.choice("ab"), "name": str(pick.random())}
-            self.names[row["cur"]] = row
-            self.driver.insert("names", row)
+            currency = pick.choice("ab")
+            self.names[currency] = {"cur": currency, "name": str(pick.random())}
+            self.driver.insert("names", self.names[currency])
         self.driver.step()
         if pick.random() < 0.2:
             self.driver.restart(parallelism=pick.choice([1, 2, 3]))

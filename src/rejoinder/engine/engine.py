@@ -188,7 +188,7 @@ class Engine:
             state = state.with_reports(reports)
             for name, rows in _totals(reports).rows_out.items():
                 totals.rows_out[name] = totals.rows_out.get(name, 0) + rows
-        return state.expired(gates, after)
+        return state.expired(gates, self.dataflow.retentions, after)
 
     def seconds_to_tick(self) -> float | None:
         """How long until changes that wait for the clock may come out; 0 if they may, None if there are none."""

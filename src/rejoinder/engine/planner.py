@@ -6,15 +6,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.errors import Unsupported
-from rejoinder.plan.catalog import Catalog
+from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.gates import gate_of
 from rejoinder.plan.hydration import Hydration
+from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
-from rejoinder.plan.normal import Block, Derived
+from rejoinder.plan.normal import Block, Derived, Normalised
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.plan.program import Program, program_of
+from rejoinder.plan.retention import is_timed, on_time
 from rejoinder.sql.binder import bind
 
 
@@ -32,12 +34,23 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     sources = {source.name: source for source in catalog.sources}
     gates = {}
     for view in catalog.views:
-        normal = normalise(bind(view.query, catalog))
+        normal = _normal(bind(view.query, catalog), sources)
         blocks[view.name] = (normal.block, normal.derived)
         if normal.emission is not None:
             gates[view.name] = gate_of(view.name, normal.block, normal.derived, normal.emission, sources)
     program = replace(program_of(catalog, blocks, statistics), gates=gates)
     return Plan(program, Builder(program).build())
+
+
+def _normal(query: Query, sources: Mapping[str, Source]) -> Normalised:
+    """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows."""
+    timely = on_time(sources)
+    if timely:
+        normal = normalise(query, timely)
+        waits = normal.emission is not None and normal.emission.release is not None
+        if waits or is_timed(normal, sources):
+            return normal
+    return normalise(query)
 
 
 def refuse_products(new: Dataflow, present: Dataflow, statistics: Mapping[str, Statistics], max_pairs: int) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rejoinder.kernels.ordered import LEAST
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.task import Clock, Report
 from rejoinder.plan.delta import Statistics
+from rejoinder.plan.frontier import Retention, value_of
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import ArrangementScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.program import Gate
@@ -97,8 +99,8 @@ class State:
             if part.refs
         ]
 
-    def expired(self, gates: Iterable[Gate], clock: Clock) -> State:
-        """The state without the time segments that are released as a whole."""
+    def expired(self, gates: Iterable[Gate], retentions: Mapping[str, Retention], clock: Clock) -> State:
+        """The state without the time segments that are released, or over, as a whole."""
         arrangements = dict(self.arrangements)
         for gate in gates:
             segments = Segments(RELEASE, gate.width)
@@ -106,6 +108,10 @@ class State:
             arrangements[gate.pending.id] = tuple(
                 segments.expire(part, clock.released[gate.view] + 1)[0] for part in parts
             )
+        for name, retention in retentions.items():
+            segments = Segments(retention.column, retention.width)
+            limit = value_of(retention.limit, clock.watermarks, LEAST)
+            arrangements[name] = tuple(segments.expire(part, limit)[0] for part in arrangements.get(name, ()))
         return replace(self, arrangements=arrangements)
 
     def files(self) -> set[str]:

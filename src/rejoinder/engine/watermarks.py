@@ -74,7 +74,8 @@ def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
 
 def clock_of(gates: Iterable[Gate], watermarks: Watermarks, now: int, opened: int) -> Clock:
     """What tasks know of time (milliseconds): the epoch's clock, and how far the gates were open at `opened`."""
-    return Clock(now * 1000, {gate.view: released(gate, watermarks, opened * 1000) for gate in gates})
+    open_until = {gate.view: released(gate, watermarks, opened * 1000) for gate in gates}
+    return Clock(now * 1000, open_until, watermarks.to_json())
 
 
 def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Clock, views: Dataflow) -> Dataflow | None:

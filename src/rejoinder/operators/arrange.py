@@ -14,6 +14,7 @@ from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.physical import Arrange, Arrangement
 from rejoinder.store.run import read_run, write_run
+from rejoinder.store.segments import Segments
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
 
 FAN = 8
@@ -34,9 +35,19 @@ def arrange(task: Task, step: Arrange) -> None:
         return
     if step.check:
         check_retractions(task, stream, step.arrangement)
-    level = level_of(stream.num_rows, FAN)
+    parts = [(0, stream)]
+    if step.retention is not None:
+        parts = list(Segments(step.retention.column, step.retention.width).split(stream))
     task.arranged[step.arrangement.id] = [
-        write_run(task.store, stream, epoch=task.epoch, level=level, bounds=task.bounds)
+        write_run(
+            task.store,
+            part,
+            epoch=task.epoch,
+            level=level_of(part.num_rows, FAN),
+            bounds=task.bounds,
+            segment=segment,
+        )
+        for segment, part in parts
     ]
     if order is not None:
         task.orders[step.arrangement.id] = order

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from rejoinder.operators.coverage import coverage
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.hold import hold
 from rejoinder.operators.lookup import lookup
+from rejoinder.operators.on_time import on_time
 from rejoinder.operators.presence import presence
 from rejoinder.operators.scan import Split, largest_times, scan
 from rejoinder.operators.stateless import derive, emit, send, settle_changelogs
@@ -40,6 +41,7 @@ from rejoinder.plan.physical import (
     Emit,
     Hold,
     Lookup,
+    OnTime,
     Presence,
     Send,
     Step,
@@ -63,6 +65,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Emit: emit,
     Hold: hold,
     Lookup: lookup,
+    OnTime: on_time,
     Presence: presence,
     Coverage: coverage,
     Send: send,
@@ -114,7 +117,7 @@ class EpochWork:
     def to_text(self) -> str:
         """Write down what changes from epoch to epoch, for the tasks."""
         before = {name: [spine.to_json() for spine in parts] for name, parts in self.before.items()}
-        clock = {"now": self.clock.now, "released": dict(self.clock.released)}
+        clock = asdict(self.clock)
         return json.dumps({"epoch": self.epoch, "before": before, "clock": clock}, separators=(",", ":"))
 
     @classmethod

@@ -37,6 +37,7 @@ class Report:
     rows_out: dict[str, int] = field(default_factory=dict)
     newest: int = 0
     observed: dict[str, dict[str, int]] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for a metadata row."""
@@ -48,6 +49,7 @@ class Report:
             "rows_out": self.rows_out,
             "newest": self.newest,
             "observed": self.observed,
+            "late": self.late,
         }
 
     def add(self, data: Mapping[str, Any]) -> None:
@@ -56,7 +58,11 @@ class Report:
         self.changelogs |= {name: Spine.from_json(spine) for name, spine in data["changelogs"].items()}
         for name, refs in data["emitted"].items():
             self.emitted.setdefault(name, []).extend(RunRef.from_json(ref) for ref in refs)
-        for counts, more in ((self.rows_in, data["rows_in"]), (self.rows_out, data["rows_out"])):
+        for counts, more in (
+            (self.rows_in, data["rows_in"]),
+            (self.rows_out, data["rows_out"]),
+            (self.late, data["late"]),
+        ):
             for name, rows in more.items():
                 counts[name] = counts.get(name, 0) + rows
         self.newest = max(self.newest, data["newest"])
@@ -72,10 +78,11 @@ class Report:
 
 @dataclass(frozen=True)
 class Clock:
-    """What time it is for views that wait: the clock of the epoch (microseconds), and how far each view is released."""
+    """What time it is: the clock of the epoch (microseconds), how far each waiting view is released, the watermarks."""
 
     now: int = 0
     released: Mapping[str, int] = field(default_factory=dict)
+    watermarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass

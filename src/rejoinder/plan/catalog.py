@@ -12,8 +12,20 @@ from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
 
 Kind = Literal["stream", "table", "changelog"]
 SOURCE_CHANGES = ".changes"
+ON_TIME = "#on-time"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
+)
+
+LATE = ".late"
+LATE_SCHEMA = pa.schema(
+    [
+        ("input", pa.string()),
+        ("row", pa.string()),
+        ("column", pa.string()),
+        ("watermark", pa.string()),
+        ("behind", pa.int64()),
+    ]
 )
 
 

@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
-from rejoinder.plan.catalog import REJECTED_SCHEMA, Source
+from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, REJECTED_SCHEMA, Source
 from rejoinder.plan.delta import PathFinder
+from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.graph import join_graph
 from rejoinder.plan.grouping import group, kept_arrangements
+from rejoinder.plan.labels import Labels
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
@@ -31,6 +33,7 @@ from rejoinder.plan.physical import (
     Emit,
     Hold,
     Key,
+    OnTime,
     Path,
     Scan,
     Send,
@@ -39,6 +42,7 @@ from rejoinder.plan.physical import (
     Upsert,
 )
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
+from rejoinder.plan.retention import Limits, Retentions
 from rejoinder.plan.validity import validate, versions_arrangement
 
 
@@ -54,15 +58,18 @@ class Builder:
         self.delivered: dict[tuple[str, str], Fragment] = {}
         self.users: dict[str, dict[str, None]] = {}
         self.paths: list[Path] = []
+        self.labels = Labels(program.derived)
         self.needed: dict[str, dict[str, Arrangement]] = {}
         self.joins: dict[str, list[JoinPlan]] = {}
+        self.retentions = Retentions(Frontiers(program.sources, program.derived))
         self._channels = 0
         self._streams = 0
 
     # -- what is needed -------------------------------------------------------------------------------------------
 
-    def require(self, arrangement: Arrangement, user: str) -> None:
-        """Note that `user` looks rows up in an arrangement."""
+    def require(self, arrangement: Arrangement, user: str, limits: Limits | None = None) -> None:
+        """Note that `user` looks rows up in an arrangement, and below which times it does no more."""
+        self.retentions.note(arrangement, limits)
         self.needed.setdefault(arrangement.relation, {}).setdefault(arrangement.id, arrangement)
         self.users.setdefault(arrangement.id, {})[user] = None
 
@@ -73,10 +80,11 @@ class Builder:
         for name, derived in self.program.derived.items():
             self.joins[name] = [self._join(block, name) for block in derived.blocks]
             if isinstance(derived.operation, normal.Distinct):
-                self.require(row_arrangement(name + "/input", derived.schema), name)
+                made = self.retentions.made(derived)
+                self.require(row_arrangement(name + "/input", derived.schema), name, made)
             elif isinstance(derived.operation, Grouping):
                 for arrangement in kept_arrangements(self.program, derived, derived.operation):
-                    self.require(arrangement, name)
+                    self.require(arrangement, name, self.retentions.made(derived))
             elif isinstance(derived.operation, normal.Versions):
                 self.require(versions_arrangement(derived, derived.operation), name)
         for name, block in self.program.views.items():
@@ -85,17 +93,20 @@ class Builder:
             self.require(gate.pending, name)
         for name, source in self.program.sources.items():
             base = base_arrangement(source)
-            if source.kind == "table" or name not in self.needed:
+            if source.kind == "table" or not {name, name + ON_TIME} & set(self.needed):
                 self.require(base, "source" if source.kind != "table" else "primary key")
+            if source.kind == "changelog":
+                for arrangement in self.needed.get(name + ON_TIME, {}).values():
+                    self.retentions.note(arrangement, self.retentions.own(name + ON_TIME, source.schema.names))
 
     def _join(self, block: Block, user: str) -> JoinPlan:
         graph = join_graph(block)
         unique = {name: set(source.primary_key) for name, source in self.program.sources.items()}
         finder = PathFinder(block, graph, self.program.statistics, unique)
         paths = tuple(finder.path(start) for start in range(len(block.inputs)))
-        if len(block.inputs) > 1:
-            for hop in (hop for path in paths for hop in path):
-                self.require(hop.arrangement, user)
+        for start, hops in enumerate(paths if len(block.inputs) > 1 else ()):
+            for hop in hops:
+                self.require(hop.arrangement, user, self.retentions.met(block, start, hop.input))
         return JoinPlan(block, graph, paths)
 
     # -- steps, channels, streams -----------------------------------------------------------------------------------
@@ -163,6 +174,7 @@ class Builder:
     def derived(self, derived: Derived) -> None:
         """Bring a derived relation's changes in."""
         if isinstance(derived.operation, normal.Versions):
+            self.paths.append(Path(derived.name, derived.blocks[0].inputs[0].relation, ()))
             validate(self, derived, derived.operation, whole=False)
             return
         fragments = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
@@ -188,7 +200,8 @@ class Builder:
             if arrangement.id in self.arranged or not self.keeps(arrangement):
                 continue
             fragment = self.deliver(relation, arrangement.key)
-            self.add(fragment.round, Arrange(fragment.stream, arrangement, check))
+            retention = self.retentions.of(arrangement, self.program.sources)
+            self.add(fragment.round, Arrange(fragment.stream, arrangement, check, retention))
             self.arranged[arrangement.id] = fragment.round
             check = False
 
@@ -202,7 +215,9 @@ class Builder:
         """All paths of a block; their streams together are its change."""
         if len(join.block.inputs) == 1:
             if join.block.inputs[0].relation != UNIT:  # it never changes
-                self.paths.append(Path(view, join.block.inputs[0].relation, ()))
+                tests = [p.expression for p in join.block.predicates]
+                filters = self.labels.conditions(tests, join.block)
+                self.paths.append(Path(view, join.block.inputs[0].relation, (), condition=filters))
             return single(self, join)
         return [path(self, join, view, start, all_after=False) for start in range(len(join.block.inputs))]
 
@@ -228,8 +243,25 @@ class Builder:
             self.derived(self.program.derived[name])
         elif name == UNIT:
             self.fragments[name] = []
+        elif name.endswith(ON_TIME):
+            self.on_time(self.program.sources[name.removesuffix(ON_TIME)])
         else:
             self.view(name)
+
+    def on_time(self, source: Source) -> None:
+        """Bring the on-time rows of a source in."""
+        self.relation(source.name)
+        name, (fragment,) = source.name + ON_TIME, self.fragments[source.name]
+        stream = f"{fragment.stream}/on-time"
+        views = tuple(view for view in self.program.views if self.reads(view, name))
+        self.add(fragment.round, OnTime(fragment.stream, stream, source, views))
+        self.fragments[name] = [Fragment(fragment.round, stream)]
+        self.arrange(name, check=source.kind == "changelog")
+
+    def reads(self, view: str, relation: str) -> bool:
+        """Whether a view or derived relation reads another one, directly or through others."""
+        inputs = [each.relation for join in self.joins.get(view, []) for each in join.block.inputs]
+        return relation in inputs or any(self.reads(each, relation) for each in inputs)
 
     def view(self, name: str) -> None:
         """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""
@@ -256,11 +288,19 @@ class Builder:
         }
         rejected = {s.rejected: REJECTED_SCHEMA for s in self.program.sources.values() if s.diverts}
         recorded = {s.changes: s.schema for s in self.program.sources.values() if s.keeps_changes}
+        timely = [name for name in self.fragments if name.endswith(ON_TIME)]
+        late = {
+            f"{view}{LATE}": LATE_SCHEMA
+            for view in self.program.views
+            if any(self.reads(view, relation) for relation in timely)
+        }
+        kept = {a.id: self.retentions.of(a, self.program.sources) for a in arrangements}
         return Dataflow(
             self.scans,
             tuple(map(tuple, self.rounds)),
             arrangements,
             {name: tuple(users) for name, users in self.users.items()},
             tuple(self.paths),
-            views | rejected | recorded,
+            views | rejected | recorded | late,
+            {name: retention for name, retention in kept.items() if retention is not None},
         )

@@ -15,6 +15,7 @@ import pyarrow as pa
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan import logical
 from rejoinder.plan.accumulators import UNIT, UNIT_SCHEMA, Grouping, lay_out
+from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.normal import Block, Derived, Distinct, Input, Union, derive
 from rejoinder.plan.paths import Fragment
 from rejoinder.plan.physical import Aggregate, Arrangement, Key, Step
@@ -109,8 +110,9 @@ def is_append_only(program: Program, relation: str) -> bool:
 
     Streams are; filters, projections, inner and semi joins, unions and DISTINCT of what is append-only are.
     """
-    if relation in program.sources:
-        return program.sources[relation].kind == "stream"
+    source = program.sources.get(relation.removesuffix(ON_TIME))
+    if source is not None:
+        return source.kind == "stream"
     if relation == UNIT:
         return True
     if relation in program.views:

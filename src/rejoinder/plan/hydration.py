@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rejoinder.plan.accumulators import UNIT, Grouping
+from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.grouping import group
 from rejoinder.plan.normal import Derived, Union, Versions
@@ -56,6 +57,10 @@ class Hydration(Builder):
             return
         if name in self.donors:
             self.scan(name)
+            self.arrange(name, check=False)
+        elif name.endswith(ON_TIME):
+            self.relation(name.removesuffix(ON_TIME))
+            self.fragments[name] = self.fragments[name.removesuffix(ON_TIME)]
             self.arrange(name, check=False)
         elif name in self.program.sources:
             self.fragments[name] = []

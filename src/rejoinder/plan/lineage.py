@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan.accumulators import Grouping
+from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.normal import Block, Derived, Versions
 
 Origin = tuple[str, str]
@@ -23,7 +24,7 @@ def origins(expression: Expression, block: Block, derived: Mapping[str, Derived]
 def _origins_of(relation: str, name: str, derived: Mapping[str, Derived]) -> set[Origin]:
     made = derived.get(relation)
     if made is None:
-        return {(relation, name)}
+        return {(relation.removesuffix(ON_TIME), name)}
     if isinstance(made.operation, Versions):
         only = made.blocks[0].inputs[0]
         return _origins_of(only.relation, made.operation.time if name == made.operation.end else name, derived)
@@ -49,7 +50,7 @@ def sources_of(block: Block, derived: Mapping[str, Derived]) -> set[str]:
     for each in block.inputs:
         made = derived.get(each.relation)
         if made is None:
-            found.add(each.relation)
+            found.add(each.relation.removesuffix(ON_TIME))
         else:
             found |= {name for inner in made.blocks for name in sources_of(inner, derived)}
     return found

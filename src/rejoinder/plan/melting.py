@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column, quoted
 from rejoinder.plan import logical
+from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.containment import containment
 from rejoinder.plan.grouping import aggregated
-from rejoinder.plan.logical import Node, Predicate, Query, after, substitute
+from rejoinder.plan.logical import Bound, Node, Predicate, Query, after, substitute
 from rejoinder.plan.normal import (
     PRESENT,
     Block,
@@ -41,14 +42,15 @@ from rejoinder.plan.validity import valid
 class Known(dict[str, Derived]):
     """The derived relations of a query, and numbers for identifiers that nobody wrote."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_time: frozenset[str]) -> None:
         super().__init__()
         self.numbers = count()
+        self.on_time = on_time
 
 
-def normalise(query: Query) -> Normalised:
-    """Bring a query to normal form."""
-    derived = Known()
+def normalise(query: Query, on_time: frozenset[str] = frozenset()) -> Normalised:
+    """Bring a query to normal form; of the sources in `on_time`, late rows are left out."""
+    derived = Known(on_time)
     block = melt(query.root, derived)
     return finished(_released_sooner(query, block), block, derived)
 
@@ -76,7 +78,8 @@ def melt(node: Node, derived: Known) -> Block:
     match node:
         case logical.Scan():
             outputs = tuple((i, column(i, node.schema.field(name).type)) for i, name in node.columns)
-            return Block((Input(node.relation, node.columns, node.schema),), (), outputs)
+            relation = node.relation + (ON_TIME if node.relation in derived.on_time else "")
+            return Block((Input(relation, node.columns, node.schema),), (), outputs)
         case logical.Filter():
             block = melt(node.input, derived)
             return replace(block, predicates=(*block.predicates, *inlined(node.predicates, dict(block.outputs))))
@@ -92,7 +95,7 @@ def melt(node: Node, derived: Known) -> Block:
                 block = melt(part, derived)
                 columns = dict(block.outputs)
                 blocks.append(replace(block, outputs=tuple((i, columns[i]) for i in selected)))
-            return derive("union", Union(), tuple(blocks), node.columns, derived)
+            return derive("union", Union("UNION ALL"), tuple(blocks), node.columns, derived)
         case logical.Distinct():
             block = melt(node.input, derived)
             columns = dict(block.outputs)
@@ -126,7 +129,8 @@ def _join(node: logical.Join, derived: Known) -> Block:
                 first = _one_sided(left, right, node.predicates, "left", derived)
             else:
                 first = _padded(_one_sided(left, right, node.predicates, "anti", derived), left, right)
-            return derive("union", Union(), (first, unmatched_right), (*left.columns, *right.columns), derived)
+            columns = (*left.columns, *right.columns)
+            return derive("union", Union(f"{node.kind.upper()} JOIN"), (first, unmatched_right), columns, derived)
 
 
 def _inner(left: Block, right: Block, predicates: tuple[Predicate, ...]) -> Block:
@@ -175,20 +179,22 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
     pairs = _inner(left, right, on)
     number = next(derived.numbers)
     columns = tuple((f"{i}/matched{number}", dtype) for i, dtype in left.columns)
-    matched = derive("distinct", Distinct(), (replace(pairs, outputs=left.outputs),), columns, derived)
+    inner = replace(pairs, outputs=left.outputs)
+    matched = derive("distinct", Distinct("left rows that have a partner"), (inner,), columns, derived)
     same = tuple(
         _same(column(i, e.type), theirs) for (i, e), (_, theirs) in zip(left.outputs, matched.outputs, strict=True)
     )
     if mode != "left":
         return _one_sided(left, matched, same, mode, derived)
     unmatched = _padded(_one_sided(left, matched, same, "anti", derived), left, right)
-    return derive("union", Union(), (pairs, unmatched), (*left.columns, *right.columns), derived)
+    return derive("union", Union("LEFT JOIN"), (pairs, unmatched), (*left.columns, *right.columns), derived)
 
 
 def _same(ours: Expression, theirs: Expression) -> Predicate:
     sql = f"{ours.sql} IS NOT DISTINCT FROM {theirs.sql}"
     whole = Expression(sql, pa.bool_(), (*ours.columns, *theirs.columns))
-    return Predicate(whole, equality=(ours, theirs), null_safe=True)
+    bounds = (Bound(ours, theirs, 0), Bound(theirs, ours, 0))
+    return Predicate(whole, equality=(ours, theirs), null_safe=True, bounds=bounds)
 
 
 def _padded(block: Block, left: Block, right: Block) -> Block:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from rejoinder.kernels.evaluate import column
-from rejoinder.plan.catalog import Catalog, Source
+from rejoinder.plan.catalog import ON_TIME, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.physical import Arrangement, Key
@@ -71,8 +71,8 @@ def program_of(
         relation = catalog.get(index.relation)
         key = Key(tuple(column(name, relation.schema.field(name).type) for name in index.columns))
         indexes.append(Arrangement(relation.name, key, relation.schema))
-    used = {i.relation for block, _ in blocks.values() for i in block.inputs}
-    used |= {i.relation for d in derived.values() for block in d.blocks for i in block.inputs}
+    read = [block for block, _ in blocks.values()] + [block for d in derived.values() for block in d.blocks]
+    used = {i.relation.removesuffix(ON_TIME) for block in read for i in block.inputs}
     used |= {index.relation for index in indexes}
     used |= {source.name for source in catalog.sources if source.format == "memory"}
     sources = {source.name: source for source in catalog.sources if source.name in used}

@@ -14,7 +14,7 @@ from rejoinder.sql.intervals import MICROS
 from rejoinder.sql.types import spark_name
 
 _FORMATS = ("arrow", "csv", "json", "memory", "parquet")
-_MARKS = ("op", "diff", "order", "malformed")
+_MARKS = ("op", "diff", "order", "malformed", "late")
 _READING = ("path", "header", "sep", "delimiter", "quote", "nullvalue", "multiline")
 _PICKING = ("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage")
 _TIDYING = ("cleansource", "sourcearchivedir", "latestfirst")
@@ -92,6 +92,9 @@ def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:
     if given.get("malformed", "fail") not in ("fail", "divert"):
         fact = f"option `malformed` of `{name}` is `{given['malformed']}`"
         raise InvalidSql(fact, detail=listed, hint="'fail' or 'divert'")
+    if given.get("late", "keep") not in ("keep", "drop", "fail"):
+        fact = f"option `late` of `{name}` is `{given['late']}`"
+        raise InvalidSql(fact, detail=listed, hint="'keep' (in the late relation), 'drop' or 'fail'")
     if format_ not in ("memory", "dataframe") and "path" not in given:
         raise InvalidSql(f"`{name}` USING {format_} has no path", detail=listed, hint="add OPTIONS (path '…')")
 

@@ -46,7 +46,7 @@ from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
 from rejoinder.kernels.ordered import as_column
 from rejoinder.operators.task import MAX_PAIRS
-from rejoinder.plan.catalog import SOURCE_CHANGES, Source
+from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Source
 from rejoinder.sql.statements import parse_statements
 from rejoinder.sql.types import spark_name
 from rejoinder.store.manifest import Manifest
@@ -254,9 +254,9 @@ class Driver:
         return plain_rows(pa.table(columns))[0] if columns else {}
 
     def late(self, view: str) -> list[Row]:
-        """The rows that came too late for the view."""
-        find_view(self._engine, view)
-        return []
+        """The rows that came too late for the view: input, row (as JSON), column, watermark, and how far behind."""
+        name, _ = find_view(self._engine, view)
+        return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
 
     def arrangements(self) -> list[Row]:
         """What SHOW ARRANGEMENTS shows."""

@@ -1,0 +1,172 @@
+"""Frontiers: below which time no change of a relation comes any more, and what may be forgotten because of that.
+
+- The on-time rows of a source have the watermark as frontier of each event-time column that has one.
+- A column of a join comes from one input. Its own changes keep to that input's frontier; changes of another input meet
+  kept rows only as far back as the bounds of the join allow. The frontier is the least of these.
+- A row that is kept to be looked up may be forgotten once no change that could still come can meet it.
+
+A frontier is a formula over watermarks: it is planned once and worked out whenever a watermark moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rejoinder.kernels.evaluate import Expression
+from rejoinder.plan.accumulators import UNIT, Grouping
+from rejoinder.plan.bounds import Distances, block_bounds
+from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.normal import Block, Derived, Versions
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """The watermark of a source's column, minus a constant."""
+
+    source: str
+    column: str
+    minus: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}.{self.column}" + (f" - {self.minus}" if self.minus else "")
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least of several formulas."""
+
+    of: tuple[Formula, ...]
+
+    def __str__(self) -> str:
+        return f"least({', '.join(map(str, self.of))})"
+
+
+@dataclass(frozen=True)
+class Greatest:
+    """The greatest of several formulas."""
+
+    of: tuple[Formula, ...]
+
+    def __str__(self) -> str:
+        return f"greatest({', '.join(map(str, self.of))})"
+
+
+Formula = Watermark | Least | Greatest
+
+
+def least(formulas: Sequence[Formula]) -> Formula:
+    """The least of formulas, each once."""
+    each = tuple(dict.fromkeys(formulas))
+    return each[0] if len(each) == 1 else Least(each)
+
+
+def greatest(formulas: Sequence[Formula]) -> Formula:
+    """The greatest of formulas, each once."""
+    each = tuple(dict.fromkeys(formulas))
+    return each[0] if len(each) == 1 else Greatest(each)
+
+
+def lowered(formula: Formula, by: int) -> Formula:
+    """A formula minus a constant."""
+    match formula:
+        case Watermark():
+            return Watermark(formula.source, formula.column, formula.minus + by)
+        case Least():
+            return Least(tuple(lowered(each, by) for each in formula.of))
+        case Greatest():
+            return Greatest(tuple(lowered(each, by) for each in formula.of))
+
+
+def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none: int) -> int:
+    """Work a formula out; a watermark that is not there yet is `none`, the least of all."""
+    match formula:
+        case Watermark():
+            found = watermarks.get(formula.source, {}).get(formula.column)
+            return none if found is None else found - formula.minus
+        case Least():
+            return min(value_of(each, watermarks, none) for each in formula.of)
+        case Greatest():
+            return max(value_of(each, watermarks, none) for each in formula.of)
+
+
+def slack_of(formula: Formula) -> int:
+    """The largest constant in a formula: how far rows are kept behind a watermark."""
+    return formula.minus if isinstance(formula, Watermark) else max(slack_of(each) for each in formula.of)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Rows of an arrangement whose `column` is below `limit` may be forgotten; they are kept in segments of `width`."""
+
+    column: str
+    limit: Formula
+    width: int
+
+
+@dataclass
+class Frontiers:
+    """Works out frontiers of relations and limits of inputs, each once."""
+
+    sources: Mapping[str, Source]
+    derived: Mapping[str, Derived]
+    _known: dict[tuple[str, str], Formula | None] = field(default_factory=dict)
+    _bounds: dict[Block, Distances] = field(default_factory=dict)
+
+    def of(self, relation: str, name: str) -> Formula | None:
+        """The frontier of a relation's column; None if changes may have any time."""
+        pair = relation, name
+        if pair not in self._known:
+            self._known[pair] = None
+            self._known[pair] = self._found(relation, name)
+        return self._known[pair]
+
+    def _found(self, relation: str, name: str) -> Formula | None:
+        if relation.endswith(ON_TIME):
+            source = self.sources[relation.removesuffix(ON_TIME)]
+            return Watermark(source.name, name) if name in source.watermarks else None
+        made = self.derived.get(relation)
+        if made is None or isinstance(made.operation, Versions):
+            return None
+        if isinstance(made.operation, Grouping) and name not in made.operation.key_names:
+            return None
+        return self.of_input(made, name)
+
+    def of_input(self, made: Derived, name: str) -> Formula | None:
+        """The frontier of what a derived relation is made from: the least over its blocks."""
+        formulas = []
+        for block in made.blocks:
+            outputs = dict(block.outputs)
+            if name not in outputs:
+                return None
+            found = self.of_output(block, outputs[name])
+            if found is None:
+                return None
+            formulas.append(found)
+        return least(formulas)
+
+    def of_output(self, block: Block, expression: Expression) -> Formula | None:
+        """The frontier of an output of a block."""
+        if not expression.is_column:
+            return None
+        i = expression.columns[0]
+        at = int(i.split(".", 1)[0])
+        name = dict(block.inputs[at].columns)[i]
+        own = self.of(block.inputs[at].relation, name)
+        met = [self.limit(block, start, i) for start in range(len(block.inputs)) if start != at]
+        formulas = [each for each in (own, *met) if each is not None]
+        return least(formulas) if own is not None and len(formulas) == 1 + len(met) else None
+
+    def limit(self, block: Block, start: int, i: str) -> Formula | None:
+        """Up to which time of column `i` rows can be met by changes of input `start` no more."""
+        if block.inputs[start].relation == UNIT:
+            return None
+        if block not in self._bounds:
+            self._bounds[block] = block_bounds(block)
+        names = dict(block.inputs[start].columns)
+        formulas = []
+        for (later, earlier), slack in self._bounds[block].items():
+            frontier = self.of(block.inputs[start].relation, names[earlier]) if earlier in names else None
+            if later == i and frontier is not None:
+                formulas.append(lowered(frontier, slack))
+        return greatest(formulas) if formulas else None

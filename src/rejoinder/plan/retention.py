@@ -1,0 +1,95 @@
+"""Retention: how long rows of an arrangement are kept, and which views read their sources on time because of that.
+
+An arrangement is shared. A row of it may be forgotten when no user can meet it any more, so the limit is the least over
+all users; one user that may ask for any row keeps them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from rejoinder.plan.accumulators import Grouping
+from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.frontier import Formula, Frontiers, Retention, least, slack_of
+from rejoinder.plan.normal import Block, Derived, Distinct, Normalised, Versions
+from rejoinder.plan.physical import Arrangement
+
+SEGMENTS = 4
+SHORTEST = 1_000_000  # one second of timestamps
+
+Limits = Mapping[str, Formula]
+
+
+class Retentions:
+    """Collects what each user of an arrangement asks for."""
+
+    def __init__(self, frontiers: Frontiers) -> None:
+        self.frontiers = frontiers
+        self._uses: dict[str, list[Limits]] = {}
+
+    def note(self, arrangement: Arrangement, limits: Limits | None) -> None:
+        """Note a user: below which times, by column, it asks for no row any more. None: it may ask for any."""
+        self._uses.setdefault(arrangement.id, []).append(limits or {})
+
+    def met(self, block: Block, start: int, at: int) -> Limits:
+        """Below which times rows of input `at` are met no more by changes of input `start`."""
+        found = {name: self.frontiers.limit(block, start, i) for i, name in block.inputs[at].columns}
+        return {name: limit for name, limit in found.items() if limit is not None}
+
+    def own(self, relation: str, names: list[str]) -> Limits:
+        """Below which times a relation changes no more."""
+        found = {name: self.frontiers.of(relation, name) for name in names}
+        return {name: limit for name, limit in found.items() if limit is not None}
+
+    def made(self, derived: Derived) -> Limits:
+        """Below which times the input of a derived relation changes no more, by the names of its columns."""
+        found = {name: self.frontiers.of_input(derived, name) for name, _ in derived.blocks[0].outputs}
+        return {name: limit for name, limit in found.items() if limit is not None}
+
+    def of(self, arrangement: Arrangement, sources: Mapping[str, Source]) -> Retention | None:
+        """How long rows of an arrangement are kept; None: for ever."""
+        uses = self._uses.get(arrangement.id, [{}])
+        shared = [name for name in uses[0] if all(name in limits for limits in uses)]
+        if not shared:
+            return None
+        limit = least([limits[shared[0]] for limits in uses])
+        delays = [delay or 0 for source in sources.values() for delay in source.watermarks.values()]
+        is_time = pa.types.is_timestamp(arrangement.schema.field(shared[0]).type)
+        width = max(SHORTEST if is_time else 1, (abs(slack_of(limit)) + max(delays, default=0)) // SEGMENTS)
+        return Retention(shared[0], limit, width)
+
+
+def is_timed(normal: Normalised, sources: Mapping[str, Source]) -> bool:
+    """Whether all that a view keeps is bounded in time, if it reads its sources on time."""
+    frontiers = Frontiers(sources, normal.derived)
+    keeps = False
+    blocks = [normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)]
+    for block in blocks:
+        for at, each in enumerate(block.inputs):
+            for start in range(len(block.inputs)):
+                if start == at:
+                    continue
+                keeps = True
+                if not any(frontiers.limit(block, start, i) for i, _ in each.columns):
+                    return False
+    for derived in normal.derived.values():
+        if isinstance(derived.operation, Versions):
+            return False
+        if isinstance(derived.operation, Distinct | Grouping):
+            keeps = True
+            keys = derived.schema.names if isinstance(derived.operation, Distinct) else derived.operation.key_names
+            if not any(frontiers.of_input(derived, name) for name in keys):
+                return False
+    return keeps
+
+
+def on_time(sources: Mapping[str, Source]) -> frozenset[str]:
+    """The sources that can be read on time: rows of a table are replaced, whatever their time."""
+    return frozenset(s.name for s in sources.values() if s.watermarks and s.kind != "table")
+
+
+def source_of(relation: str) -> str:
+    """The source of a relation of on-time rows, or the relation itself."""
+    return relation.removesuffix(ON_TIME)

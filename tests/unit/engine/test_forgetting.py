@@ -1,0 +1,144 @@
+"""Time-bounded joins: what can match no more is forgotten, late rows are left out and noted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rejoinder.errors import InvalidSql, LateRow
+from rejoinder.testing import Driver
+
+SOURCES = """
+CREATE STREAM o (id INT, t BIGINT, WATERMARK t);
+CREATE STREAM d (id INT, t BIGINT, WATERMARK t);
+CREATE STREAM r (id INT, t BIGINT, WATERMARK t);
+"""
+WITHIN = "ON o.id = d.id AND d.t BETWEEN o.t AND o.t + 10"
+INNER = f"SELECT o.id, o.t AS ot, d.t AS dt FROM o JOIN d {WITHIN}"
+LEFT = f"SELECT o.id, o.t AS ot, d.t AS dt FROM o LEFT JOIN d {WITHIN}"
+
+
+def flow(query: str, **options: Any) -> Driver:
+    driver = Driver(**options)
+    driver.sql(SOURCES)
+    driver.sql(f"CREATE VIEW v AS {query}")
+    return driver
+
+
+def kept(driver: Driver) -> dict[str, int]:
+    parts = driver._engine.state.arrangements
+    return {name: sum(ref.rows for part in spines for ref in part.refs) for name, spines in parts.items()}
+
+
+def changed(driver: Driver) -> list[tuple[Any, ...]]:
+    return [(*row.values(), diff) for row, diff in driver.step()["v"]]
+
+
+@pytest.mark.parametrize("query", [INNER, LEFT, f"SELECT o.id FROM o LEFT ANTI JOIN d {WITHIN}"])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_state_is_empty_once_the_watermarks_have_passed(query: str, parallelism: int) -> None:
+    driver = flow(query, parallelism=parallelism)
+    driver.insert("o", *({"id": n, "t": n} for n in range(100)))
+    driver.insert("d", *({"id": n, "t": n + 5} for n in range(0, 100, 2)))
+    driver.step()
+    assert sum(kept(driver).values()) >= 150
+    driver.watermark("o", 1000)
+    driver.watermark("d", 1000)
+    driver.step()
+    assert sum(kept(driver).values()) == 0
+    assert sum(size for _, size in _files(driver)) < 50_000, "and the files are gone once no reader can need them"
+
+
+def _files(driver: Driver) -> list[tuple[str, int]]:
+    for _ in range(20):
+        driver.step()
+    state = driver._engine.state
+    return [(ref.name, ref.size) for parts in state.arrangements.values() for part in parts for ref in part.refs]
+
+
+def test_what_can_still_match_is_kept() -> None:
+    driver = flow(INNER)
+    driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 6})
+    driver.step()
+    driver.watermark("d", 16)
+    driver.step()
+    driver.insert("d", {"id": 2, "t": 16}, {"id": 1, "t": 15})
+    assert changed(driver) == [(2, 6, 16, 1)]
+    assert [(row["input"], row["watermark"], row["behind"]) for row in driver.late("v")] == [("d", "16", 1)]
+    driver.restart(parallelism=2)
+    driver.insert("d", {"id": 1, "t": 15})
+    assert changed(driver) == [], "no late row revives"
+    assert len(driver.late("v")) == 2
+
+
+def test_late_means_strictly_below() -> None:
+    driver = flow(INNER)
+    driver.watermark("o", 5)
+    driver.step()
+    driver.insert("o", {"id": 1, "t": 5}, {"id": 1, "t": 4})
+    driver.insert("d", {"id": 1, "t": 7})
+    assert changed(driver) == [(1, 5, 7, 1)]
+    assert [row["row"] for row in driver.late("v")] == ['{"id":1,"t":4}']
+
+
+def test_a_view_without_bounds_beside_it_takes_every_row() -> None:
+    driver = flow(INNER)
+    driver.sql("CREATE VIEW w AS SELECT o.id, o.t AS ot, d.t AS dt FROM o JOIN d ON o.id = d.id")
+    driver.watermark("o", 50)
+    driver.watermark("d", 50)
+    driver.step()
+    driver.insert("o", {"id": 1, "t": 3})
+    driver.insert("d", {"id": 1, "t": 4})
+    changes = driver.step()
+    assert changes["v"] == [] and changes["w"] == [({"id": 1, "ot": 3, "dt": 4}, 1)]
+    assert driver.late("w") == [] and len(driver.late("v")) == 2
+
+
+def test_bounds_reach_over_three_inputs() -> None:
+    driver = flow(
+        f"SELECT o.id, r.t AS rt FROM o JOIN d {WITHIN} JOIN r ON d.id = r.id AND r.t BETWEEN d.t - 1 AND d.t + 4"
+    )
+    limits = {name: str(kept.limit) for name, kept in driver._engine.dataflow.retentions.items()}
+    assert limits["o#on-time[id]"] == "least(d.t - 10, r.t - 14)"
+    assert limits["r#on-time[id]"] == "least(o.t - 1, d.t - 1)"
+    for name in "odr":
+        driver.insert(name, *({"id": n, "t": n} for n in range(10)))
+    assert len(changed(driver)) == 10
+    for name in "odr":
+        driver.watermark(name, 100)
+    driver.step()
+    assert sum(kept(driver).values()) == 0
+
+
+@pytest.mark.parametrize(
+    "condition", ["o.id = d.id", "o.id = d.id AND d.t >= o.t", "o.id = d.id AND (d.t = o.t OR d.t = o.t + 1)"]
+)
+def test_without_a_bound_for_each_input_everything_is_kept(condition: str) -> None:
+    driver = flow(f"SELECT o.id FROM o JOIN d ON {condition}")
+    assert driver._engine.dataflow.retentions == {}
+    driver.insert("o", {"id": 1, "t": 1})
+    driver.watermark("o", 100)
+    driver.watermark("d", 100)
+    driver.step()
+    driver.insert("d", {"id": 1, "t": 1})
+    assert len(changed(driver)) == 1, "and no row is late"
+
+
+def test_a_source_says_what_becomes_of_late_rows() -> None:
+    for policy in ("drop", "fail"):
+        driver = Driver()
+        driver.sql(SOURCES.replace("WATERMARK t)", f"WATERMARK t) OPTIONS (late '{policy}')", 1))
+        driver.sql(f"CREATE VIEW v AS {INNER}")
+        driver.watermark("o", 10)
+        driver.step()
+        driver.insert("o", {"id": 1, "t": 3})
+        if policy == "drop":
+            driver.step()
+            assert driver.late("v") == []
+        else:
+            with pytest.raises(LateRow, match="a row of `o` is late"):
+                driver.step()
+            assert driver.epoch == 0
+    with pytest.raises(InvalidSql):
+        driver.sql("CREATE STREAM x (id INT) OPTIONS (late 'maybe')")

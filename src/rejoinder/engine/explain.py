@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from rejoinder.engine.description import describe
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.planner import plan
 from rejoinder.errors import Unsupported
 from rejoinder.plan.catalog import Catalog, Source, View
-from rejoinder.plan.physical import Aggregate, Dataflow, Distinct
+from rejoinder.plan.physical import Aggregate, Distinct
 from rejoinder.sql.binder import bind
 from rejoinder.sql.types import spark_name
 
@@ -25,48 +26,12 @@ def explain(engine: Engine, target: str) -> str:
         )
     existing = set(engine.state.arrangements)
     if found is not None:
-        return describe(engine.dataflow, found.name, existing)
+        return describe(engine.plan, found.name, existing)
     if len(words.split()) == 1:
         engine.catalog.get(words.strip("`"))
     query = bind(words, engine.catalog)
     catalog = Catalog((*engine.catalog.relations, View("query", words, query.schema)), engine.catalog.indexes)
-    return describe(plan(catalog, engine.state.statistics()).dataflow, "query", existing)
-
-
-def describe(dataflow: Dataflow, view: str, existing: set[str]) -> str:
-    """Text of a view's plan: its paths, then the arrangements with who shares them."""
-    lines = [f"view {view} ({', '.join(f'{f.name} {spark_name(f.type)}' for f in dataflow.views[view])})"]
-    names = _feeding(dataflow, view)
-    for path in dataflow.paths:
-        if path.view not in names:
-            continue
-        lines.append(f"  changes of {path.start}" + (f" (for {path.view})" if path.view != view else ""))
-        for hop in path.hops:
-            mode = "" if hop.mode == "inner" else f" ({hop.mode})"
-            by = f" by {hop.key}" if hop.key else ", every row"
-            lines.append(f"    → {hop.arrangement}{mode}{by}, {'with' if hop.after else 'without'} this epoch")
-    used = [a for a in dataflow.arrangements if names & set(dataflow.users[a.id])]
-    lines.append("  arrangements")
-    for arrangement in used:
-        others = [user for user in dataflow.users[arrangement.id] if user not in names]
-        shared = f", shared with {', '.join(others)}" if others else ""
-        lines.append(f"    {arrangement.id} ({'exists' if arrangement.id in existing else 'new'}{shared})")
-    if not used:
-        lines.append("    none: the view is computed from each change alone")
-    lines.append(f"  rounds {len(dataflow.rounds)}")
-    return "\n".join(lines)
-
-
-def _feeding(dataflow: Dataflow, view: str) -> set[str]:
-    """The view and the derived relations that its paths read."""
-    names = {view}
-    while True:
-        more = {p.start for p in dataflow.paths if p.view in names}
-        more |= {hop.relation for p in dataflow.paths if p.view in names for hop in p.hops}
-        derived = {name for name in more if "#" in name} - names
-        if not derived:
-            return names
-        names |= derived
+    return describe(plan(catalog, engine.state.statistics()), "query", existing)
 
 
 def show(engine: Engine, what: str) -> list[dict[str, Any]]:

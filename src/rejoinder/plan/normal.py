@@ -25,15 +25,17 @@ Columns = tuple[tuple[str, pa.DataType], ...]
 
 @dataclass(frozen=True)
 class Union:
-    """All rows of all blocks."""
+    """All rows of all blocks; `words` is what makes it one, for EXPLAIN."""
 
+    words: str = field(default="", compare=False)
     text = "union"
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """Each row of the blocks once."""
+    """Each row of the blocks once; `words` as above."""
 
+    words: str = field(default="", compare=False)
     text = "distinct"
 
 

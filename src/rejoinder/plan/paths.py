@@ -6,12 +6,13 @@ Columns that nothing needs any more are dropped at every hop, conditions are tes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.delta import FROM, TO, Hop, key_columns, own_arrangement
 from rejoinder.plan.graph import JoinGraph, inputs_of
+from rejoinder.plan.labels import Labels, shown
 from rejoinder.plan.logical import conjunction, renamed
 from rejoinder.plan.normal import PRESENT, Block, Versions
 from rejoinder.plan.physical import (
@@ -57,6 +58,7 @@ class Rounds(Protocol):
     needed: dict[str, dict[str, Arrangement]]
     arranged: dict[str, int]
     paths: list[Path]
+    labels: Labels
 
     def add(self, number: int, step: Step) -> None: ...
     def stream(self, label: str) -> str: ...
@@ -92,24 +94,23 @@ class _Path:
         self.relation = join.block.inputs[start].relation
         self.label = f"{view}/{self.relation}"
         self.tests = list(join.graph.residual)
+        self.names = self._names()
+        self.described: list[PathHop] = []
 
     def build(self) -> Fragment:
         """All steps of the path; the result is a fragment of the block's change."""
         moded = self.block.inputs[self.start].mode != "inner"
         state = self._presence() if moded else self._beginning()
         met = {self.start}
-        described = []
         for at, hop in enumerate(self.hops):
             if state.partition != _partition(hop.values) or state.round < self._earliest(hop):
                 state = self._sent([state], hop)
             met.add(hop.input)
             state = self._lookup(state, at, hop, met)
-            relation = self.block.inputs[hop.input].relation
-            described.append(
-                PathHop(hop.arrangement.id, self._shown(hop.key), relation, self.all_after or hop.after, hop.mode)
-            )
         mode = self.block.inputs[self.start].mode
-        self.rounds.paths.append(Path(self.view, self.relation, tuple(described), mode))
+        filters = self.rounds.labels.conditions(self.graph.filters[self.start], self.block, self.names)
+        covers = self.graph.on[self.start].window is not None
+        self.rounds.paths.append(Path(self.view, self.relation, tuple(self.described), mode, filters, covers))
         return Fragment(state.round, state.stream)
 
     def _beginning(self) -> Fragment:
@@ -199,6 +200,7 @@ class _Path:
         now = [p for p in self.tests if inputs_of(p) <= met]
         self.tests = [p for p in self.tests if p not in now]
         partners = None
+        self._describe(hop, now)
         if hop.mode == "inner":
             now = [*filters, *now]
         else:
@@ -251,11 +253,38 @@ class _Path:
             wanted |= {name for part in parts if part is not None for name in part.columns}
         return wanted
 
-    def _shown(self, key: Key) -> str:
-        names = {i: name for each in self.block.inputs for i, name in each.columns}
+    def _names(self) -> dict[str, str]:
+        """What people call the columns that the path carries."""
+        names = self.rounds.labels.names(self.block)
         for number, link in enumerate(self.graph.on[self.start].links):
-            names |= {f"{self.start}.__key{number}": link.sides[1].columns[0].split(".", 1)[1]}
-        return Key(tuple(_plain(part, names) for part in key.parts)).text
+            names[f"{self.start}.__key{number}"] = shown(link.sides[1], names)
+        versions = self.block.inputs[self.start].versions
+        for i, name in ({} if versions is None else self._bounds(versions)).items():
+            names[i] = self.rounds.labels.column(self.relation, name)
+        return names
+
+    def _describe(self, hop: Hop, tests: list[Expression]) -> None:
+        """Note a hop for EXPLAIN."""
+        labels = self.rounds.labels
+        within, by = "", labels.column(hop.arrangement.relation, hop.arrangement.order or "")
+        if hop.latest is not None:
+            within = f"latest {'before' if hop.strict else 'up to'} {shown(hop.latest, self.names)}"
+        elif hop.between is not None:
+            ends = ", ".join(shown(end, self.names) for end in hop.between)
+            within = f"{by} in ({ends}]" if hop.strict else f"{by} in [{ends})"
+        self.described.append(
+            PathHop(
+                hop.arrangement.id,
+                labels.key(replace(hop.key, null_safe=frozenset()), self.names),
+                self.block.inputs[hop.input].relation,
+                self.all_after or hop.after,
+                hop.mode,
+                within,
+                labels.conditions(self.graph.filters[hop.input], self.block, self.names),
+                "" if hop.guard is None else labels.conditions(self.graph.on[hop.input].guards, self.block, self.names),
+                labels.conditions(tests, self.block, self.names),
+            )
+        )
 
 
 def _plain(expression: Expression, names: Mapping[str, str]) -> Expression:

@@ -18,6 +18,7 @@ from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.kernels.hashing import is_exact
 from rejoinder.plan.accumulators import Accumulator
 from rejoinder.plan.catalog import Source
+from rejoinder.plan.frontier import Retention
 from rejoinder.plan.normal import Mode
 
 Outputs = tuple[tuple[str, Expression], ...]
@@ -140,6 +141,16 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class OnTime:
+    """Let the rows of a source pass whose event times are not below their watermarks; note the others for `views`."""
+
+    input: str
+    output: str
+    source: Source
+    views: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Derive:
     """Filter and project a stream. Stateless."""
 
@@ -159,11 +170,15 @@ class Send:
 
 @dataclass(frozen=True)
 class Arrange:
-    """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there."""
+    """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there.
+
+    With a `retention`, rows are kept by time segment, so that what is over can be forgotten whole.
+    """
 
     input: str
     arrangement: Arrangement
     check: bool
+    retention: Retention | None = None
 
 
 @dataclass(frozen=True)
@@ -323,29 +338,42 @@ class Emit:
     view: str
 
 
-Stateless = Derive | Send | Sweep | Emit
+Stateless = OnTime | Derive | Send | Sweep | Emit
 Step = Stateless | Arrange | Upsert | Lookup | Presence | Coverage | Distinct | Aggregate | Validity | Hold
 
 
 @dataclass(frozen=True)
 class PathHop:
-    """A lookup as people see it."""
+    """A lookup as people see it.
+
+    Texts: `within` is what the order column is asked for, `filter` which rows can be met, `guard` which rows may meet
+    one, `condition` which pairs are kept.
+    """
 
     arrangement: str
     key: str
     relation: str
     after: bool
     mode: Mode = "inner"
+    within: str = ""
+    filter: str = ""
+    guard: str = ""
+    condition: str = ""
 
 
 @dataclass(frozen=True)
 class Path:
-    """How one input's changes reach a view: for EXPLAIN; the steps carry it out."""
+    """How one input's changes reach a view: for EXPLAIN; the steps carry it out.
+
+    `covers`: the input pads the times before its first version.
+    """
 
     view: str
     start: str
     hops: tuple[PathHop, ...]
     mode: Mode = "inner"
+    condition: str = ""
+    covers: bool = False
 
 
 @dataclass(frozen=True)
@@ -358,6 +386,7 @@ class Dataflow:
     users: dict[str, tuple[str, ...]] = field(default_factory=dict)
     paths: tuple[Path, ...] = ()
     views: dict[str, pa.Schema] = field(default_factory=dict)
+    retentions: dict[str, Retention] = field(default_factory=dict)
 
     def steps(self) -> Iterator[Step]:
         """All steps, round by round."""

@@ -141,4 +141,4 @@ def test_a_source_says_what_becomes_of_late_rows() -> None:
                 driver.step()
             assert driver.epoch == 0
     with pytest.raises(InvalidSql):
-        driver.sql("CREATE STREAM x (id INT) OPTIONS (late 'maybe')")
+        Driver().sql("CREATE STREAM x (id INT) OPTIONS (late 'maybe')")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from rejoinder.engine.planner import Plan
 from rejoinder.plan.accumulators import UNIT, Grouping
+from rejoinder.plan.frontier import Formula, Least, Watermark
 from rejoinder.plan.graph import inputs_of
 from rejoinder.plan.labels import Labels, shown, written
 from rejoinder.plan.logical import RELEASE
@@ -41,9 +44,17 @@ class _Text:
         visit((self.program.views[self.view],))
         return list(found)
 
+    def _on_time(self) -> list[str]:
+        """The sources that are read without their late rows."""
+        blocks = [*(b for name in self.names for b in self.program.derived[name].blocks), self.program.views[self.view]]
+        read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
+        named = [name for name in read if "#" in name and name not in self.program.derived and name != UNIT]
+        return [f"  {name} = rows of {name.partition('#')[0]} that are not late" for name in named]
+
     def lines(self) -> list[str]:
         columns = ", ".join(f"{f.name} {spark_name(f.type)}" for f in self.dataflow.views[self.view])
         lines = [f"view {self.view} ({columns})"]
+        lines += self._on_time()
         for name in self.names:
             derived = self.program.derived[name]
             lines.append(f"  {self.labels.relation(name)} = {self._what(derived)}")
@@ -132,7 +143,8 @@ class _Text:
         watermarks = " and ".join(f"{source}.{column}" for source, column in gate.origins)
         release = dict(self.program.views[self.view].outputs)[RELEASE]
         text = written(release) or shown(release, self.labels.names(self.program.views[self.view]))
-        return [f"  a row comes out when the watermark of {watermarks} has passed {text}"]
+        word, have = ("watermark", "has") if len(gate.origins) == 1 else ("watermarks", "have")
+        return [f"  a row comes out when the {word} of {watermarks} {have} passed {text}"]
 
     # -- arrangements -------------------------------------------------------------------------------------------------
 
@@ -146,6 +158,7 @@ class _Text:
             shared = f", shared with {', '.join(others)}" if others else ""
             state = "exists" if arrangement.id in self.existing else "new"
             lines.append(f"    {self.labels.arrangement(arrangement)} ({state}{shared}){self._held(arrangement)}")
+            lines += self._forgotten(arrangement)
         if not used:
             lines.append("    none: the view is computed from each change alone")
         return lines
@@ -159,6 +172,22 @@ class _Text:
             grouped = isinstance(self.program.derived[own].operation, Grouping)
             return ": values, for when one is taken back" if grouped else ": how many copies of each row"
         return ""
+
+    def _forgotten(self, arrangement: Arrangement) -> list[str]:
+        """Up to when rows are kept, if not for ever."""
+        retention = self.dataflow.retentions.get(arrangement.id)
+        if retention is None:
+            return []
+        column = self.labels.column(arrangement.relation, retention.column)
+        return [f"      kept while {column} >= {self._formula(retention.limit)}"]
+
+    def _formula(self, formula: Formula) -> str:
+        if isinstance(formula, Watermark):
+            kind = self.program.sources[formula.source].schema.field(formula.column).type
+            length = f"{formula.minus / 1_000_000:g} s" if pa.types.is_timestamp(kind) else str(formula.minus)
+            return f"the watermark of {formula.source}.{formula.column}" + (f" - {length}" if formula.minus else "")
+        word = "least" if isinstance(formula, Least) else "greatest"
+        return f"{word}({', '.join(map(self._formula, formula.of))})"
 
 
 def _whole_windows(labels: list[str]) -> list[str]:

@@ -18,7 +18,10 @@ from rejoinder.plan.physical import Arrangement, Key
 
 SHORTEST = 4
 LONGEST = 72
-_NAME = re.compile(r"""'(?:[^']|'')*'|\("([^"]*)"\)|"([^"]*)\"""")
+_NAME = re.compile(r"""'(?:[^']|'')*'|(?<!\w)\("([^"]*)"\)|"([^"]*)\"""")
+_QUALIFIER = re.compile(r"('(?:[^']|'')*')|\b[A-Za-z_]\w*\.(?=[A-Za-z_`])")
+_COLUMN = re.compile(r"[\w.`]+")
+_MADE = re.compile("`([^`]*?)[\u2061-\u2063]+`")
 _IDENTIFIER = re.compile(r"(?<![\w.])\d+\.[A-Za-z_]")
 
 
@@ -53,8 +56,6 @@ class Labels:
 
     def arrangement(self, arrangement: Arrangement) -> str:
         """An arrangement as its relation, key and order."""
-        if arrangement.relation.partition("/")[0] not in self._derived:
-            return arrangement.id
         names = {name: self.column(arrangement.relation, name) for name in arrangement.schema.names}
         order = "" if arrangement.order is None else f"; {names[arrangement.order]}"
         return f"{self.relation(arrangement.relation)}[{self.key(arrangement.key, names)}{order}]"
@@ -68,7 +69,8 @@ class Labels:
         labels = names or self.names(block)
         owners = [self.relation(each.relation) for each in block.inputs]
         full = {i: f"{owners[int(i.split('.', 1)[0])]}.{label}" for i, label in labels.items()}
-        text = " AND ".join(dict.fromkeys(written(p) or shown(p, full) for p in predicates))
+        texts = list(dict.fromkeys(written(p) or shown(p, full) for p in predicates))
+        text = " AND ".join(f"({each})" if len(texts) > 1 and " OR " in each else each for each in texts)
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
     def _columns_of(self, derived: Derived) -> dict[str, str]:
@@ -119,13 +121,17 @@ def _with_ends(labels: dict[str, str]) -> dict[str, str]:
 
 def written(expression: Expression) -> str | None:
     """An expression as the user wrote it; None if it was made otherwise, and names what nobody knows."""
-    return expression.text if expression.text and not _IDENTIFIER.search(expression.text) else None
+    text = _MADE.sub(r"\1", expression.text)
+    return text if text and not _IDENTIFIER.search(text) else None
 
 
 def shown(expression: Expression, names: Mapping[str, str]) -> str:
-    """An expression over labelled columns, as a part of a key."""
+    """An expression over labelled columns of one relation: without qualifiers, but a column in another type says so."""
     if expression.is_column:
         return names.get(expression.columns[0], expression.columns[0])
+    text = written(expression)
+    if text is not None and not _COLUMN.fullmatch(text):
+        return _QUALIFIER.sub(lambda token: token.group(1) or "", text)
 
     def bare(token: re.Match[str]) -> str:
         name = token.group(1) or token.group(2)

@@ -14,8 +14,16 @@ SOURCES = """
     CREATE STREAM orders (id BIGINT, cust INT, item STRING, placed TIMESTAMP);
     CREATE TABLE customers (id BIGINT, name STRING, country STRING, PRIMARY KEY (id));
     CREATE CHANGELOG items (item STRING, price DECIMAL(10,2), country STRING);
-    CREATE CHANGELOG notes (id BIGINT, text STRING)
+    CREATE CHANGELOG notes (id BIGINT, text STRING);
+    CREATE STREAM rates (country STRING, rate INT, since TIMESTAMP);
+    CREATE STREAM clicks (item STRING, made TIMESTAMP, WATERMARK made DELAY OF INTERVAL 5 SECONDS);
+    CREATE STREAM bids (item STRING, rate INT, at TIMESTAMP, WATERMARK at DELAY OF INTERVAL 5 SECONDS)
 """
+VERSIONS = (
+    "(SELECT country, MAX(rate) AS rate, VALIDITY_WINDOW(since) AS w FROM rates "
+    "GROUP BY country, VALIDITY_WINDOW(since))"
+)
+VALID = "WINDOW_START(r.w) <= o.placed AND o.placed < WINDOW_END(r.w)"
 QUERIES = {
     "two_way": "SELECT o.id, c.name FROM orders o JOIN customers c ON o.cust = c.id",
     "chain": "SELECT o.id, c.name, i.price FROM items i JOIN orders o ON i.item = o.item "
@@ -35,6 +43,46 @@ QUERIES = {
     "view_on_view": "SELECT p.name, i.price FROM placed p JOIN items i ON p.item = i.item",
     "expression_key": "SELECT o.id, n.text FROM orders o JOIN notes n ON o.cust + 1 = n.id "
     "AND COALESCE(o.item, 'none') = n.text",
+    "left": "SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON o.cust = c.id",
+    "left_with_conditions_on_either_side": "SELECT o.id, c.name FROM orders o LEFT JOIN customers c "
+    "ON o.cust = c.id AND c.country = 'UK' AND o.item = 'tea' WHERE c.name IS NULL OR c.name <> 'Ada'",
+    "left_with_a_condition_on_pairs": "SELECT o.id, n.text FROM orders o LEFT JOIN notes n "
+    "ON o.id = n.id AND n.text <> o.item",
+    "right": "SELECT o.id, c.name FROM orders o RIGHT JOIN customers c ON o.cust = c.id",
+    "full": "SELECT o.item, n.text FROM orders o FULL JOIN notes n ON o.id = n.id",
+    "semi": "SELECT id FROM orders LEFT SEMI JOIN notes USING (id)",
+    "right_anti": "SELECT c.name FROM orders o RIGHT ANTI JOIN customers c ON o.cust = c.id",
+    "anti": "SELECT id FROM orders LEFT ANTI JOIN notes USING (id)",
+    "full_anti": "SELECT o.item, n.text FROM orders o FULL ANTI JOIN notes n ON o.id = n.id",
+    "cross": "SELECT o.id, n.text FROM orders o CROSS JOIN notes n",
+    "theta": "SELECT o.id, i.price FROM orders o JOIN items i ON o.item < i.item",
+    "null_safe": "SELECT o.id, i.price FROM orders o JOIN items i ON o.item <=> i.item",
+    "chain_of_left_joins": "SELECT o.id, c.name, i.price, n.text FROM orders o LEFT JOIN customers c ON o.cust = c.id "
+    "LEFT JOIN items i ON o.item = i.item AND c.country = i.country LEFT JOIN notes n ON o.id = n.id",
+    "left_over_inner_over_full": "SELECT o.id, n.text, c.name, i.price FROM orders o FULL JOIN notes n ON o.id = n.id "
+    "JOIN customers c ON o.cust = c.id LEFT JOIN items i ON c.country = i.country",
+    "exists": "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM items i WHERE i.item = o.item AND price > 5)",
+    "not_in": "SELECT id FROM orders WHERE item NOT IN (SELECT item FROM items WHERE price > 5)",
+    "join_of_groups": "SELECT c.name, g.n FROM customers c "
+    "LEFT JOIN (SELECT cust, count(*) AS n FROM orders GROUP BY cust) g ON g.cust = c.id",
+    "windowed_join": "SELECT o.id, c.made FROM orders o JOIN clicks c ON o.item = c.item "
+    "AND TUMBLE(o.placed, INTERVAL 5 MINUTES) = TUMBLE(c.made, INTERVAL 5 MINUTES)",
+    "hop": "SELECT HOP(made, INTERVAL 5 MINUTES, INTERVAL 10 MINUTES) AS w, count(*) AS n FROM clicks GROUP BY w",
+    "validity_join": f"SELECT o.id, r.rate FROM orders o JOIN customers c ON o.cust = c.id JOIN {VERSIONS} r "
+    f"ON c.country = r.country AND {VALID}",
+    "validity_left_join": f"SELECT o.id, r.rate, r.w FROM orders o LEFT JOIN {VERSIONS} r "
+    f"ON o.item = r.country AND {VALID}",
+    "as_of": "SELECT o.id, r.rate FROM orders o ASOF JOIN rates r MATCH_CONDITION (o.placed >= r.since) "
+    "ON o.item = r.country",
+    "as_of_strictly_before": "SELECT o.id, r.rate FROM orders o ASOF LEFT JOIN rates r "
+    "MATCH_CONDITION (o.placed > r.since) ON o.item = r.country",
+    "emit_every": "SELECT o.id, c.name FROM orders o JOIN customers c ON o.cust = c.id EMIT EVERY INTERVAL 10 SECONDS",
+    "emit_final": "SELECT item, TUMBLE(made, INTERVAL 1 MINUTE) AS w, count(*) AS n FROM clicks "
+    "GROUP BY item, TUMBLE(made, INTERVAL 1 MINUTE) EMIT FINAL",
+    "emit_past_a_column": "SELECT c.made, i.price FROM clicks c JOIN items i ON c.item = i.item "
+    "EMIT WHEN WATERMARK PAST c.made",
+    "emit_past_a_bounded_join": "SELECT c.made, r.rate FROM clicks c JOIN bids r ON c.item = r.item "
+    "AND r.at BETWEEN c.made AND c.made + INTERVAL 1 HOUR EMIT WHEN WATERMARK PAST c.made",
     "shared_with_another_view": "SELECT c.country, o.placed FROM orders o JOIN customers c ON o.cust = c.id",
 }
 BEFORE = {

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rejoinder.api.declaring import frame_fields, refuse_untold, watermark
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.relation import Relation
 from rejoinder.engine.definitions import Definition, execute_definition
@@ -32,7 +33,7 @@ from rejoinder.engine.rendering import Snapshots, changes_of, snapshots_of
 from rejoinder.engine.serving import Serving
 from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
-from rejoinder.errors import InvalidSql, PlanningError, UnknownName, Unsupported
+from rejoinder.errors import InvalidSql, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
@@ -41,7 +42,6 @@ from rejoinder.plan.catalog import Kind, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, parse_statements
-from rejoinder.sql.types import parse_type
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
 
@@ -137,6 +137,7 @@ class Flow:
             self._runner.stop()
         try:
             if isinstance(statement, CreateSource) and self.engine.catalog.find(statement.source.name) is None:
+                refuse_untold(statement.source)
                 self.engine.check_fence()
                 self._inbox.clear(statement.source.name)  # of an earlier source of that name
             execute_definition(self.engine, statement)
@@ -147,31 +148,63 @@ class Flow:
     def _frame(self, table: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(table)
 
-    def stream(self, name: str, frame: DataFrame) -> Relation:
-        """Declare a streaming DataFrame as an append-only stream."""
-        return self._declare(name, "stream", frame, (), {})
+    def stream(
+        self, name: str, frame: DataFrame, *, event_time: str | None = None, delay: str | int | None = None
+    ) -> Relation:
+        """Declare a streaming DataFrame as an append-only stream.
+
+        `event_time` names a column with a time in it, and `delay` says by how much a row may come late, as in
+        "5 seconds": the watermark stays that far behind the largest time seen.
+        """
+        return self._declare(name, "stream", frame, (), {}, watermark(name, event_time, delay))
 
     def keyed(
-        self, name: str, frame: DataFrame, *, key: str | Sequence[str], order: str | None = None, op: str | None = None
+        self,
+        name: str,
+        frame: DataFrame,
+        *,
+        key: str | Sequence[str],
+        order: str | None = None,
+        op: str | None = None,
+        event_time: str | None = None,
+        delay: str | int | None = None,
     ) -> Relation:
-        """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` tells deletes."""
+        """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` tells deletes.
+
+        `event_time` and `delay` are as for `stream`.
+        """
         keys = (key,) if isinstance(key, str) else tuple(key)
         options = {"order": order, "op": op}
-        return self._declare(name, "table", frame, keys, {k: v for k, v in options.items() if v})
+        given = {k: v for k, v in options.items() if v}
+        return self._declare(name, "table", frame, keys, given, watermark(name, event_time, delay))
 
-    def changelog(self, name: str, frame: DataFrame, *, op: str | None = None, diff: str | None = None) -> Relation:
-        """Declare a streaming DataFrame as a changelog: `op` or `diff` names the column that tells what happens."""
-        return self._declare(name, "changelog", frame, (), {k: v for k, v in {"op": op, "diff": diff}.items() if v})
+    def changelog(
+        self,
+        name: str,
+        frame: DataFrame,
+        *,
+        op: str | None = None,
+        diff: str | None = None,
+        event_time: str | None = None,
+        delay: str | int | None = None,
+    ) -> Relation:
+        """Declare a streaming DataFrame as a changelog: `op` or `diff` names the column that tells what happens.
+
+        `event_time` and `delay` are as for `stream`.
+        """
+        given = {k: v for k, v in {"op": op, "diff": diff}.items() if v}
+        return self._declare(name, "changelog", frame, (), given, watermark(name, event_time, delay))
 
     def _declare(
-        self, name: str, kind: Kind, frame: DataFrame, key: tuple[str, ...], options: Mapping[str, str]
+        self,
+        name: str,
+        kind: Kind,
+        frame: DataFrame,
+        key: tuple[str, ...],
+        options: Mapping[str, str],
+        watermarks: Mapping[str, str],
     ) -> Relation:
-        from rejoinder.exchange.sources import frame_columns
-
-        if not frame.isStreaming:
-            raise InvalidSql(f"the DataFrame of `{name}` is not a stream", hint="make it with spark.readStream")
-        fields = [_field(name, column, text) for column, text in frame_columns(frame)]
-        source = make_source(name, kind, fields, key, "dataframe", options)
+        source = make_source(name, kind, frame_fields(name, frame), key, "dataframe", options, watermarks)
         known = self.engine.catalog.find(name)
         self._frames[source.name if known is None else known.name] = frame
         self.define(CreateSource(source, if_not_exists=True))
@@ -247,7 +280,7 @@ class Flow:
             frames=self._frames,
             inbox=self._inbox.folder,
             staged=lambda splits: self._executor.prepare(splits, setting),
-            is_ticking=any(gate.interval for gate in self.engine.plan.program.gates.values()),
+            is_ticking=any(gate.interval for gate in self.engine.plan.program.gates),
             once=once,
             interval=interval,
         )
@@ -307,7 +340,7 @@ class Flow:
         return show(self.engine, "ARRANGEMENTS")
 
     def watermarks(self) -> list[dict[str, Any]]:
-        """The watermarks of all event-time columns."""
+        """Source, column, watermark (None before the first row) and delay of each event-time column."""
         return show(self.engine, "WATERMARKS")
 
     @property
@@ -331,16 +364,6 @@ def _make_spool(flow: Flow) -> Spool:
 def _waiting_folder(beside: str) -> str:
     """Where rows of in-memory sources and ticks wait: beside state or checkpoint, or where only this process looks."""
     return beside if "://" not in beside else tempfile.mkdtemp(prefix="rejoinder-")
-
-
-def _field(source: str, column: str, text: str) -> pa.Field:
-    try:
-        return pa.field(column, parse_type(text))
-    except PlanningError as refused:
-        raise Unsupported(
-            f"column `{column}` of `{source}` has the type `{text}`, which is not offered",
-            hint="select it as another type, or leave it out",
-        ) from refused
 
 
 def _say(note: str | None) -> None:

@@ -79,12 +79,17 @@ def _text(known: Source | View | Index) -> str:
         case Index():
             return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
         case Source():
-            key = f", PRIMARY KEY ({', '.join(known.primary_key)})" if known.primary_key else ""
-            key += "".join(f", WATERMARK {column} DELAY OF {delay}" for column, delay in known.watermarks.items())
             marks = {"order": known.order, "op": known.op, "diff": known.diff}
             options = {**known.options, **{name: value for name, value in marks.items() if value}}
             listed = ", ".join(f"{name} '{value}'" for name, value in sorted(options.items()))
-            return f"{known.kind.upper()} ({_columns(known)}{key}) USING {known.format} OPTIONS ({listed})"
+            return f"{_declared(known)} USING {known.format} OPTIONS ({listed})"
+
+
+def _declared(source: Source) -> str:
+    """The kind of a source, and what it says between parentheses."""
+    key = f", PRIMARY KEY ({', '.join(source.primary_key)})" if source.primary_key else ""
+    key += "".join(f", WATERMARK {column} DELAY OF {delay}" for column, delay in source.watermarks.items())
+    return f"{source.kind.upper()} ({_columns(source)}{key})"
 
 
 def execute_definition(engine: Engine, statement: Definition) -> None:
@@ -120,10 +125,11 @@ def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
     source = statement.source
     known = catalog.find(source.name)
     if statement.if_not_exists and isinstance(known, Source):
-        if known.schema != source.schema or known.kind != source.kind:
+        there, here = ((s.schema, s.kind, dict(s.watermarks)) for s in (known, source))
+        if there != here:
             raise DefinitionConflict(
-                f"`{source.name}` exists with other columns or of another kind",
-                detail=f"there: {known.kind} ({_columns(known)}); here: {source.kind} ({_columns(source)})",
+                f"`{source.name}` exists with other columns or watermarks, or of another kind",
+                detail=f"there: {_declared(known)}; here: {_declared(source)}",
                 hint="DROP it first, or choose another name",
             )
         return catalog

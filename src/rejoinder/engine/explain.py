@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from rejoinder.engine.description import describe
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.planner import plan
+from rejoinder.engine.rendering import plain
+from rejoinder.engine.texts import length_text
 from rejoinder.errors import Unsupported
+from rejoinder.kernels.ordered import as_column
 from rejoinder.plan.catalog import Catalog, Source, View
 from rejoinder.plan.physical import Aggregate, Distinct
 from rejoinder.sql.binder import bind
 from rejoinder.sql.types import spark_name
+
+DAY = 86_400_000_000
 
 
 def explain(engine: Engine, target: str) -> str:
@@ -41,12 +49,27 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
     if what == "VIEWS":
         return [{"view": view.name, "columns": _columns(view), "query": view.query} for view in engine.catalog.views]
     if what == "WATERMARKS":
-        return []
+        return [_watermark(engine, s, column) for s in engine.catalog.sources for column in s.watermarks]
     read = set(engine.dataflow.scans)
     return [
         {"source": s.name, "kind": s.kind, "format": s.format, "columns": _columns(s), "read": s.name in read}
         for s in engine.catalog.sources
     ]
+
+
+def _watermark(engine: Engine, source: Source, column: str) -> dict[str, Any]:
+    """How far a column is, and how far it stays behind; None before its first row, and if it is told from outside."""
+    kind = source.schema.field(column).type
+    value, delay = engine.watermarks.of(source.name, column), source.watermarks[column]
+    text: str | None = None
+    if delay is not None:
+        text = str(delay) if pa.types.is_integer(kind) else length_text(delay * (DAY if pa.types.is_date(kind) else 1))
+    return {
+        "source": source.name,
+        "column": column,
+        "watermark": None if value is None else plain(as_column(np.array([value]), kind)[0].as_py()),
+        "delay": text,
+    }
 
 
 def _arrangement(engine: Engine, name: str) -> dict[str, Any]:

@@ -10,6 +10,14 @@ from typing import Any
 Row = Mapping[str, Any]
 OPEN_END = date(9999, 12, 31)
 LONGEST_BYTES = 24
+UNITS = (
+    ("day", 86_400_000_000),
+    ("hour", 3_600_000_000),
+    ("minute", 60_000_000),
+    ("second", 1_000_000),
+    ("millisecond", 1_000),
+    ("microsecond", 1),
+)
 
 
 def text(value: Any) -> str:
@@ -42,6 +50,18 @@ def text(value: Any) -> str:
             return "[" + ", ".join(map(text, value)) + "]"
         case _:
             return str(value).replace("\n", "⏎")
+
+
+def length_text(microseconds: int) -> str:
+    """A length of time in the largest unit that gives a whole number.
+
+    >>> length_text(90_000_000), length_text(3_600_000_000), length_text(0)
+    ('90 seconds', '1 hour', '0 seconds')
+    """
+    fitting = [(unit, size) for unit, size in UNITS if microseconds % size == 0 and microseconds >= size]
+    unit, size = fitting[0] if fitting else ("second", 1_000_000)
+    number = microseconds // size
+    return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
 def _window(start: datetime, end: datetime) -> str:

@@ -80,16 +80,16 @@ def _clause(text: str, tokens: list[Token]) -> Clause:
     raise InvalidSql("this EMIT clause is not known", detail=text[tokens[0].start : end], hint=_HINT)
 
 
-def interval_microseconds(clause: Clause, words: str = "EMIT EVERY") -> int:
-    """The length of an interval in words."""
+def interval_microseconds(clause: Clause, words: str = "EMIT EVERY", *, least: int = 1) -> int:
+    """The length of an interval in words, `least` or more."""
     try:
         length = interval_of(sqlglot.parse_one(clause.argument, read=SparkSql))
     except SqlglotError as failure:
         raise InvalidSql(f"{words} takes an interval", detail=clause.argument, hint=_LENGTH) from failure
-    if length is None or length.months or length.micros <= 0:
+    if length is None or length.months or length.micros < least:
         raise InvalidSql(
             f"{words} {clause.argument} is not a length of time",
-            detail="it must be positive, and months have no fixed length",
+            detail=f"it must {'be positive' if least else 'not be negative'}, and months have no fixed length",
             hint=_LENGTH,
         )
     return length.micros
@@ -103,22 +103,24 @@ def with_release(node: exp.Query, clause: Clause) -> exp.Query:
             detail=text_of(node),
             hint="put the clause behind SELECT … FROM (…) AS q",
         )
-    item = sqlglot.parse_one(clause.argument, read=SparkSql) if clause.policy == "watermark" else _final(node)
+    item = sqlglot.parse_one(clause.argument, read=SparkSql) if clause.policy == "watermark" else _window(node)
+    assert item is not None
     return node.select(exp.alias_(item, RELEASE, quoted=True), append=True, copy=True)
 
 
-def _final(node: exp.Select) -> exp.Expression:
+def groups_by_window(node: exp.Query) -> bool:
+    """Whether a query groups by a window, whose end makes its rows final."""
+    return isinstance(node, exp.Select) and _window(node) is not None
+
+
+def _window(node: exp.Select) -> exp.Expression | None:
     """The end of the window that a query groups by."""
     group = node.args.get("group")
     for key in group.expressions if group is not None else []:
         name = key.name if isinstance(key, exp.Anonymous) else key.sql_name() if isinstance(key, exp.Func) else ""
         if name.upper() in _WINDOWS:
             return exp.Anonymous(this="WINDOW_END", expressions=[key.copy()])
-    raise Unsupported(
-        "EMIT FINAL needs to know when a row is final",
-        detail=text_of(node),
-        hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: EMIT WHEN WATERMARK PAST column",
-    )
+    return None
 
 
 def take_release(query: Query, clause: Clause) -> Query:

@@ -65,9 +65,9 @@ def delay_of(relation: str, column: str, schema: pa.Schema, text: str) -> int | 
         return None
     delay = int(text) if text.isdigit() else None
     if delay is None or is_timestamp:
-        length = interval_microseconds(Clause("every", text), "DELAY OF")
+        length = interval_microseconds(Clause("every", text), "DELAY OF", least=0)
         days = found is not None and pa.types.is_date32(found)
-        delay = length // MICROS["DAY"] if days else length if is_timestamp else None
+        delay = -(-length // MICROS["DAY"]) if days else length if is_timestamp else None
     if delay is None:
         raise InvalidSql(
             f"the delay `{text}` of `{relation}` does not fit column `{column}`",

@@ -1,0 +1,62 @@
+"""Sources declared in Python: the columns of a DataFrame, and its event time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rejoinder.errors import InvalidSql, PlanningError, Unsupported
+from rejoinder.plan.catalog import Source
+from rejoinder.sql.types import parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def frame_fields(source: str, frame: DataFrame) -> list[pa.Field]:
+    """The columns of a streaming DataFrame, in our types."""
+    from rejoinder.exchange.sources import frame_columns
+
+    if not frame.isStreaming:
+        raise InvalidSql(f"the DataFrame of `{source}` is not a stream", hint="make it with spark.readStream")
+    return [_field(source, column, text) for column, text in frame_columns(frame)]
+
+
+def watermark(source: str, event_time: str | None, delay: str | int | None) -> dict[str, str]:
+    """What WATERMARK … DELAY OF … would say of a source: the column, and the text of the delay.
+
+    >>> watermark("orders", "ts", "5 seconds")
+    {'ts': 'INTERVAL 5 seconds'}
+    """
+    if (event_time is None) != (delay is None):
+        raise InvalidSql(
+            f"`{source}` has a {'delay' if event_time is None else 'event-time column'} without the other",
+            detail=f"event_time={event_time!r}, delay={delay!r}",
+            hint='give both: event_time="ts", delay="5 seconds"',
+        )
+    if event_time is None:
+        return {}
+    text = str(delay).strip()
+    return {event_time: text if text.isdigit() or text.upper().startswith("INTERVAL") else f"INTERVAL {text}"}
+
+
+def refuse_untold(source: Source) -> None:
+    """Refuse a watermark that nothing would move."""
+    untold = [column for column, delay in source.watermarks.items() if delay is None]
+    if untold:
+        raise Unsupported(
+            f"the watermark of `{source.name}`.`{untold[0]}` would never move",
+            detail="without DELAY it is told from outside, which only rejoinder.testing.Driver offers",
+            hint=f"WATERMARK {untold[0]} DELAY OF INTERVAL 5 SECONDS",
+        )
+
+
+def _field(source: str, column: str, text: str) -> pa.Field:
+    try:
+        return pa.field(column, parse_type(text))
+    except PlanningError as refused:
+        raise Unsupported(
+            f"column `{column}` of `{source}` has the type `{text}`, which is not offered",
+            hint="select it as another type, or leave it out",
+        ) from refused

@@ -142,4 +142,4 @@ def test_if_not_exists_takes_the_definition_that_is_there(driver: Driver) -> Non
     driver.sql(f"CREATE VIEW IF NOT EXISTS v AS {JOIN}; CREATE VIEW IF NOT EXISTS v AS {JOIN}")
     with pytest.raises(DefinitionConflict) as raised:
         driver.sql("CREATE CHANGELOG IF NOT EXISTS a (k INT)")
-    assert raised.value.detail == "there: changelog (k int, x int); here: changelog (k int)"
+    assert raised.value.detail == "there: CHANGELOG (k int, x int); here: CHANGELOG (k int)"

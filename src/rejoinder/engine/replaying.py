@@ -52,7 +52,7 @@ def replay(engine: Engine, query: str) -> Replayed:
             raise NotCommitted("nothing is committed yet", hint="run the flow first")
         found = [engine.catalog.find(name) for name in named_relations(query)]
         relations = {relation.name: relation for relation in found if relation is not None}
-        sources = tuple(Source(r.name, "changelog", r.schema, format="replay") for r in relations.values())
+        sources = tuple(_changelog(relation) for relation in relations.values())
         try:
             schema = bind(query, Catalog(sources)).schema
         except UnknownName:
@@ -104,6 +104,12 @@ def _run(
         return Changes(replaced(changes.table, EPOCH, meant), view.schema, times)
     finally:
         drop_memory(place)
+
+
+def _changelog(relation: Source | View) -> Source:
+    """A relation as a source of its changes; it has the event-time columns by which rows are versions."""
+    watermarks = relation.watermarks if isinstance(relation, Source) else {}
+    return Source(relation.name, "changelog", relation.schema, format="replay", watermarks=watermarks)
 
 
 def _has_history(relation: Source | View) -> bool:

@@ -206,3 +206,20 @@ def test_a_state_without_the_changes_of_its_sources_gets_their_content(driver: D
     driver.insert("orders", {"id": 3, "item": "cup"})
     driver.step(at=at(4))
     assert [row["_epoch"] for row in driver.sql("SELECT STREAM id FROM orders WHERE id > 2")] == [4]
+
+
+def test_versions_as_of_a_time_have_a_past() -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM orders (id INT, at TIMESTAMP)")
+    driver.sql("CREATE STREAM rates (rate INT, since TIMESTAMP, WATERMARK since DELAY OF INTERVAL 1 MINUTE)")
+    driver.insert("orders", {"id": 1, "at": at(5)})
+    driver.insert("rates", {"rate": 3, "since": at(0)})
+    driver.step()
+    driver.insert("rates", {"rate": 4, "since": at(5)}, {"rate": 5, "since": at(6)})
+    driver.step()
+    changes = driver.sql("SELECT STREAM id, rate FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.at AS r ON TRUE")
+    assert [(row["rate"], row["_epoch"], row["_undo"]) for row in changes] == [
+        (3, 0, False),
+        (3, 1, True),
+        (4, 1, False),
+    ]

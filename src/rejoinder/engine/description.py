@@ -135,11 +135,15 @@ class _Text:
 
     def _waiting(self) -> list[str]:
         """When the view's changes come out, if not with the epoch that makes them."""
-        gate = self.program.gates.get(self.view)
-        if gate is None:
+        gates = self.program.gates_of(self.view)
+        if not gates:
             return []
-        if gate.interval:
-            return [f"  changes come out every {gate.interval / 1_000_000:g} s of the clock, netted"]
+        if gates[0].interval:
+            return [f"  changes come out every {gates[0].interval / 1_000_000:g} s of the clock, netted"]
+        if len(gates) > 1:
+            listed = " or ".join(f"{source}.{column}" for gate in gates for source, column in gate.origins)
+            return [f"  a row without a partner comes out when the watermark of {listed} says that none can come"]
+        gate = gates[0]
         watermarks = " and ".join(f"{source}.{column}" for source, column in gate.origins)
         release = dict(self.program.views[self.view].outputs)[RELEASE]
         text = written(release) or shown(release, self.labels.names(self.program.views[self.view]))

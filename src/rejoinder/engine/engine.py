@@ -159,7 +159,7 @@ class Engine:
             reach("before_tasks", epoch)
             # A clock that is set back stands still: what came out must not be due a second time.
             now = max(self.clock() if time_ms is None else time_ms, self.timeline.latest)
-            gates = self.plan.program.gates.values()
+            gates = self.plan.program.gates
             before = clock_of(gates, self.watermarks, now, self.timeline.latest)
             reports = self.executor.run(self._work(self.dataflow, epoch, self.state, before), splits)
             reach("after_tasks", epoch)
@@ -181,7 +181,7 @@ class Engine:
 
     def _release(self, state: State, epoch: int, before: Clock, after: Clock, totals: Report) -> State:
         """Let out what became due in this very epoch, and forget the time segments that are out as a whole."""
-        gates = self.plan.program.gates.values()
+        gates = self.plan.program.gates
         dataflow = due_dataflow(gates, state, before, after, self.dataflow)
         if dataflow is not None:
             reports = self.executor.run_listed(self._work(dataflow, epoch, state, after), state.splits(dataflow))
@@ -193,7 +193,7 @@ class Engine:
     def seconds_to_tick(self) -> float | None:
         """How long until changes that wait for the clock may come out; 0 if they may, None if there are none."""
         with self.lock:
-            tick = next_tick(self.plan.program.gates.values(), self.state, self.timeline.latest)
+            tick = next_tick(self.plan.program.gates, self.state, self.timeline.latest)
             return None if tick is None else max(0, tick - self.clock()) / 1000
 
     def _work(self, dataflow: Dataflow, epoch: int, state: State, clock: Clock) -> EpochWork:
@@ -256,7 +256,7 @@ class Engine:
         if not splits:
             return self.state
         now = self.timeline.latest
-        clock = clock_of(new.program.gates.values(), self.watermarks, now, now)
+        clock = clock_of(new.program.gates, self.watermarks, now, now)
         reports = self.executor.run_listed(self._work(dataflow, self.epoch, self.state, clock), splits)
         reach("in_hydration", self.epoch)
         if self.spool is not None:

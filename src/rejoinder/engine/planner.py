@@ -9,14 +9,15 @@ from rejoinder.errors import Unsupported
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.gates import gate_of
+from rejoinder.plan.finality import with_finality
+from rejoinder.plan.gates import gates_of
 from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived, Normalised
 from rejoinder.plan.physical import Arrangement, Dataflow
-from rejoinder.plan.program import Program, program_of
-from rejoinder.plan.retention import is_timed, on_time
+from rejoinder.plan.program import Gate, Program, program_of
+from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded
 from rejoinder.sql.binder import bind
 
 
@@ -32,19 +33,24 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     """Plan a catalog. Raises a `PlanningError` if a view cannot be kept."""
     blocks: dict[str, tuple[Block, Mapping[str, Derived]]] = {}
     sources = {source.name: source for source in catalog.sources}
-    gates = {}
+    gates: list[Gate] = []
     for view in catalog.views:
         normal = _normal(bind(view.query, catalog), sources)
         blocks[view.name] = (normal.block, normal.derived)
         if normal.emission is not None:
-            gates[view.name] = gate_of(view.name, normal.block, normal.derived, normal.emission, sources)
-    program = replace(program_of(catalog, blocks, statistics), gates=gates)
+            gates += gates_of(view.name, normal.block, normal.derived, normal.emission, sources)
+    program = replace(program_of(catalog, blocks, statistics), gates=tuple(gates))
     return Plan(program, Builder(program).build())
 
 
 def _normal(query: Query, sources: Mapping[str, Source]) -> Normalised:
     """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows."""
     timely = on_time(sources)
+    if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
+        query = with_finality(query, sources)
+        normal = normalise(query, timely)
+        refuse_unbounded(normal, sources)
+        return normal
     if timely:
         normal = normalise(query, timely)
         waits = normal.emission is not None and normal.emission.release is not None

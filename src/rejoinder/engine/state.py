@@ -106,7 +106,7 @@ class State:
             segments = Segments(RELEASE, gate.width)
             parts = arrangements.get(gate.pending.id, ())
             arrangements[gate.pending.id] = tuple(
-                segments.expire(part, clock.released[gate.view] + 1)[0] for part in parts
+                segments.expire(part, clock.released[gate.pending.id] + 1)[0] for part in parts
             )
         for name, retention in retentions.items():
             segments = Segments(retention.column, retention.width)

@@ -74,7 +74,7 @@ def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
 
 def clock_of(gates: Iterable[Gate], watermarks: Watermarks, now: int, opened: int) -> Clock:
     """What tasks know of time (milliseconds): the epoch's clock, and how far the gates were open at `opened`."""
-    open_until = {gate.view: released(gate, watermarks, opened * 1000) for gate in gates}
+    open_until = {gate.pending.id: released(gate, watermarks, opened * 1000) for gate in gates}
     return Clock(now * 1000, open_until, watermarks.to_json())
 
 
@@ -83,11 +83,11 @@ def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Cloc
     scans: dict[str, DueScan] = {}
     sends, emits = [], []
     for number, gate in enumerate(gates):
-        since, until = before.released[gate.view], after.released[gate.view]
+        since, until = before.released[gate.pending.id], after.released[gate.pending.id]
         refs = [ref for part in state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
         if until <= since or not any(ref.segment * gate.width <= until for ref in refs):
             continue
-        name = f"due:{gate.view}"
+        name = f"due:{gate.pending.relation}"
         scans[name] = DueScan(gate.pending, name, gate.width, since, until)
         key = row_arrangement(gate.view, views.views[gate.view]).key
         channel = Channel(number, f"{name}/rows", key, 1)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import HASH, replaced, take, without
+from rejoinder.kernels.columns import HASH, numbers, replaced, take, without
 from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.ordered import LEAST, as_column
 from rejoinder.operators.arrange import FAN
 from rejoinder.operators.stateless import write_changes
 from rejoinder.operators.task import Task
-from rejoinder.plan.logical import RELEASE
+from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.physical import Hold
 from rejoinder.store.run import write_run
 from rejoinder.store.segments import TIMELESS, Segments, times_of
@@ -33,10 +33,12 @@ def hold(task: Task, step: Hold) -> None:
         tick = -(-task.clock.now // step.interval) * step.interval
         kind = step.pending.schema.field(RELEASE).type
         stream = replaced(stream, RELEASE, as_column(np.full(stream.num_rows, tick), kind))
+    if LOCK in stream.column_names:
+        stream = take(stream, np.flatnonzero(numbers(stream, LOCK) == step.lock))
     stream = consolidate(stream)
     releases = times_of(stream, RELEASE)
-    due = (releases == TIMELESS) | (releases <= task.clock.released.get(step.view, LEAST))
-    write_changes(task, step.view, take(without(stream, [RELEASE, HASH]), np.flatnonzero(due)))
+    due = (releases == TIMELESS) | (releases <= task.clock.released.get(step.pending.id, LEAST))
+    write_changes(task, step.view, take(without(stream, [RELEASE, LOCK, HASH]), np.flatnonzero(due)))
     _keep(task, take(stream, np.flatnonzero(~due)), step)
 
 

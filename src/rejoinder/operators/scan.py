@@ -21,7 +21,7 @@ from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
 from rejoinder.plan.accumulators import UNIT_SCHEMA
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.logical import RELEASE
+from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.physical import ArrangementScan, DueScan, Scan, SourceScan, UnitScan
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import read_run
@@ -96,7 +96,7 @@ def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tupl
         run = without(read_run(store, ref), [HASH])
         releases = times_of(run, RELEASE)
         due = np.flatnonzero((releases > scan_.after) & (releases <= scan_.until))
-        for chunk in _chunks(take(without(run, [RELEASE]), due)):
+        for chunk in _chunks(take(without(run, [RELEASE, LOCK]), due)):
             yield scan_.stream, chunk
 
 

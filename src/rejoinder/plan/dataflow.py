@@ -21,7 +21,7 @@ from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.graph import join_graph
 from rejoinder.plan.grouping import group, kept_arrangements
 from rejoinder.plan.labels import Labels
-from rejoinder.plan.logical import RELEASE
+from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import (
@@ -89,8 +89,8 @@ class Builder:
                 self.require(versions_arrangement(derived, derived.operation), name)
         for name, block in self.program.views.items():
             self.joins[name] = [self._join(block, name)]
-        for name, gate in self.program.gates.items():
-            self.require(gate.pending, name)
+        for gate in self.program.gates:
+            self.require(gate.pending, gate.view)
         for name, source in self.program.sources.items():
             base = base_arrangement(source)
             if source.kind == "table" or not {name, name + ON_TIME} & set(self.needed):
@@ -266,15 +266,16 @@ class Builder:
     def view(self, name: str) -> None:
         """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""
         self.fragments[name] = self.block(self.joins[name][0], name)
-        gate = self.program.gates.get(name)
-        if gate is None:
+        gates = self.program.gates_of(name)
+        if not gates:
             for fragment in self.fragments[name]:
                 self.add(fragment.round, Emit(fragment.stream, name))
         elif self.fragments[name]:
             number = 1 + max(fragment.round for fragment in self.fragments[name])
             key = row_arrangement(name, self.program.views[name].schema).key
             merged = self.send(self.fragments[name], key, number, name, matching_only=False)
-            self.add(number, Hold(merged.stream, name, gate.pending, gate.width, gate.interval))
+            for gate in gates:
+                self.add(number, Hold(merged.stream, name, gate.pending, gate.width, gate.interval, gate.lock))
         self.arrange(name, check=False)
 
     def finish(self) -> Dataflow:
@@ -283,7 +284,7 @@ class Builder:
             self.rounds.append([])
         arrangements = tuple(a for by_id in self.needed.values() for a in by_id.values())
         views = {
-            name: pa.schema([f for f in block.schema if f.name != RELEASE])
+            name: pa.schema([f for f in block.schema if f.name not in (RELEASE, LOCK)])
             for name, block in self.program.views.items()
         }
         rejected = {s.rejected: REJECTED_SCHEMA for s in self.program.sources.values() if s.diverts}

@@ -7,12 +7,13 @@ kept by time segment, so that an epoch reads only what becomes due, and forgets 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.lineage import origins, sources_of
+from rejoinder.plan.lineage import Origin, origins, sources_of
 from rejoinder.plan.logical import RELEASE, Emission
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.program import Gate, row_arrangement
@@ -21,13 +22,29 @@ MICROSECOND = pa.timestamp("us")
 WIDTHS = {"timestamp": 60_000_000, "date": 1, "integer": 1 << 16}
 
 
-def gate_of(
+def gates_of(
     view: str, block: Block, derived: Mapping[str, Derived], emission: Emission, sources: Mapping[str, Source]
-) -> Gate:
-    """The gate of a view. Raises `InvalidSql` if a watermark that it needs is not declared."""
+) -> tuple[Gate, ...]:
+    """The gates of a view. Raises `InvalidSql` if a watermark that it needs is not declared."""
+    pending = row_arrangement(f"{view}/pending", block.schema)
     if emission.interval:
         schema = block.schema.append(pa.field(RELEASE, MICROSECOND))
-        return Gate(view, row_arrangement(f"{view}/pending", schema), emission.interval, emission.interval)
+        pending = row_arrangement(f"{view}/pending", schema)
+        return (Gate(view, pending, emission.interval, emission.interval),)
+    width = width_of(dict(block.outputs)[RELEASE].type)
+    if emission.clocks:
+        each = [replace(pending, relation=f"{view}/pending{at or ''}") for at in range(len(emission.clocks))]
+        return tuple(
+            Gate(view, own, width, 0, (origin,), at)
+            for at, (own, origin) in enumerate(zip(each, emission.clocks, strict=True))
+        )
+    return (Gate(view, pending, width, 0, _watermarks(view, block, derived, emission, sources)),)
+
+
+def _watermarks(
+    view: str, block: Block, derived: Mapping[str, Derived], emission: Emission, sources: Mapping[str, Source]
+) -> tuple[Origin, ...]:
+    """The watermarks that a row waits for: all that its view reads of the type of its release."""
     release = dict(block.outputs)[RELEASE]
     needed = sorted(origins(release, block, derived))
     for source, column in needed:
@@ -51,8 +68,7 @@ def gate_of(
             detail=", ".join(f"{name}.{c}: {sources[name].schema.field(c).type}" for name, c in needed),
             hint="release rows by a column of the type of the event-time column",
         )
-    same = [(n, c) for n, c in all_of if sources[n].schema.field(c).type.id in kinds]
-    return Gate(view, row_arrangement(f"{view}/pending", block.schema), width_of(release.type), 0, tuple(same))
+    return tuple((n, c) for n, c in all_of if sources[n].schema.field(c).type.id in kinds)
 
 
 def width_of(kind: pa.DataType) -> int:

@@ -37,7 +37,7 @@ class Hydration(Builder):
     def build(self) -> Dataflow:
         """Make the dataflow."""
         self.collect()
-        waiting = {gate.pending.id for gate in self.program.gates.values()}  # filled with their views
+        waiting = {gate.pending.id for gate in self.program.gates}  # filled with their views
         needed = [a for by_id in self.needed.values() for a in by_id.values() if a.id not in waiting]
         new = [a.relation for a in needed if self.keeps(a)]
         for name in (*self.program.views, *(relation.removesuffix("/input") for relation in new)):

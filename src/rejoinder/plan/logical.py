@@ -161,17 +161,22 @@ class Window:
     size: int | None = None
 
 
-RELEASE = "__release"
+RELEASE, LOCK = "__release", "__lock"
 Policy = Literal["changes", "every", "watermark", "final"]
 
 
 @dataclass(frozen=True)
 class Emission:
-    """When changes come out: netted every `interval` (microseconds), or once the watermark is at `release`."""
+    """When changes come out: netted every `interval` (microseconds), or once the watermark is at `release`.
+
+    `clocks`, if given, are the (source, column) whose watermark counts; `lock` tells which of them, from 0, for a row.
+    """
 
     policy: Policy
     interval: int = 0
     release: Expression | None = None
+    lock: Expression | None = None
+    clocks: tuple[tuple[str, str], ...] = ()
 
 
 def after(time: Expression) -> Expression:

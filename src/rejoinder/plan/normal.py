@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.accumulators import Grouping
-from rejoinder.plan.logical import RELEASE, Bound, Emission, Predicate, Query, renamed, substitute
+from rejoinder.plan.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query, renamed, substitute
 
 PRESENT = "__present"
 
@@ -129,7 +129,8 @@ class Derived:
 class Normalised:
     """A query in normal form: its block, and the derived relations it needs, inner ones first.
 
-    If the query says when its changes come out, that time is the block's last output, `__release`.
+    If the query says when its changes come out, that time is one more output of the block, `__release`; `__lock` is
+    another where rows wait for different watermarks.
     """
 
     block: Block
@@ -142,8 +143,10 @@ def finished(query: Query, block: Block, derived: dict[str, Derived]) -> Normali
     columns = dict(block.outputs)
     outputs = tuple((name, substitute(expression, columns)) for name, expression in query.outputs)
     release = query.emission.release if query.emission is not None else None
-    if release is not None:
-        outputs = (*outputs, (RELEASE, substitute(release, columns)))
+    lock = query.emission.lock if query.emission is not None else None
+    for name, hidden in ((RELEASE, release), (LOCK, lock)):
+        if hidden is not None:
+            outputs = (*outputs, (name, substitute(hidden, columns)))
     return Normalised(canonical(replace(block, outputs=outputs)), derived, query.emission)
 
 

@@ -320,7 +320,8 @@ class Sweep:
 class Hold:
     """Write the changes of a view that may come out to its changelog, and keep the others by the time of release.
 
-    With an `interval`, a change is released at the next multiple of it on the clock, else at its `__release`.
+    With an `interval`, a change is released at the next multiple of it on the clock, else at its `__release`. If
+    changes have a `__lock`, this is about those with the given one.
     """
 
     input: str
@@ -328,6 +329,7 @@ class Hold:
     pending: Arrangement
     width: int
     interval: int
+    lock: int = 0
 
 
 @dataclass(frozen=True)

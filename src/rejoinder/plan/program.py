@@ -19,7 +19,8 @@ class Gate:
     """When the changes of a view come out.
 
     - with an `interval` (microseconds): at every multiple of it on the clock;
-    - else when every watermark of `origins` has reached the release of a row.
+    - else when every watermark of `origins` has reached the release of a row. A view may have several gates: then the
+      `lock` of a row tells which one it waits at.
     """
 
     view: str
@@ -27,6 +28,7 @@ class Gate:
     width: int
     interval: int = 0
     origins: tuple[tuple[str, str], ...] = ()
+    lock: int = 0
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,11 @@ class Program:
     views: Mapping[str, Block]
     indexes: tuple[Arrangement, ...]
     statistics: Mapping[str, Statistics] = field(default_factory=dict)
-    gates: Mapping[str, Gate] = field(default_factory=dict)
+    gates: tuple[Gate, ...] = ()
+
+    def gates_of(self, view: str) -> tuple[Gate, ...]:
+        """The gates of a view; none if its changes come out when they happen."""
+        return tuple(gate for gate in self.gates if gate.view == view)
 
 
 def base_arrangement(source: Source) -> Arrangement:

@@ -6,10 +6,11 @@ all users; one user that may ask for any row keeps them all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from rejoinder.errors import Unsupported
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, least, slack_of
@@ -62,27 +63,46 @@ class Retentions:
 
 
 def is_timed(normal: Normalised, sources: Mapping[str, Source]) -> bool:
-    """Whether all that a view keeps is bounded in time, if it reads its sources on time."""
+    """Whether a view keeps something, and all that it keeps is bounded in time if it reads its sources on time."""
+    kept = list(_kept(normal, sources))
+    return bool(kept) and all(is_bounded for _, _, is_bounded in kept)
+
+
+def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source]) -> None:
+    """Refuse a view that would have to keep rows for ever, naming them and the condition that is missing."""
+    kept = list(_kept(normal, sources))
+    for rows, changes, is_bounded in kept:
+        if not is_bounded:
+            raise Unsupported(
+                f"rows of `{rows}` would be kept for ever",
+                detail=f"no condition says how far back changes of `{changes}` can reach, by event-time columns "
+                "with constants",
+                hint=f"declare WATERMARK on both, and add a condition such as {rows}.ts >= {changes}.ts - INTERVAL 1 "
+                "HOUR; conditions under OR or NOT, or with amounts from columns, bound nothing",
+            )
+    if not kept:
+        raise Unsupported(
+            "EMIT FINAL of a query that keeps nothing is not offered",
+            detail="its rows are final when they come",
+            hint="leave EMIT FINAL out",
+        )
+
+
+def _kept(normal: Normalised, sources: Mapping[str, Source]) -> Iterator[tuple[str, str, bool]]:
+    """What a view keeps: rows of a relation, for changes of another one; and whether that is bounded in time."""
     frontiers = Frontiers(sources, normal.derived)
-    keeps = False
-    blocks = [normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)]
-    for block in blocks:
+    for block in (normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)):
         for at, each in enumerate(block.inputs):
-            for start in range(len(block.inputs)):
-                if start == at:
-                    continue
-                keeps = True
-                if not any(frontiers.limit(block, start, i) for i, _ in each.columns):
-                    return False
+            for start, other in enumerate(block.inputs):
+                if start != at:
+                    is_bounded = any(frontiers.limit(block, start, i) for i, _ in each.columns)
+                    yield source_of(each.relation), source_of(other.relation), is_bounded
     for derived in normal.derived.values():
         if isinstance(derived.operation, Versions):
-            return False
+            yield derived.name, derived.name, False
         if isinstance(derived.operation, Distinct | Grouping):
-            keeps = True
             keys = derived.schema.names if isinstance(derived.operation, Distinct) else derived.operation.key_names
-            if not any(frontiers.of_input(derived, name) for name in keys):
-                return False
-    return keeps
+            yield derived.name, derived.name, any(frontiers.of_input(derived, name) for name in keys)
 
 
 def on_time(sources: Mapping[str, Source]) -> frozenset[str]:

@@ -18,7 +18,14 @@ from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
 from rejoinder.sql.as_of import event_time_of, has_version
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
-from rejoinder.sql.emission import interval_microseconds, is_waiting, split_emission, take_release, with_release
+from rejoinder.sql.emission import (
+    groups_by_window,
+    interval_microseconds,
+    is_waiting,
+    split_emission,
+    take_release,
+    with_release,
+)
 from rejoinder.sql.expressions import compile_expression, compile_window, output_name
 from rejoinder.sql.grouping import bind_groups, is_grouped
 from rejoinder.sql.joins import combine
@@ -40,6 +47,8 @@ def bind(text: str, catalog: Catalog) -> Query:
     if clause.policy == "every":
         emission = Emission("every", interval_microseconds(clause))
         return replace(Binder(catalog).query(node, {}), emission=emission)
+    if clause.policy == "final" and not groups_by_window(node):
+        return replace(Binder(catalog).query(node, {}), emission=Emission("final"))
     return take_release(Binder(catalog).query(with_release(node, clause), {}), clause)
 
 

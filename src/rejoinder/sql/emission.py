@@ -103,22 +103,24 @@ def with_release(node: exp.Query, clause: Clause) -> exp.Query:
             detail=text_of(node),
             hint="put the clause behind SELECT … FROM (…) AS q",
         )
-    item = sqlglot.parse_one(clause.argument, read=SparkSql) if clause.policy == "watermark" else _final(node)
+    item = sqlglot.parse_one(clause.argument, read=SparkSql) if clause.policy == "watermark" else _window(node)
+    assert item is not None
     return node.select(exp.alias_(item, RELEASE, quoted=True), append=True, copy=True)
 
 
-def _final(node: exp.Select) -> exp.Expression:
+def groups_by_window(node: exp.Query) -> bool:
+    """Whether a query groups by a window, whose end makes its rows final."""
+    return isinstance(node, exp.Select) and _window(node) is not None
+
+
+def _window(node: exp.Select) -> exp.Expression | None:
     """The end of the window that a query groups by."""
     group = node.args.get("group")
     for key in group.expressions if group is not None else []:
         name = key.name if isinstance(key, exp.Anonymous) else key.sql_name() if isinstance(key, exp.Func) else ""
         if name.upper() in _WINDOWS:
             return exp.Anonymous(this="WINDOW_END", expressions=[key.copy()])
-    raise Unsupported(
-        "EMIT FINAL needs to know when a row is final",
-        detail=text_of(node),
-        hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: EMIT WHEN WATERMARK PAST column",
-    )
+    return None
 
 
 def take_release(query: Query, clause: Clause) -> Query:

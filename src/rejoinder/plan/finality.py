@@ -1,0 +1,164 @@
+"""EMIT FINAL of a join: from when on a row can change no more.
+
+A pair of rows of append-only inputs is final at once. A row without a partner is final when no partner can come any
+more: when the watermark of the other side is past the last time that the bounds allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from rejoinder.errors import Unsupported
+from rejoinder.kernels.evaluate import Expression, column, quoted
+from rejoinder.plan.bounds import direct_bounds
+from rejoinder.plan.catalog import Source
+from rejoinder.plan.logical import Emission, Filter, Join, Node, Project, Query, Scan, conjunction
+
+OUTER = ("left", "full", "anti", "full anti")
+Times = Mapping[str, tuple[str, str, pa.DataType]]
+
+
+def with_finality(query: Query, sources: Mapping[str, Source]) -> Query:
+    """The query with the time of release of its rows; without one if all of them are final at once."""
+    join = _outer_join(query.root)
+    if join is None:
+        return replace(query, emission=None)
+    if any(inner.kind in OUTER for side in (join.left, join.right) for inner in _joins(side)):
+        raise Unsupported(
+            "EMIT FINAL is offered for one outer join, on top of inner ones",
+            detail="a row of several outer joins is final when the last of them has decided",
+            hint="make the lower join a view of its own, or leave EMIT FINAL out",
+        )
+    left, right = _event_times(join.left, sources), _event_times(join.right, sources)
+    emission = Emission("final")
+    ours, theirs, slack = _bound(join, left, right)
+    waiting = _waiting(join, join.left, ours, left[ours][2], slack)
+    clocks = (right[theirs][:2],)
+    if join.kind == "anti":
+        return replace(query, emission=replace(emission, release=waiting, clocks=clocks))
+    missing = f"{quoted(theirs)} IS NULL"
+    if join.kind == "left":
+        release = _case(f"CASE WHEN {missing} THEN {waiting.sql} END", waiting.type, theirs, *waiting.columns)
+        return replace(query, emission=replace(emission, release=release, clocks=clocks))
+    one, other, back = _bound(join, right, left)
+    lonely = _waiting(join, join.right, one, right[one][2], back)
+    release = _case(
+        f"CASE WHEN {missing} THEN {waiting.sql} WHEN {quoted(other)} IS NULL THEN {lonely.sql} END",
+        waiting.type,
+        *(theirs, other, *waiting.columns, *lonely.columns),
+    )
+    lock = _case(f"CASE WHEN {missing} THEN 0 ELSE 1 END", pa.int32(), theirs)
+    return replace(query, emission=replace(emission, release=release, lock=lock, clocks=(*clocks, left[other][:2])))
+
+
+def _outer_join(node: Node) -> Join | None:
+    """The outer join on top of a query, below its WHERE and SELECT."""
+    match node:
+        case Filter() | Project():
+            return _outer_join(node.input)
+        case Join():
+            if node.kind in OUTER:
+                return node
+            if any(inner.kind in OUTER for inner in _joins(node)):
+                raise Unsupported(
+                    "EMIT FINAL is offered for an outer join on top of inner ones",
+                    detail="here an inner join is on top of an outer one",
+                    hint="join the inputs of the inner join first, or leave EMIT FINAL out",
+                )
+            return None
+        case Scan():
+            return None
+        case _:
+            raise Unsupported(
+                "EMIT FINAL needs to know when a row is final",
+                detail="it is offered for joins of streams with bounds in time, and for groups by a window",
+                hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: "
+                "EMIT WHEN WATERMARK PAST column",
+            )
+
+
+def _joins(node: Node) -> Iterator[Join]:
+    match node:
+        case Join():
+            yield node
+            yield from _joins(node.left)
+            yield from _joins(node.right)
+        case Filter() | Project():
+            yield from _joins(node.input)
+        case _:
+            return
+
+
+def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
+    """The event-time columns of a side: source, column and type by identifier."""
+    match node:
+        case Scan():
+            known = sources[node.relation].watermarks if node.relation in sources else {}
+            return {i: (node.relation, n, node.schema.field(n).type) for i, n in node.columns if n in known}
+        case Filter():
+            return _event_times(node.input, sources)
+        case Project():
+            inner = _event_times(node.input, sources)
+            return {i: inner[e.columns[0]] for i, e in node.outputs if e.is_column and e.columns[0] in inner}
+        case Join():
+            return {**_event_times(node.left, sources), **_event_times(node.right, sources)}
+        case _:
+            return {}
+
+
+def _bound(join: Join, kept: Times, coming: Times) -> tuple[str, str, int]:
+    """The bound that says how long a row of one side waits for one of the other: the tightest there is."""
+    found = [
+        (slack, later, earlier)
+        for (later, earlier), slack in direct_bounds(join.predicates).items()
+        if later in kept and earlier in coming
+    ]
+    if found:
+        slack, later, earlier = min(found)
+        return later, earlier, slack
+    names = [f"{source}.{name}" for source, name, _ in (*kept.values(), *coming.values())]
+    raise Unsupported(
+        "EMIT FINAL needs a bound in time for each side of the join",
+        detail=f"event-time columns: {', '.join(names) or 'none'}; no condition bounds them from both sides",
+        hint="declare WATERMARK on a time of each side, and add a condition such as "
+        "d.ts BETWEEN o.ts AND o.ts + INTERVAL 1 HOUR",
+    )
+
+
+def _waiting(join: Join, side: Node, i: str, kind: pa.DataType, slack: int) -> Expression:
+    """From when on a row without a partner is final: at once (NULL) if conditions on it alone rule one out."""
+    own = identifiers(side)
+    guards = [p.expression for p in join.predicates if p.expression.columns and set(p.expression.columns) <= own]
+    release = _later(i, kind, slack + 1)
+    guard = conjunction(guards)
+    if guard is None:
+        return release
+    return _case(f"CASE WHEN {guard.sql} THEN {release.sql} END", kind, i, *guard.columns)
+
+
+def identifiers(node: Node) -> set[str]:
+    """The identifiers of a tree's columns."""
+    match node:
+        case Scan():
+            return {i for i, _ in node.columns}
+        case Filter():
+            return identifiers(node.input)
+        case Project():
+            return {i for i, _ in node.outputs}
+        case Join():
+            return identifiers(node.left) | identifiers(node.right)
+        case _:
+            return set()
+
+
+def _later(i: str, kind: pa.DataType, by: int) -> Expression:
+    """A time moved by a constant of its own unit."""
+    moved = f"to_microseconds({by})" if pa.types.is_timestamp(kind) else str(by)
+    return replace(column(i, kind), sql=f"({quoted(i)} + {moved})")
+
+
+def _case(sql: str, kind: pa.DataType, *columns: str) -> Expression:
+    return Expression(sql, kind, tuple(dict.fromkeys(columns)))

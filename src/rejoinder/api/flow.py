@@ -39,7 +39,7 @@ from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Kind, Source
-from rejoinder.plan.physical import SourceScan
+from rejoinder.plan.physical import Hold, SourceScan
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, parse_statements
 from rejoinder.store.objects import Option, open_store
@@ -280,7 +280,7 @@ class Flow:
             frames=self._frames,
             inbox=self._inbox.folder,
             staged=lambda splits: self._executor.prepare(splits, setting),
-            is_ticking=any(gate.interval for gate in self.engine.plan.program.gates),
+            is_ticking=any(isinstance(step, Hold) and step.interval > 0 for step in self.engine.dataflow.steps()),
             once=once,
             interval=interval,
         )

@@ -13,7 +13,9 @@ RejoinderError
 │   ├── SchemaChanged        a file whose columns are not the declared ones
 │   ├── MissingInput         a path, topic or partition that is not there
 │   ├── MissingRow           the delete of a row that is not there
-│   └── NullKey              a NULL in a primary key
+│   ├── NullKey              a NULL in a primary key
+│   ├── LateRow              a row below the watermark, where none may be
+│   └── WatermarkRegress     a watermark that does not rise
 ├── EvaluationError          an expression failed on a row
 ├── StateError               the state directory cannot be used
 │   ├── Fenced               another driver has committed to this state
@@ -113,6 +115,10 @@ class NullKey(InputError):
 
 class LateRow(InputError):
     code = "RJ206"
+
+
+class WatermarkRegress(InputError):
+    code = "RJ207"
 
 
 class EvaluationError(RejoinderError):

@@ -1,4 +1,4 @@
-"""A flow that can be killed at any time and started again: `python victim.py folder [follow]`.
+"""A flow that can be killed at any time and started again: `python victim.py folder [follow | settle]`.
 
 Input lies in `folder/in`, and what comes after the second view was defined in `folder/later`; each file is an epoch.
 """
@@ -106,9 +106,23 @@ def follow(flow: rj.Flow, folder: Path) -> None:
     flow.run()
 
 
+def settle(flow: rj.Flow, folder: Path) -> None:
+    """Read what is there with a view that tells its changes once a second, until it has told all of them."""
+    create(flow, folder, "a")
+    create(flow, folder, "b")
+    query = "SELECT a.id, x, y FROM a JOIN b ON a.id = b.id"
+    flow.sql(f"CREATE VIEW IF NOT EXISTS v AS {query}")
+    flow.sql(f"CREATE VIEW IF NOT EXISTS told AS {query} EMIT EVERY INTERVAL 1 SECOND")
+    flow.start()
+    while flow.epoch < FIRST or flow.engine.seconds_to_tick() is not None:
+        flow.wait(1)
+    flow.stop()
+
+
 if __name__ == "__main__":
     where = Path(sys.argv[1])
+    do = {"follow": follow, "settle": settle}.get(sys.argv[-1], run)
     try:
-        (follow if "follow" in sys.argv else run)(rj.Flow(where / "state", parallelism=2), where)
+        do(rj.Flow(where / "state", parallelism=2), where)
     except rj.RejoinderError as error:
         sys.exit(f"{type(error).__name__}: {error}")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rejoinder.errors import Corrupt, Unsupported
-from rejoinder.exchange.checkpoint import Checkpoint, take_over
+from rejoinder.exchange.checkpoint import TICKS, Checkpoint, take_over
 
 HEADER = 'v1\n{"batchWatermarkMs":5,"batchTimestampMs":7}'
 
@@ -119,6 +119,15 @@ def test_state_of_a_frame_moves_only_with_its_position(old: Path) -> None:
     assert (new / "state" / "0" / "0" / "1.delta").read_text() == "x"
     with pytest.raises(Unsupported, match="state of its own"):
         take_over(str(old), list("abc"), str(old.with_name("newer")), list("bc"), 7)
+
+
+def test_ticks_come_and_go_beside_the_state_of_a_frame(old: Path) -> None:
+    write(old / "state" / "0" / "0" / "1.delta", "x")
+    for number, (before, after) in enumerate([("ab#", "ab"), ("ab#", "abc#"), ("abc", "abc#")]):
+        listed = [[TICKS if name == "#" else name for name in names] for names in (before, after)]
+        new = old.with_name(f"new{number}")
+        take_over(str(old), listed[0], str(new), listed[1], 7)
+        assert (new / "state" / "0" / "0" / "1.delta").exists()
 
 
 class Ledger:

@@ -42,14 +42,14 @@ class Ordered:
         return without(_ordered(rows, self.ordering), self.added)
 
 
-def split_order(engine: Engine, text: str) -> Ordered:
+def split_order(catalog: Catalog, text: str) -> Ordered:
     """Take the ORDER BY and LIMIT off a query. It may order by columns that it does not select."""
     query, ordering = split_ordering(text)
     if not any(isinstance(key, str) for key, _, _ in ordering.keys):
         return Ordered(query, ordering)
-    wider, keys, added = with_order_columns(query, ordering, bind(query, engine.catalog).schema.names)
+    wider, keys, added = with_order_columns(query, ordering, bind(query, catalog).schema.names)
     try:
-        bind(wider, engine.catalog)
+        bind(wider, catalog)
     except PlanningError:
         return Ordered(query, ordering)  # it is ordered by what is not there; who applies the order says so
     return Ordered(wider, keys, added)
@@ -57,7 +57,7 @@ def split_order(engine: Engine, text: str) -> Ordered:
 
 def run_query(engine: Engine, text: str) -> tuple[pa.Table, bool]:
     """The rows of a query on the last committed epoch, and whether it orders them. Writes nothing to the store."""
-    ordered = split_order(engine, text)
+    ordered = split_order(engine.catalog, text)
     rows = _whole_view(engine, ordered.query)
     if rows is None:
         rows = _filled(engine, ordered.query)

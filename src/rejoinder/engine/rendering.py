@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from rejoinder.engine.reading import expanded, read_changes, read_table, timeline_of
 from rejoinder.engine.texts import table_text, text
-from rejoinder.kernels.columns import DIFF, EPOCH, diffs, numbers, take, without
+from rejoinder.kernels.columns import DIFF, EPOCH, HASH, diffs, numbers, take, without
+from rejoinder.kernels.consolidate import consolidate
 from rejoinder.sql.renderings import System
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import ObjectStore
@@ -85,6 +86,12 @@ def changes_of(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Sch
     """All changes of a view that are kept."""
     table = read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch)
     return Changes(table, schema, timeline_of(manifest).times(store))
+
+
+def settled(changes: Changes) -> pa.Table:
+    """The rows that changes add up to."""
+    rows = consolidate(without(changes.table, [EPOCH, HASH]))
+    return without(expanded(rows), [DIFF]).select(changes.schema.names)
 
 
 # -- TABLE ------------------------------------------------------------------------------------------------------------

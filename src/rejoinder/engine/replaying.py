@@ -44,17 +44,25 @@ class Replayed:
     note: str | None = None
 
 
+def as_sources(engine: Engine, query: str) -> Catalog:
+    """What a query reads, views too, as sources of changes."""
+    return Catalog(tuple(_changelog(relation) for relation in _named(engine, query).values()))
+
+
+def _named(engine: Engine, query: str) -> dict[str, Source | View]:
+    found = [engine.catalog.find(name) for name in named_relations(query)]
+    return {relation.name: relation for relation in found if relation is not None}
+
+
 def replay(engine: Engine, query: str) -> Replayed:
     """The changes of a query over the epochs that are kept. Raises a `PlanningError`, or `NotCommitted`."""
     with engine.lock:
         manifest = engine.manifest
         if manifest is None:
             raise NotCommitted("nothing is committed yet", hint="run the flow first")
-        found = [engine.catalog.find(name) for name in named_relations(query)]
-        relations = {relation.name: relation for relation in found if relation is not None}
-        sources = tuple(_changelog(relation) for relation in relations.values())
+        relations = _named(engine, query)
         try:
-            schema = bind(query, Catalog(sources)).schema
+            schema = bind(query, as_sources(engine, query)).schema
         except UnknownName:
             bind(query, engine.catalog)  # knows all names, and which one may have been meant
             raise
@@ -77,7 +85,7 @@ def replay(engine: Engine, query: str) -> Replayed:
     if emission is not None:  # an epoch in which nothing comes may let something out
         epochs |= times.keys()
     view = View(NAME, query, schema)
-    return Replayed(_run(Catalog((*sources, view)), by_epoch, view, times, sorted(epochs)), note)
+    return Replayed(_run(as_sources(engine, query).with_relation(view), by_epoch, view, times, sorted(epochs)), note)
 
 
 def _run(

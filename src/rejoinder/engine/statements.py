@@ -24,16 +24,18 @@ from rejoinder.engine.rendering import (
     described,
     filled,
     plain_rows,
+    settled,
     snapshots_of,
     stream_rows,
 )
-from rejoinder.engine.replaying import replay
+from rejoinder.engine.replaying import as_sources, replay
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
-from rejoinder.plan.catalog import SOURCE_CHANGES, View
+from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, View
+from rejoinder.sql.emission import is_waiting
 from rejoinder.sql.ordering import Ordering, split_ordering
 from rejoinder.sql.renderings import System, refuse_system_items, split_system_items
 from rejoinder.sql.statements import Explain, Select, Show, Statement
-from rejoinder.sql.texts import whole_relation
+from rejoinder.sql.texts import named_relations, whole_relation
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,20 @@ def _select(engine: Engine, statement: Select) -> Answer:
         return _stream(engine, statement.query)
     refuse_system_items(statement.query, statement.rendering)
     if statement.rendering == "TABLE":
-        return Queried(*run_query(engine, statement.query))
+        return _table(engine, statement.query)
     return _snapshots(engine, statement.query)
+
+
+def _table(engine: Engine, text: str) -> Queried:
+    """The rows of a query. What a view holds that waits or forgets is in its changelog, and nowhere else."""
+    named = {name.lower() for name in named_relations(text)}
+    views = [view for view in engine.catalog.views if view.name.lower() in named]
+    kept = any(is_waiting(view.query) or view.name + LATE in engine.dataflow.views for view in views)
+    if not kept or whole_relation(text) is not None:
+        return Queried(*run_query(engine, text))
+    ordered = split_order(as_sources(engine, text), text)
+    rows = settled(replay(engine, ordered.query).changes)
+    return Queried(ordered.apply(rows), bool(ordered.ordering.keys))
 
 
 def _stream(engine: Engine, text: str) -> Streamed:
@@ -131,7 +145,7 @@ def _stream(engine: Engine, text: str) -> Streamed:
 
 
 def _snapshots(engine: Engine, text: str) -> Varied:
-    ordered = split_order(engine, text)
+    ordered = split_order(as_sources(engine, text), text)
     view = _whole_view(engine, ordered.query)
     if view is not None:
         changes, note = _changes(engine, *view), None

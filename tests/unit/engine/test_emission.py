@@ -165,3 +165,11 @@ def test_no_view_can_be_built_on_one_that_waits() -> None:
         driver.sql("CREATE VIEW w AS SELECT n FROM v")
     with pytest.raises(Unsupported):
         driver.sql("CREATE INDEX i ON v (n)")
+
+
+def test_a_query_on_a_view_that_waits_sees_what_is_out() -> None:
+    driver = flow(f"{PER_WINDOW} EMIT FINAL")
+    driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(9)})
+    driver.step()
+    assert driver.sql("SELECT n + 1 AS more FROM v") == [{"more": 2}]
+    assert driver.sql("SELECT * FROM v") == [{"s": at(0), "n": 1}]

@@ -142,3 +142,17 @@ def test_a_source_says_what_becomes_of_late_rows() -> None:
             assert driver.epoch == 0
     with pytest.raises(InvalidSql):
         Driver().sql("CREATE STREAM x (id INT) OPTIONS (late 'maybe')")
+
+
+def test_a_query_on_a_view_that_forgets_sees_all_of_its_rows() -> None:
+    driver = flow(INNER)
+    driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 6})
+    driver.insert("d", {"id": 1, "t": 9})
+    driver.step()
+    for name in "od":
+        driver.watermark(name, 100)
+    driver.step()
+    assert sum(kept(driver).values()) == 0
+    assert driver.sql("SELECT count(*) AS n FROM v") == [{"n": 1}]
+    assert driver.sql("SELECT id, dt FROM v WHERE dt > 3 ORDER BY id") == [{"id": 1, "dt": 9}]
+    assert driver.sql("SELECT x.id FROM V x JOIN v y ON x.id = y.id") == [{"id": 1}]

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import rejoinder as rj
+from rejoinder.cli.main import app
 from rejoinder.errors import DefinitionConflict, InvalidSql, RejoinderError, Unsupported
 from rejoinder.exchange.checkpoint import TICKS
 from rejoinder.testing import Driver
@@ -246,6 +248,23 @@ def test_event_time_of_data_frames(spark: SparkSession, flow: rj.Flow, tmp_path:
         flow.stream("more", s, event_time="op", delay="1 second")
     with pytest.raises(Unsupported, match="would never move"):
         flow.sql("CREATE STREAM told (id INT, ts TIMESTAMP, WATERMARK ts)")
+
+
+def test_the_command_line_says_what_waits(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"id": 7}\n')
+    (tmp_path / "flow.sql").write_text(
+        "CREATE STREAM s (id INT, WATERMARK id DELAY OF 1) USING json OPTIONS (path 'in');"
+        "CREATE VIEW slow AS SELECT id FROM s EMIT EVERY INTERVAL 1 DAY;"
+        "CREATE VIEW past AS SELECT id FROM s EMIT WHEN WATERMARK PAST id;"
+        "CREATE VIEW plain AS SELECT id FROM s"
+    )
+    done = CliRunner().invoke(app, ["run", "flow.sql"])
+    assert done.exit_code == 0 and "1 row in, 1 change out" in done.stderr, "of `plain`; nothing else is out"
+    notes = [line.strip() for line in done.stderr.splitlines() if "wait" in line]
+    assert len(notes) == 2 and notes[1] == "changes of `past` wait for the watermark of s.id"
+    assert notes[0].startswith("changes of `slow` wait until ") and notes[0].endswith(" 00:00:00 (UTC)")
 
 
 def test_following_on_the_command_line(tmp_path: Path) -> None:

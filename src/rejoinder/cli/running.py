@@ -22,6 +22,7 @@ from rejoinder.engine.definitions import Definition, defined, is_defined
 from rejoinder.engine.engine import Progress
 from rejoinder.engine.planner import plan
 from rejoinder.engine.statements import execute, find_view
+from rejoinder.engine.waiting import waiting
 from rejoinder.errors import InvalidSql, MissingInput, RejoinderError, UnknownName
 from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.physical import SourceScan
@@ -154,6 +155,8 @@ def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: 
     else:
         told = f" at epoch {flow.epoch}: nothing new" if flow.epoch >= 0 else ": no input yet"
     err.print(Text.assemble((end, "bold green"), told))
+    for view, what in waiting(flow.engine).items():
+        note(f"changes of `{view}` wait {what}")
 
 
 @contextmanager

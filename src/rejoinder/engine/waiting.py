@@ -1,0 +1,45 @@
+"""What waits: the views with changes that have not come out yet, and what they wait for, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+import numpy as np
+
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.texts import text
+from rejoinder.engine.watermarks import next_tick, released
+from rejoinder.plan.logical import RELEASE
+from rejoinder.plan.program import Gate
+from rejoinder.store.run import read_run
+from rejoinder.store.segments import times_of
+
+
+def waiting(engine: Engine) -> dict[str, str]:
+    """What the changes of each view that has some wait for, after the last committed epoch."""
+    result: dict[str, list[str]] = {}
+    with engine.lock:
+        for gate in engine.plan.program.gates:
+            for words in _words(engine, gate):
+                result.setdefault(gate.view, []).append(words)
+    return {view: " or ".join(words) for view, words in result.items()}
+
+
+def _words(engine: Engine, gate: Gate) -> Iterator[str]:
+    if gate.interval:
+        tick = next_tick([gate], engine.state, engine.timeline.latest)
+        if tick is not None:
+            yield f"until {text(datetime.fromtimestamp(tick / 1000, timezone.utc).replace(tzinfo=None))} (UTC)"
+    elif _has_some(engine, gate):
+        listed = " and ".join(f"{source}.{column}" for source, column in gate.origins)
+        yield f"for the watermark{'s' if len(gate.origins) > 1 else ''} of {listed}"
+
+
+def _has_some(engine: Engine, gate: Gate) -> bool:
+    """Whether anything is beyond the watermarks: whole time segments, or rows in the one that they are in."""
+    limit = released(gate, engine.watermarks, 0)
+    refs = [ref for part in engine.state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
+    if any(ref.segment * gate.width > limit for ref in refs):
+        return True
+    return any(bool(np.any(times_of(read_run(engine.store, ref), RELEASE) > limit)) for ref in refs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from rejoinder.engine.planner import Plan
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.frontier import Formula, Least, Watermark
 from rejoinder.plan.graph import inputs_of
+from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels, shown, written
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.normal import Block, Derived, Distinct, Versions
@@ -157,8 +159,7 @@ class _Text:
         used = [a for a in self.dataflow.arrangements if names & set(self.dataflow.users[a.id])]
         lines = ["  arrangements"]
         for arrangement in used:
-            users = self.dataflow.users[arrangement.id]
-            others = [self.labels.relation(user) for user in users if user not in names]
+            others = self._views([user for user in self.dataflow.users[arrangement.id] if user not in names])
             shared = f", shared with {', '.join(others)}" if others else ""
             state = "exists" if arrangement.id in self.existing else "new"
             lines.append(f"    {self.labels.arrangement(arrangement)} ({state}{shared}){self._held(arrangement)}")
@@ -166,6 +167,11 @@ class _Text:
         if not used:
             lines.append("    none: the view is computed from each change alone")
         return lines
+
+    def _views(self, users: list[str]) -> list[str]:
+        """Users of an arrangement; in place of derived relations, the views that read them."""
+        named = [readers(self.program, user) if user in self.program.derived else (user,) for user in users]
+        return [name for name in dict.fromkeys(itertools.chain(*named)) if name != self.view]
 
     def _held(self, arrangement: Arrangement) -> str:
         """What an arrangement holds, if it is not the rows that are looked up."""

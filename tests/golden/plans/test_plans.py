@@ -118,3 +118,12 @@ def test_explain_of_a_query_tells_what_it_would_add() -> None:
 
 def test_no_file_is_left_over() -> None:
     assert {file.stem for file in FOLDER.glob("*.txt")} == set(QUERIES)
+
+
+def test_an_arrangement_is_shared_with_views_not_with_what_they_are_made_of() -> None:
+    driver = Driver()
+    driver.sql(SOURCES)
+    driver.sql(f"CREATE VIEW whole AS {QUERIES['full']}")
+    text = driver.sql(f"EXPLAIN {QUERIES['semi']}")
+    assert "notes[id] (exists, shared with whole)" in text
+    assert "orders[id] (exists, shared with whole)" in text

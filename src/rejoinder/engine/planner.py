@@ -14,7 +14,7 @@ from rejoinder.plan.gates import gates_of
 from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
-from rejoinder.plan.normal import Block, Derived, Normalised
+from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.plan.program import Gate, Program, program_of
 from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded
@@ -34,27 +34,33 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     blocks: dict[str, tuple[Block, Mapping[str, Derived]]] = {}
     sources = {source.name: source for source in catalog.sources}
     gates: list[Gate] = []
+    relations: dict[str, Derived] = {}
+    forgetting: list[str] = []
     for view in catalog.views:
-        normal = _normal(bind(view.query, catalog), sources)
+        normal = _normal(bind(view.query, catalog, forgetting), sources, relations)
         blocks[view.name] = (normal.block, normal.derived)
+        relations |= normal.derived
+        if normal.emission is None and is_timed(normal, sources, relations):  # its rows are nowhere else
+            forgetting.append(view.name)
+        relations[view.name] = as_relation(view.name, normal.block)
         if normal.emission is not None:
-            gates += gates_of(view.name, normal.block, normal.derived, normal.emission, sources)
+            gates += gates_of(view.name, normal.block, relations, normal.emission, sources)
     program = replace(program_of(catalog, blocks, statistics), gates=tuple(gates))
     return Plan(program, Builder(program).build())
 
 
-def _normal(query: Query, sources: Mapping[str, Source]) -> Normalised:
+def _normal(query: Query, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> Normalised:
     """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows."""
     timely = on_time(sources)
     if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
         query = with_finality(query, sources)
         normal = normalise(query, timely)
-        refuse_unbounded(normal, sources)
+        refuse_unbounded(normal, sources, relations)
         return normal
     if timely:
         normal = normalise(query, timely)
         waits = normal.emission is not None and normal.emission.release is not None
-        if waits or is_timed(normal, sources):
+        if waits or is_timed(normal, sources, relations):
             return normal
     return normalise(query)
 

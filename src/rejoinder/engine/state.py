@@ -12,7 +12,7 @@ from rejoinder.operators.task import Clock, Report
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.frontier import Retention, value_of
 from rejoinder.plan.logical import RELEASE
-from rejoinder.plan.physical import ArrangementScan, Dataflow, DueScan, UnitScan
+from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.program import Gate
 from rejoinder.store.segments import Segments
 from rejoinder.store.spine import Spine
@@ -94,8 +94,8 @@ class State:
         return units + [
             (name, bucket)
             for name, scan in dataflow.scans.items()
-            if isinstance(scan, ArrangementScan | DueScan)
-            for bucket, part in enumerate(self.arrangements[_scanned(scan)])
+            if isinstance(scan, ArrangementScan | DueScan | ChangelogScan)
+            for bucket, part in enumerate(self.parts[_scanned(scan)])
             if part.refs
         ]
 
@@ -130,8 +130,14 @@ class State:
         return result
 
 
-def _scanned(scan: ArrangementScan | DueScan) -> str:
-    return scan.arrangement.id if isinstance(scan, ArrangementScan) else scan.pending.id
+def _scanned(scan: ArrangementScan | DueScan | ChangelogScan) -> str:
+    match scan:
+        case ArrangementScan():
+            return scan.arrangement.id
+        case DueScan():
+            return scan.pending.id
+        case ChangelogScan():
+            return scan.view
 
 
 def bytes_written(before: State, after: State) -> int:

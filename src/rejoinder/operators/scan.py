@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.errors import MalformedInput, SchemaChanged
-from rejoinder.kernels.columns import DIFF, HASH, SEQUENCE, drop_unit_diffs, replaced, take, without
+from rejoinder.kernels.columns import DIFF, EPOCH, HASH, SEQUENCE, drop_unit_diffs, replaced, take, without
 from rejoinder.kernels.exchange import decode
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
 from rejoinder.plan.accumulators import UNIT_SCHEMA
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.logical import LOCK, RELEASE
-from rejoinder.plan.physical import ArrangementScan, DueScan, Scan, SourceScan, UnitScan
+from rejoinder.plan.physical import ArrangementScan, ChangelogScan, DueScan, Scan, SourceScan, UnitScan
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import read_run
 from rejoinder.store.segments import times_of
@@ -56,6 +56,11 @@ def scan(
     """Yield (stream, delta) chunks of a split."""
     if isinstance(scan_, ArrangementScan):
         yield from _scan_arrangement(store, scan_, before[scan_.arrangement.id][split.modified])
+        return
+    if isinstance(scan_, ChangelogScan):
+        for ref in before[scan_.view][split.modified].refs:
+            for chunk in _chunks(without(read_run(store, ref), [HASH, EPOCH])):
+                yield scan_.stream, chunk
         return
     if isinstance(scan_, DueScan):
         yield from _scan_due(store, scan_, before[scan_.pending.id][split.modified])

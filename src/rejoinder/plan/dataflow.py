@@ -61,7 +61,8 @@ class Builder:
         self.labels = Labels(program.derived)
         self.needed: dict[str, dict[str, Arrangement]] = {}
         self.joins: dict[str, list[JoinPlan]] = {}
-        self.retentions = Retentions(Frontiers(program.sources, program.derived))
+        views = {name: normal.as_relation(name, block) for name, block in program.views.items()}
+        self.retentions = Retentions(Frontiers(program.sources, {**program.derived, **views}))
         self._channels = 0
         self._streams = 0
 
@@ -93,11 +94,13 @@ class Builder:
             self.require(gate.pending, gate.view)
         for name, source in self.program.sources.items():
             base = base_arrangement(source)
-            if source.kind == "table" or not {name, name + ON_TIME} & set(self.needed):
-                self.require(base, "source" if source.kind != "table" else "primary key")
+            timely = self.needed.get(name + ON_TIME, {}).values()
             if source.kind == "changelog":
-                for arrangement in self.needed.get(name + ON_TIME, {}).values():
+                for arrangement in timely:
                     self.retentions.note(arrangement, self.retentions.own(name + ON_TIME, source.schema.names))
+            forgets = any(self.retentions.of(arrangement, self.program.sources) for arrangement in timely)
+            if source.kind == "table" or not (name in self.needed or forgets):
+                self.require(base, "source" if source.kind != "table" else "primary key")
 
     def _join(self, block: Block, user: str) -> JoinPlan:
         graph = join_graph(block)

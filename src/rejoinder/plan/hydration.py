@@ -2,7 +2,8 @@
 
 Rules:
 - only what is new is computed, and only from relations that something new needs;
-- a relation that has an arrangement with rows, be it one that is dropped with this very definition, is read from there;
+- a relation that has an arrangement with rows, be it one that is dropped with this very definition, is read from there,
+  and a view from its changelog;
 - else it is computed from what it is made from, as if all rows of one input arrived now and met the others as they are.
 """
 
@@ -16,7 +17,7 @@ from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.grouping import group
 from rejoinder.plan.normal import Derived, Union, Versions
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
-from rejoinder.plan.physical import Arrangement, ArrangementScan, Dataflow, Distinct, UnitScan
+from rejoinder.plan.physical import Arrangement, ArrangementScan, ChangelogScan, Dataflow, Distinct, UnitScan
 from rejoinder.plan.program import Program, row_arrangement
 from rejoinder.plan.validity import validate
 
@@ -62,8 +63,16 @@ class Hydration(Builder):
             self.relation(name.removesuffix(ON_TIME))
             self.fragments[name] = self.fragments[name.removesuffix(ON_TIME)]
             self.arrange(name, check=False)
+        elif name in self.program.sources and name + ON_TIME in self.donors:  # what is not forgotten yet
+            self.relation(name + ON_TIME)
+            self.fragments[name] = self.fragments[name + ON_TIME]
+            self.arrange(name, check=False)
         elif name in self.program.sources:
             self.fragments[name] = []
+        elif name in self.known_views and name in self.program.views:
+            self.fragments[name] = [Fragment(0, f"scan:{name}")]
+            self.scans[name] = ChangelogScan(name, f"scan:{name}")
+            self.arrange(name, check=False)
         elif name == UNIT:
             self.fragments[name] = [Fragment(0, f"scan:{name}")]
             self.scans[name] = UnitScan(f"scan:{name}")
@@ -100,14 +109,6 @@ class Hydration(Builder):
         self.arrange(inputs, check=False)
         self.fragments[derived.name] = [Fragment(merged.round, change)]
         self.arrange(derived.name, check=False)
-
-    def view(self, name: str) -> None:
-        """Fill a view; one that is up to date only lends its rows."""
-        if name not in self.known_views:
-            super().view(name)
-            return
-        self.fragments[name] = self.block(self.joins[name][0], name)
-        self.arrange(name, check=False)
 
     def block(self, join: JoinPlan, view: str) -> list[Fragment]:
         """All rows of the smallest input meet the other inputs as they are."""

@@ -125,6 +125,11 @@ class Derived:
     schema: pa.Schema
 
 
+def as_relation(view: str, block: Block) -> Derived:
+    """A view that is read as it is, as a relation made from its block."""
+    return Derived(view, (block,), Union(), block.schema)
+
+
 @dataclass
 class Normalised:
     """A query in normal form: its block, and the derived relations it needs, inner ones first.

@@ -106,6 +106,14 @@ class ArrangementScan:
 
 
 @dataclass(frozen=True)
+class ChangelogScan:
+    """Read the present content of a view from its changelog, to hydrate what reads the view."""
+
+    view: str
+    stream: str
+
+
+@dataclass(frozen=True)
 class UnitScan:
     """Read the relation of one row, to hydrate an aggregate without keys."""
 
@@ -123,7 +131,7 @@ class DueScan:
     until: int
 
 
-Scan = SourceScan | ArrangementScan | UnitScan | DueScan
+Scan = SourceScan | ArrangementScan | ChangelogScan | UnitScan | DueScan
 
 
 @dataclass(frozen=True)

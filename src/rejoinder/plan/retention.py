@@ -62,15 +62,15 @@ class Retentions:
         return Retention(shared[0], limit, width)
 
 
-def is_timed(normal: Normalised, sources: Mapping[str, Source]) -> bool:
+def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> bool:
     """Whether a view keeps something, and all that it keeps is bounded in time if it reads its sources on time."""
-    kept = list(_kept(normal, sources))
+    kept = list(_kept(normal, sources, relations))
     return bool(kept) and all(is_bounded for _, _, is_bounded in kept)
 
 
-def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source]) -> None:
+def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> None:
     """Refuse a view that would have to keep rows for ever, naming them and the condition that is missing."""
-    kept = list(_kept(normal, sources))
+    kept = list(_kept(normal, sources, relations))
     for rows, changes, is_bounded in kept:
         if not is_bounded:
             raise Unsupported(
@@ -88,9 +88,11 @@ def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source]) -> None:
         )
 
 
-def _kept(normal: Normalised, sources: Mapping[str, Source]) -> Iterator[tuple[str, str, bool]]:
+def _kept(
+    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]
+) -> Iterator[tuple[str, str, bool]]:
     """What a view keeps: rows of a relation, for changes of another one; and whether that is bounded in time."""
-    frontiers = Frontiers(sources, normal.derived)
+    frontiers = Frontiers(sources, {**relations, **normal.derived})
     for block in (normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)):
         for at, each in enumerate(block.inputs):
             for start, other in enumerate(block.inputs):

@@ -5,7 +5,7 @@ What is not offered is refused here, pointing at the text; nothing is left to fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -38,18 +38,21 @@ from rejoinder.sql.types import common_type, comparable, spark_name
 from rejoinder.sql.windows import ColumnBounds
 
 
-def bind(text: str, catalog: Catalog) -> Query:
-    """Bind a query. Raises a `PlanningError` that names the thing and shows the place."""
+def bind(text: str, catalog: Catalog, kept: Collection[str] = ()) -> Query:
+    """Bind a query; views in `kept` are read as they are, others by their queries.
+
+    Raises a `PlanningError` that names the thing and shows the place.
+    """
+    binder = Binder(catalog, frozenset(kept))
     _, clause = split_emission(text)
     node = parse_query(text)
     if clause is None or clause.policy == "changes":
-        return Binder(catalog).query(node, {})
+        return binder.query(node, {})
     if clause.policy == "every":
-        emission = Emission("every", interval_microseconds(clause))
-        return replace(Binder(catalog).query(node, {}), emission=emission)
+        return replace(binder.query(node, {}), emission=Emission("every", interval_microseconds(clause)))
     if clause.policy == "final" and not groups_by_window(node):
-        return replace(Binder(catalog).query(node, {}), emission=Emission("final"))
-    return take_release(Binder(catalog).query(with_release(node, clause), {}), clause)
+        return replace(binder.query(node, {}), emission=Emission("final"))
+    return take_release(binder.query(with_release(node, clause), {}), clause)
 
 
 Ctes = Mapping[str, "_Cte"]
@@ -60,6 +63,7 @@ class Binder:
     """Binds one query; numbers scans and projections so that identifiers are unique."""
 
     catalog: Catalog
+    kept: frozenset[str] = frozenset()
     numbers: Iterator[int] = field(default_factory=count)
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
@@ -207,6 +211,7 @@ class Binder:
             return self.inlined(self.query(cte.query, cte.ctes), alias, node)
         relation = self.catalog.get(name)
         kept = any(index.relation.lower() == relation.name.lower() for index in self.catalog.indexes)
+        kept |= relation.name in self.kept
         if isinstance(relation, Source) or kept:
             number = next(self.numbers)
             ids = tuple((f"{number}.{field.name}", field.name) for field in relation.schema)

@@ -156,3 +156,51 @@ def test_a_query_on_a_view_that_forgets_sees_all_of_its_rows() -> None:
     assert driver.sql("SELECT count(*) AS n FROM v") == [{"n": 1}]
     assert driver.sql("SELECT id, dt FROM v WHERE dt > 3 ORDER BY id") == [{"id": 1, "dt": 9}]
     assert driver.sql("SELECT x.id FROM V x JOIN v y ON x.id = y.id") == [{"id": 1}]
+
+
+def test_a_view_on_a_view_that_forgets_starts_with_all_of_its_rows() -> None:
+    driver = flow(INNER)
+    driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 6})
+    driver.insert("d", {"id": 1, "t": 9})
+    driver.step()
+    for name in "odr":
+        driver.watermark(name, 100)
+    driver.step()
+    driver.sql("CREATE VIEW n AS SELECT count(*) AS n, max(dt) AS latest FROM v")
+    assert driver.table("n") == [{"n": 1, "latest": 9}]
+    driver.sql("CREATE VIEW w AS SELECT v.id, r.t AS rt FROM v JOIN r ON v.id = r.id AND r.t BETWEEN v.dt AND v.dt + 50")
+    driver.insert("o", {"id": 3, "t": 110})
+    driver.insert("d", {"id": 3, "t": 111})
+    driver.insert("r", {"id": 3, "t": 120})
+    changes = driver.step()
+    assert changes["w"] == [({"id": 3, "rt": 120}, 1)]
+    assert driver.table("n") == [{"n": 2, "latest": 111}]
+    driver.restart(parallelism=2)
+    for name in "odr":
+        driver.watermark(name, 1000)
+    driver.step()
+    left = {name: rows for name, rows in kept(driver).items() if rows}
+    assert all(name.startswith("aggregate") for name in left), "the join of a join forgets too"
+
+
+def test_rows_of_a_source_that_is_forgotten_are_read_as_far_as_they_are_kept() -> None:
+    driver = flow(INNER)
+    driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 60})
+    driver.step()
+    assert sorted(row["id"] for row in driver.sql("SELECT id FROM o")) == [1, 2]
+    driver.watermark("d", 50)
+    driver.step()
+    assert driver.sql("SELECT id FROM o") == [{"id": 2}]
+    driver.sql("CREATE VIEW w AS SELECT id FROM o")
+    driver.insert("o", {"id": 3, "t": 61})
+    assert driver.step()["w"] == [({"id": 3}, 1)]
+    assert sorted(row["id"] for row in driver.table("w")) == [2, 3]
+
+
+def test_a_source_of_a_view_that_waits_and_forgets_nothing_is_kept_whole() -> None:
+    driver = flow("SELECT o.id FROM o JOIN d ON o.id = d.id EMIT WHEN WATERMARK PAST o.t")
+    driver.watermark("o", 50)
+    driver.step()
+    driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 60})
+    driver.step()
+    assert sorted(row["id"] for row in driver.sql("SELECT id FROM o")) == [1, 2], "the late one too"

@@ -15,6 +15,7 @@ import os
 import uuid
 import zlib
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,6 +141,13 @@ def with_epoch(table: pa.Table, ref: RunRef) -> pa.Table:
     if EPOCH in table.column_names:
         return table
     return replaced(table, EPOCH, np.full(table.num_rows, ref.epochs[0], np.int64))
+
+
+def close_runs(store: ObjectStore, names: Iterable[str]) -> None:
+    """Let go of runs that nobody reads any more: an open one would stay in memory after it is deleted."""
+    for name in names:
+        _cache(store).pop(name, None)
+        _written(store).discard(name)
 
 
 _opened: dict[tuple[int, str], OrderedDict[str, pa.Table]] = {}

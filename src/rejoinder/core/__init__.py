@@ -1,0 +1,32 @@
+"""The core API: operators on event time as plain objects over Arrow batches, without SQL, flow or Spark.
+
+Each takes `rows(ordinal, batch)`, `watermark(ordinal, key, time)` and `idle(ordinal)`, and gives back a list of
+messages in the order in which they go on; `snapshot()` and `restore(...)` carry its state over a restart.
+"""
+
+from rejoinder.core.async_transform import AsyncTransform
+from rejoinder.core.messages import LateRows, Message, Rows
+from rejoinder.core.operator import Operator
+from rejoinder.core.union import Union
+from rejoinder.core.window_aggregate import WindowAggregate
+from rejoinder.core.window_state import Call
+from rejoinder.operators.coalescer import Idle, Watermark, WatermarkCoalescer
+from rejoinder.operators.input_watermarks import Delivery, InputWatermarks
+from rejoinder.operators.source_watermarks import SourceWatermarks
+
+__all__ = [
+    "AsyncTransform",
+    "Call",
+    "Delivery",
+    "Idle",
+    "InputWatermarks",
+    "LateRows",
+    "Message",
+    "Operator",
+    "Rows",
+    "SourceWatermarks",
+    "Union",
+    "Watermark",
+    "WatermarkCoalescer",
+    "WindowAggregate",
+]

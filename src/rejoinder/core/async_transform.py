@@ -1,0 +1,211 @@
+"""AsyncTransform: an asynchronous Python function for each row, such as a lookup in a service; watermarks keep place.
+
+At most `concurrency` calls are out at a time: `rows` waits for an answer before it starts one more. Answers leave in
+the order of their rows, or unordered as they come; no watermark overtakes a row that came before it, and none waits
+longer than for those rows. A call per row is a loop over rows by nature; everything else works on batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from rejoinder.core.async_calls import AsyncCalls
+from rejoinder.core.async_queue import Call, Mark, OrderedQueue, UnorderedQueue
+from rejoinder.core.messages import Message, Rows
+from rejoinder.core.operator import Operator
+from rejoinder.errors import EvaluationError
+from rejoinder.operators.coalescer import Idle, Watermark
+
+Row = Mapping[str, Any]
+Answer = Row | Sequence[Row] | None
+"""One row, several or none (an empty list or None)."""
+
+
+class AsyncTransform(Operator):
+    """Call `function` for each row; the rows that it gives have the columns of `schema`.
+
+    Messages come out of whatever is called next; `ready` asks for those that can leave now, `wait` waits for an answer,
+    `drain` for all. Use it as a context manager, or `close` it.
+
+    >>> async def doubled(row): return {"twice": 2 * row["n"]}
+    >>> with AsyncTransform(doubled, pa.schema([("twice", pa.int64())])) as transform:
+    ...     out = transform.rows(0, pa.table({"n": [1, 2]})) + transform.watermark(0, key=0, time=5) + transform.drain()
+    >>> [row for message in out[:-1] for row in message.table.to_pylist()], out[-1]
+    ([{'twice': 2}, {'twice': 4}], Watermark(key=0, time=5))
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Row], Awaitable[Answer]],
+        schema: pa.Schema,
+        *,
+        inputs: int | Sequence[int] = 1,
+        ordered: bool = True,
+        concurrency: int = 64,
+    ) -> None:
+        super().__init__(inputs)
+        if concurrency < 1:
+            raise ValueError("an asynchronous transform needs a concurrency of at least 1")
+        self.schema = schema
+        self._ordered = ordered
+        self._concurrency = concurrency
+        self._calls: AsyncCalls[Row, Answer, Call[Row, Sequence[Row]]] = AsyncCalls(function)
+        self._queue = self._empty()
+        self._leaving: list[Sequence[Row] | Mark] = []
+
+    def _empty(self) -> OrderedQueue[Row, Sequence[Row]] | UnorderedQueue[Row, Sequence[Row]]:
+        return OrderedQueue() if self._ordered else UnorderedQueue()
+
+    def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
+        """Start a call for each row, as far as others are answered; give what can leave."""
+        self._start(table.to_pylist())
+        return self.ready()
+
+    def on_watermark(self, watermark: Watermark) -> list[Message]:
+        """Hand a watermark on behind the rows that came before it."""
+        return self._mark(watermark)
+
+    def on_idle(self) -> list[Message]:
+        """Hand the idle message on behind the rows that came before it."""
+        return self._mark(Idle())
+
+    def ready(self) -> list[Message]:
+        """Give what can leave now, without waiting."""
+        while (ended := self._calls.fetch(wait=False)) is not None:
+            self._take(*ended)
+        return self._out()
+
+    def wait(self, timeout: float | None = None) -> list[Message]:
+        """Wait for one answer, if any is open; give what can leave then."""
+        ended = self._calls.fetch(wait=True, timeout=timeout)
+        if ended is not None:
+            self._take(*ended)
+        return self.ready()
+
+    def drain(self) -> list[Message]:
+        """Wait for all answers; give everything."""
+        while (ended := self._calls.fetch(wait=True)) is not None:
+            self._take(*ended)
+        return self._out()
+
+    def waiting(self) -> list[Call[Row, Sequence[Row]] | Mark]:
+        """What is held, oldest first: calls, answered or not, and watermarks."""
+        return self._queue.entries()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give the state: rows whose answers have not left, and the watermarks between them.
+
+        What can leave has to have left before (`ready`): it is not part of the state.
+        """
+        return super().snapshot() | {"waiting": [_saved(entry) for entry in self._queue.entries()]}
+
+    def restore(self, *snapshots: Mapping[str, Any]) -> None:
+        """Go on from snapshots: calls whose answers had not left are made again.
+
+        One snapshot is restored in its order. Of several, rows come first, then the smallest watermark of each key that
+        waited, since each has an order of its own.
+        """
+        super().restore(*snapshots)
+        self._calls.close()
+        self._queue, self._leaving = self._empty(), []
+        if len(snapshots) == 1:
+            for entry in snapshots[0]["waiting"]:
+                if "row" in entry:
+                    self._start([entry["row"]])
+                else:
+                    self._leaving += self._queue.mark(_loaded(entry))
+            return
+        entries = [entry for snapshot in snapshots for entry in snapshot["waiting"]]
+        self._start(entry["row"] for entry in entries if "row" in entry)
+        for key in sorted({entry["watermark"][0] for entry in entries if "watermark" in entry}):
+            value = self._watermarks.whole.value(key)
+            self._leaving += [] if value is None else self._queue.mark(Watermark(key, value))
+
+    def close(self) -> None:
+        """Give up open calls and end their thread."""
+        self._calls.close()
+
+    def __enter__(self) -> AsyncTransform:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            while self._calls.open >= self._concurrency:
+                ended = self._calls.fetch(wait=True)
+                if ended is not None:
+                    self._take(*ended)
+            self._calls.start(row, self._queue.add(row))
+
+    def _mark(self, mark: Mark) -> list[Message]:
+        # Answers that are there already came before the watermark, so that it need not wait for them.
+        before = self.ready()
+        self._leaving += self._queue.mark(mark)
+        return before + self._out()
+
+    def _take(self, call: Call[Row, Sequence[Row]], ended: Future[Answer]) -> None:
+        failure = ended.exception()
+        if failure is not None:
+            raise EvaluationError(
+                "the asynchronous transform failed on a row",
+                detail=f"row {dict(call.row)}: {type(failure).__name__}: {failure}",
+                hint="catch the error in the function, and give None to leave the row out",
+            ) from failure
+        self._leaving += self._queue.answer(call, self._checked(call.row, ended.result()))
+
+    def _checked(self, row: Row, answer: Answer) -> Sequence[Row]:
+        rows: Sequence[Row] = [] if answer is None else [answer] if isinstance(answer, Mapping) else answer
+        for each in rows:
+            unknown = [name for name in each if name not in self.schema.names]
+            if unknown:
+                raise EvaluationError(
+                    f"the asynchronous transform gave a column `{unknown[0]}` that its schema lacks",
+                    detail=f"row {dict(row)}; the schema has {', '.join(self.schema.names) or 'no columns'}",
+                    hint="name it in the schema of the transform, or leave it out of the answer",
+                )
+        return rows
+
+    def _out(self) -> list[Message]:
+        """What leaves, as messages: rows that follow each other are one batch."""
+        leaving, self._leaving = self._leaving, []
+        result: list[Message] = []
+        rows: list[Row] = []
+        for each in leaving:
+            if isinstance(each, Watermark | Idle):
+                result += self._batch(rows)
+                result.append(each)
+                rows = []
+            else:
+                rows += each
+        return result + self._batch(rows)
+
+    def _batch(self, rows: list[Row]) -> list[Message]:
+        if not rows:
+            return []
+        try:
+            return [Rows(pa.Table.from_pylist([dict(row) for row in rows], schema=self.schema))]
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as failure:
+            raise EvaluationError(
+                "an answer of the asynchronous transform does not fit its schema",
+                detail=str(failure).splitlines()[0],
+                hint="give values of the types that the schema of the transform names",
+            ) from failure
+
+
+def _saved(entry: Call[Row, Sequence[Row]] | Mark) -> dict[str, Any]:
+    if isinstance(entry, Call):
+        return {"row": dict(entry.row)}
+    return {"watermark": [entry.key, entry.time]} if isinstance(entry, Watermark) else {"idle": True}
+
+
+def _loaded(entry: Mapping[str, Any]) -> Mark:
+    return Watermark(*entry["watermark"]) if "watermark" in entry else Idle()

@@ -1,0 +1,83 @@
+"""The base of core operators: by default rows and watermarks pass as they come.
+
+An operator overrides what it needs. `on_input_watermark` is called at once for each input by itself, `on_watermark`
+when a key has come on all inputs that are not idle; a join needs the former, since its inputs have different keys.
+Whoever overrides either has to look at the key: values of different keys are in no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rejoinder.core.messages import Message, Rows, as_table
+from rejoinder.operators.coalescer import Idle, Watermark
+from rejoinder.operators.input_watermarks import Delivery, InputWatermarks
+
+
+class Operator:
+    """An operator with inputs numbered from 0; `inputs` is their number, or how many instances feed each.
+
+    >>> passing = Operator()
+    >>> passing.watermark(0, key=1, time=20) + passing.watermark(0, key=2, time=10)
+    [Watermark(key=1, time=20), Watermark(key=2, time=10)]
+    """
+
+    def __init__(self, inputs: int | Sequence[int] = 1) -> None:
+        self._watermarks = InputWatermarks([1] * inputs if isinstance(inputs, int) else inputs)
+
+    def rows(self, ordinal: int, batch: pa.Table | pa.RecordBatch, *, upstream: int = 0) -> list[Message]:
+        """Take rows of an input; give what comes out. An input with rows is not idle."""
+        self._watermarks.event(ordinal, upstream=upstream)
+        return self.on_rows(ordinal, as_table(batch))
+
+    def watermark(self, ordinal: int, key: int, time: int, *, upstream: int = 0) -> list[Message]:
+        """Take a watermark of an input; give what comes out. Raises `WatermarkRegress` if it does not rise."""
+        return self._delivered(self._watermarks.watermark(ordinal, key, time, upstream=upstream))
+
+    def idle(self, ordinal: int, *, upstream: int = 0) -> list[Message]:
+        """Take an idle message of an input; give what comes out."""
+        return self._delivered(self._watermarks.idle(ordinal, upstream=upstream))
+
+    def idle_inputs(self) -> tuple[int, ...]:
+        """The inputs that are idle."""
+        return tuple(int(ordinal) for ordinal in self._watermarks.whole.idle_inputs())
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give the state: plain data, and Arrow tables where rows are held."""
+        return {"watermarks": self._watermarks.snapshot()}
+
+    def restore(self, *snapshots: Mapping[str, Any]) -> None:
+        """Go on from snapshots, in place of what is held now. Of several values of a key the smallest counts."""
+        self._watermarks.restore(*(snapshot["watermarks"] for snapshot in snapshots))
+
+    def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
+        """Handle rows."""
+        return [Rows(table)]
+
+    def on_input_watermark(self, ordinal: int, watermark: Watermark) -> list[Message]:
+        """Handle a watermark of one input."""
+        return []
+
+    def on_watermark(self, watermark: Watermark) -> list[Message]:
+        """Handle a watermark of all inputs together."""
+        return [watermark]
+
+    def on_idle(self) -> list[Message]:
+        """Handle that all inputs are idle."""
+        return [Idle()]
+
+    def _delivered(self, deliveries: Sequence[Delivery]) -> list[Message]:
+        result: list[Message] = []
+        for delivery in deliveries:
+            message = delivery.message
+            if isinstance(message, Watermark):
+                if delivery.ordinal is None:
+                    result += self.on_watermark(message)
+                else:
+                    result += self.on_input_watermark(delivery.ordinal, message)
+            elif delivery.ordinal is None:
+                result += self.on_idle()
+        return result

@@ -1,0 +1,182 @@
+"""The open windows of an aggregation: one row per window and group, kept by the operators of the engine.
+
+`Aggregate` and `Arrange` run as in a task of one bucket over a store in memory, an epoch a batch. Rows lie in time
+segments, one per window, so that windows that are over are read and dropped without touching the others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.errors import StateError, TypeMismatch, Unsupported
+from rejoinder.kernels.columns import DIFF, HASH, Int64, contiguous, numbers, take, without
+from rejoinder.kernels.consolidate import consolidate
+from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.float_sums import KEPT
+from rejoinder.kernels.groups import group_rows
+from rejoinder.operators.aggregate import aggregate
+from rejoinder.operators.arrange import arrange, settle
+from rejoinder.operators.task import Task
+from rejoinder.plan.accumulators import ROWS, Accumulator
+from rejoinder.plan.frontier import Retention, Watermark
+from rejoinder.plan.logical import Function
+from rejoinder.plan.physical import Aggregate, Arrange, Arrangement, Key
+from rejoinder.store.memory import drop_memory
+from rejoinder.store.objects import open_store
+from rejoinder.store.run import RunRef, close_runs, read_run
+from rejoinder.store.segments import Segments
+from rejoinder.store.spine import Spine
+
+FUNCTIONS = ("count", "sum", "min", "max", "avg")
+WINDOW = "w"
+SEGMENTS = Segments(WINDOW, 1)
+_places = itertools.count()
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate function (`count`, `sum`, `min`, `max`, `avg`) of a column; `count` of none counts rows."""
+
+    function: str
+    column: str | None = None
+
+
+class WindowState:
+    """Rows by window number and group columns. Names inside are our own, so that a user's column may have any."""
+
+    def __init__(self, schema: pa.Schema, group_by: Sequence[str], calls: Mapping[str, Call]) -> None:
+        self._groups = {f"g{at}": name for at, name in enumerate(group_by)}
+        self._calls = dict(calls)
+        self._arguments: dict[str, str] = {}
+        self._accumulators: dict[tuple[str, str], Accumulator] = {}
+        for call in calls.values():
+            self._add(schema, call)
+        fields = [(WINDOW, pa.int64()), *((at, schema.field(name).type) for at, name in self._groups.items())]
+        keys = tuple(column(name, kind) for name, kind in fields)
+        fields.append((ROWS, pa.int64()))
+        for each in self._accumulators.values():
+            fields += [(each.name, each.type)] + ([] if each.digits is None else [(each.digits, KEPT)])
+        key = Key(keys, null_safe=frozenset(range(len(keys))))
+        self._arrangement = Arrangement("windows", key, pa.schema(fields))
+        names = tuple(part.columns[0] for part in keys)
+        found = tuple(self._accumulators.values())
+        self._aggregate = Aggregate("rows", "change", self._arrangement, names, found, None, ("windows",))
+        retention = Retention(WINDOW, Watermark("rows", WINDOW), SEGMENTS.width)
+        self._arrange = Arrange("change", self._arrangement, check=False, retention=retention)
+        self._place = f"core-windows-{next(_places)}"
+        self._store = open_store(f"memory://{self._place}")
+        weakref.finalize(self, drop_memory, self._place)
+        self._spine = Spine()
+        self._epoch = 0
+
+    def add(self, table: pa.Table, windows: Int64) -> None:
+        """Take rows into their windows."""
+        columns = {WINDOW: pa.array(windows)}
+        columns |= {at: table.column(name) for at, name in self._groups.items()}
+        columns |= {at: table.column(name) for name, at in self._arguments.items()}
+        task = self._task()
+        task.streams["rows"] = pa.table(columns)
+        aggregate(task, self._aggregate)
+        self._arranged(task)
+
+    def close(self, bound: int) -> tuple[Int64, pa.Table] | None:
+        """Take out the windows below a number: numbers, rising, with groups and results; None if there are none."""
+        over = [ref for ref in self._spine.refs if SEGMENTS.is_over(ref, bound)]
+        if not over:
+            return None
+        rows = self._content(over)
+        self._settled(SEGMENTS.expire(self._spine, bound)[0])
+        rows = take(rows, np.argsort(numbers(rows, WINDOW), kind="stable"))
+        columns = {name: rows.column(at) for at, name in self._groups.items()}
+        columns |= {name: self._result(rows, call) for name, call in self._calls.items()}
+        return numbers(rows, WINDOW), pa.table(columns)
+
+    def snapshot(self) -> pa.Table:
+        """The rows of all open windows."""
+        return self._content(self._spine.refs)
+
+    def restore(self, tables: Sequence[pa.Table]) -> None:
+        """Hold the rows of snapshots in place of what is held; a group may be in one of them only."""
+        drop_memory(self._place)
+        self._store = open_store(f"memory://{self._place}")
+        self._spine = Spine()
+        rows = pa.concat_tables([self._arrangement.schema.empty_table(), *tables]).combine_chunks()
+        if len(group_rows(rows, self._aggregate.keys).starts) < rows.num_rows:
+            raise StateError(
+                "two snapshots of a window aggregation hold the same group",
+                hint="route rows to instances by their group, so that each group is on one of them",
+            )
+        task = self._task()
+        task.streams["change"] = rows
+        self._arranged(task)
+
+    def _add(self, schema: pa.Schema, call: Call) -> None:
+        if call.function not in FUNCTIONS or (call.column is None and call.function != "count"):
+            raise Unsupported(
+                f"`{call.function}` of {call.column or 'no column'} is no aggregate of a window",
+                hint=f"use {', '.join(FUNCTIONS)}, each of a column, or `count` without one",
+            )
+        if call.column is None:
+            return
+        argument = self._arguments.setdefault(call.column, f"v{len(self._arguments)}")
+        kind = schema.field(call.column).type
+        needed: dict[str, tuple[Function, ...]] = {
+            "count": ("count",),
+            "sum": ("sum", "count"),
+            "avg": ("sum", "count"),
+            "min": ("min",),
+            "max": ("max",),
+        }
+        for function in needed[call.function]:
+            of = pa.int64() if function == "count" else _sum_type(call.column, kind) if function == "sum" else kind
+            text = f"{function}({call.column})"
+            made = Accumulator(f"a{len(self._accumulators)}", function, argument, of, text)
+            self._accumulators.setdefault((function, call.column), made)
+
+    def _result(self, rows: pa.Table, call: Call) -> pa.ChunkedArray:
+        if call.column is None:
+            return rows.column(ROWS)
+        if call.function in ("count", "min", "max"):
+            return rows.column(self._accumulators[call.function, call.column].name)
+        total = rows.column(self._accumulators["sum", call.column].name)
+        count = rows.column(self._accumulators["count", call.column].name)
+        some = pc.if_else(pc.greater(count, 0), total, pa.scalar(None, total.type))
+        return some if call.function == "sum" else pc.divide(some.cast(pa.float64()), count.cast(pa.float64()))
+
+    def _task(self) -> Task:
+        self._epoch += 1
+        return Task(self._store, self._epoch, 0, 1, {self._arrangement.id: self._spine}, history=1)
+
+    def _arranged(self, task: Task) -> None:
+        arrange(task, self._arrange)
+        settle(task)
+        self._settled(task.report.spines.get(self._arrangement.id, self._spine))
+
+    def _settled(self, spine: Spine) -> None:
+        """Hold a spine, and free the runs that it no longer needs."""
+        gone = {ref.name for ref in self._spine.refs} - {ref.name for ref in spine.refs}
+        self._spine = spine
+        self._store.delete(sorted(gone))
+        close_runs(self._store, gone)
+
+    def _content(self, refs: Sequence[RunRef]) -> pa.Table:
+        tables = [self._arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()]
+        tables += [read_run(self._store, ref) for ref in refs]
+        return without(consolidate(contiguous(tables)), [HASH, DIFF])
+
+
+def _sum_type(name: str, kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_decimal128(kind):
+        return pa.decimal128(38, kind.scale)
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    if pa.types.is_signed_integer(kind):
+        return pa.int64()
+    raise TypeMismatch(f"`{name}` is {kind}, and cannot be summed", hint="sum integers, decimals or floats")

@@ -1,0 +1,223 @@
+"""The core API by itself: what it loads, what it refuses, restarts, and that it agrees with plain recomputation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rejoinder.core
+from rejoinder.core import AsyncTransform, Call, Idle, Operator, Rows, Union, Watermark, WindowAggregate
+from rejoinder.core.messages import rows_of
+from rejoinder.errors import EvaluationError, MissingInput, SchemaChanged, StateError, TypeMismatch, Unsupported
+
+N = pa.schema([("n", pa.int64())])
+
+
+def test_it_loads_neither_sql_nor_spark() -> None:
+    names = ("rejoinder.sql", "rejoinder.engine", "rejoinder.api", "rejoinder.exchange", "sqlglot", "pyspark")
+    program = f"import sys, rejoinder.core; print([name for name in sys.modules if name.startswith({names!r})])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_its_public_names_are_there() -> None:
+    assert all(hasattr(rejoinder.core, name) for name in rejoinder.core.__all__)
+    assert list(rejoinder.core.__all__) == sorted(rejoinder.core.__all__)
+
+
+def test_record_batches_are_taken_too() -> None:
+    batch = pa.record_batch({"n": pa.array([1], pa.int64())})
+    (rows,) = Operator().rows(0, batch)
+    assert isinstance(rows, Rows) and rows.table.to_pylist() == [{"n": 1}]
+
+
+def test_a_union_refuses_other_columns() -> None:
+    with pytest.raises(SchemaChanged, match=r"input 1 of the union(.|\n)*it has m string, and the union n int64"):
+        Union(2, N).rows(1, pa.table({"m": ["x"]}))
+    with pytest.raises(MissingInput):
+        Union(2, N).rows(2, pa.table({"n": [1]}))
+
+
+def test_rows_make_an_idle_input_active() -> None:
+    merged = Union(2, N)
+    merged.idle(1)
+    assert merged.idle_inputs() == (1,)
+    merged.rows(1, pa.table({"n": [1]}))
+    assert merged.idle_inputs() == () and merged.watermark(0, 0, 1) == []
+    restored = Union(2, N)
+    restored.restore(json.loads(json.dumps(merged.snapshot())))
+    assert restored.watermark(1, 0, 5) == [Watermark(0, 1)]
+
+
+async def gives(row: Mapping[str, Any]) -> Any:
+    """An answer by number: none, several, one of a wrong type, one with an unknown column; or a failure."""
+    if row["n"] < 0:
+        raise ConnectionError("no route")
+    return {0: None, 1: [{"n": 10}, {"n": 11}], 2: {"n": "two"}, 3: {"m": 1}}.get(row["n"], {"n": row["n"]})
+
+
+def test_an_answer_may_be_any_number_of_rows() -> None:
+    with AsyncTransform(gives, N) as transform:
+        out = transform.rows(0, pa.table({"n": [0, 1, 7]})) + transform.drain() + transform.idle(0)
+    assert [table.column("n").to_pylist() for table in rows_of(out)] in ([[10, 11, 7]], [[10, 11], [7]])
+    assert out[-1] == Idle()
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (-1, r"failed on a row(.|\n)*ConnectionError: no route"),
+        (2, "does not fit its schema"),
+        (3, "gave a column `m` that its schema lacks"),
+    ],
+)
+def test_a_bad_answer_fails_with_its_row(number: int, message: str) -> None:
+    with AsyncTransform(gives, N) as transform:
+        transform._start([{"n": number}])
+        with pytest.raises(EvaluationError, match=message):
+            transform.drain()
+
+
+def test_calls_that_were_out_are_made_again() -> None:
+    asked: list[int] = []
+
+    async def never(row: Mapping[str, Any]) -> Any:
+        asked.append(row["n"])
+        await asyncio.Event().wait()
+
+    for ordered in (True, False):
+        with AsyncTransform(never, N, ordered=ordered) as stuck:
+            stuck.rows(0, pa.table({"n": [7]}))
+            assert stuck.watermark(0, 0, 5) == [] and stuck.wait(timeout=0.01) == []
+            stuck.rows(0, pa.table({"n": [8]}))
+            stuck.idle(0)
+            saved = json.loads(json.dumps(stuck.snapshot()))
+        with AsyncTransform(gives, N, ordered=ordered) as again:
+            again.restore(saved)
+            out = again.drain()
+        if ordered:
+            assert [table.column("n").to_pylist() for table in rows_of(out)] == [[7], [8]]
+            assert [message for message in out if not isinstance(message, Rows)] == [Watermark(0, 5), Idle()]
+        rows = [row["n"] for table in rows_of(out) for row in table.to_pylist()]
+        assert sorted(rows) == [7, 8] and out.index(Watermark(0, 5)) > 0
+        with AsyncTransform(gives, N, ordered=ordered) as merged:
+            merged.restore(saved, saved)
+            out = merged.drain()
+            assert sum(table.num_rows for table in rows_of(out)) == 4 and out[-1] == Watermark(0, 5)
+
+
+def test_a_transform_needs_room_for_a_call() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        AsyncTransform(gives, N, concurrency=0)
+
+
+EVENT = pa.schema([("t", pa.int64()), ("k", pa.string()), ("x", pa.float64()), ("d", pa.decimal128(5, 2))])
+CALLS = {
+    "rows": Call("count"),
+    "xs": Call("count", "x"),
+    "sum": Call("sum", "x"),
+    "avg": Call("avg", "x"),
+    "low": Call("min", "k"),
+    "high": Call("max", "t"),
+    "dec": Call("sum", "d"),
+}
+
+
+def windows() -> WindowAggregate:
+    return WindowAggregate(EVENT, times=["t"], size=5, offset=2, group_by=["k"], calls=CALLS)
+
+
+def recomputed(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    groups: dict[tuple[int, str | None], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(((row["t"] - 2) // 5 * 5 + 2, row["k"]), []).append(row)
+    result: Counter[tuple[Any, ...]] = Counter()
+    for (start, k), members in groups.items():
+        xs = [row["x"] for row in members if row["x"] is not None]
+        ds = [row["d"] for row in members if row["d"] is not None]
+        total, mean = (sum(xs), sum(xs) / len(xs)) if xs else (None, None)
+        values = (start, start + 5, k, len(members), len(xs), total, mean)
+        result[(*values, k, max(row["t"] for row in members), sum(ds) if ds else None)] += 1
+    return result
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "t": st.integers(0, 30),
+            "k": st.sampled_from(["a", "b", None]),
+            "x": st.one_of(st.none(), st.integers(-4, 4).map(float)),
+            "d": st.one_of(st.none(), st.integers(-99, 99).map(lambda cents: Decimal(cents).scaleb(-2))),
+        }
+    ),
+    max_size=8,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(ROWS, st.integers(0, 6)), max_size=6), st.integers(0, 6))
+def test_windows_equal_recomputation(batches: list[tuple[list[dict[str, Any]], int]], cut: int) -> None:
+    operator = windows()
+    accepted: list[dict[str, Any]] = []
+    found: Counter[tuple[Any, ...]] = Counter()
+    reached = -1
+    for number, (rows, rise) in enumerate([*batches, ([], 100)]):
+        if number == cut:
+            saved = operator.snapshot()
+            operator = windows()
+            operator.restore(saved)
+        accepted += [row for row in rows if row["t"] >= reached]
+        out = operator.rows(0, pa.Table.from_pylist(rows, schema=EVENT))
+        if rise:
+            reached += rise
+            out += operator.watermark(0, 0, reached)
+        for table in rows_of(out):
+            found.update(tuple(row.values()) for row in table.to_pylist())
+    assert found == recomputed(accepted)
+    assert operator.snapshot()["windows"].num_rows == 0
+
+
+def test_windows_forget_their_runs() -> None:
+    operator = windows()
+    for at in range(100):
+        operator.rows(0, pa.Table.from_pylist([{"t": at, "k": "a"}], schema=EVENT))
+        operator.watermark(0, 0, at + 1)
+    assert len(list(operator._state._store.list(""))) <= 5
+
+
+def test_windows_of_timestamps_are_timestamps() -> None:
+    kind = pa.timestamp("us", tz="UTC")
+    schema = pa.schema([("t", kind)])
+    operator = WindowAggregate(schema, times=["t"], size=60_000_000, calls={"n": Call("count")})
+    operator.rows(0, pa.table({"t": pa.array([61_000_000], pa.int64()).view(kind)}))
+    (table,) = rows_of(operator.watermark(0, 0, 120_000_000))
+    assert table.schema.field("window_start").type == kind
+    assert table.column("window_start").cast(pa.int64()).to_pylist() == [60_000_000]
+
+
+def test_windows_refuse_what_they_cannot_do() -> None:
+    with pytest.raises(Unsupported, match="`median` of x is no aggregate"):
+        WindowAggregate(EVENT, times=["t"], size=5, calls={"m": Call("median", "x")})
+    with pytest.raises(Unsupported, match="`sum` of no column"):
+        WindowAggregate(EVENT, times=["t"], size=5, calls={"m": Call("sum")})
+    with pytest.raises(TypeMismatch, match="`k` is string, and cannot be summed"):
+        WindowAggregate(EVENT, times=["t"], size=5, calls={"m": Call("sum", "k")})
+    with pytest.raises(TypeMismatch, match="`t` is int64, `x` is double"):
+        WindowAggregate(EVENT, times=["t", "x"], size=5, calls={})
+    with pytest.raises(ValueError, match="at least 1"):
+        WindowAggregate(EVENT, times=["t"], size=0, calls={})
+    operator = windows()
+    operator.rows(0, pa.Table.from_pylist([{"t": 1, "k": "a"}], schema=EVENT))
+    with pytest.raises(StateError, match="hold the same group"):
+        windows().restore(operator.snapshot(), operator.snapshot())

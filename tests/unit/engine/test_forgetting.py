@@ -168,7 +168,8 @@ def test_a_view_on_a_view_that_forgets_starts_with_all_of_its_rows() -> None:
     driver.step()
     driver.sql("CREATE VIEW n AS SELECT count(*) AS n, max(dt) AS latest FROM v")
     assert driver.table("n") == [{"n": 1, "latest": 9}]
-    driver.sql("CREATE VIEW w AS SELECT v.id, r.t AS rt FROM v JOIN r ON v.id = r.id AND r.t BETWEEN v.dt AND v.dt + 50")
+    within = "v.id = r.id AND r.t BETWEEN v.dt AND v.dt + 50"
+    driver.sql(f"CREATE VIEW w AS SELECT v.id, r.t AS rt FROM v JOIN r ON {within}")
     driver.insert("o", {"id": 3, "t": 110})
     driver.insert("d", {"id": 3, "t": 111})
     driver.insert("r", {"id": 3, "t": 120})

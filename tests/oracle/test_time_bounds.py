@@ -1,0 +1,111 @@
+"""Time-bounded joins over random out-of-order streams: in the end the batch join of the rows that were not late.
+
+With EMIT FINAL each row comes out once and is never taken back. Nothing is kept once the watermarks have passed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rejoinder.testing import Driver
+from tests.oracle.budget import budget
+
+Row = dict[str, Any]
+KINDS = ["", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "FULL ANTI"]
+NEVER, EVER = -(10**9), 10**6
+EPOCHS = 10
+
+
+@dataclass
+class Played:
+    """A flow of two streams, and what it should have taken of them."""
+
+    kind: str
+    is_final: bool
+    numbers: random.Random
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {"l": [], "r": []})
+    watermarks: dict[str, int] = field(default_factory=lambda: {"l": NEVER, "r": NEVER})
+    late: int = 0
+    out: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        pick = self.numbers
+        self.has_key = pick.random() < 0.7
+        before, after = pick.randrange(6), pick.randrange(8)
+        self.on = f"r.t BETWEEN l.t - {before} AND l.t + {after}"
+        if pick.random() < 0.3:
+            self.on = f"r.t > l.t + {before} AND l.t >= r.t - {before + after}"
+        for condition, share in (("l.k = r.k", 1.0 if self.has_key else 0.0), ("l.x > 0", 0.3), ("l.x <= r.x", 0.2)):
+            self.on += f" AND {condition}" if pick.random() < share else ""
+        sides = "l" if self.kind in ("LEFT SEMI", "LEFT ANTI") else "lr"
+        shown = ", ".join(f"{side}.{name} AS {side}{name}" for side in sides for name in "ktx")
+        self.query = f"SELECT {shown} FROM l {self.kind} JOIN r ON {self.on}"
+        self.driver = Driver(parallelism=pick.choice([1, 2, 3]))
+        for side in "lr":
+            self.driver.sql(f"CREATE STREAM {side} (k INT, t BIGINT, x INT, WATERMARK t)")
+        self.driver.sql(f"CREATE VIEW v AS {self.query}{' EMIT FINAL' if self.is_final else ''}")
+
+    def epoch(self, number: int) -> None:
+        """Rows around a time that goes on, and watermarks that follow it more or less."""
+        pick, moved = self.numbers, {}
+        for side in "lr":
+            for _ in range(pick.randrange(4)):
+                time = max(0, 3 * number + pick.randrange(-12, 4))
+                row = {"k": pick.choice([None, 1, 2]) if self.has_key else 1, "t": time, "x": pick.randrange(-1, 3)}
+                self.driver.insert(side, row)
+                if time < self.watermarks[side]:
+                    self.late += 1
+                else:
+                    self.rows[side].append(row)
+            if pick.random() < 0.5:
+                moved[side] = max(self.watermarks[side], 3 * number - 10) + pick.randrange(1, 5)
+                self.driver.watermark(side, moved[side])
+        self.step()
+        self.watermarks |= moved
+        if pick.random() < 0.2:
+            self.driver.restart(parallelism=pick.choice([1, 2, 3]))
+
+    def step(self) -> None:
+        for row, diff in self.driver.step()["v"]:
+            assert diff > 0 or not self.is_final, "what is final is never taken back"
+            self.out[tuple(row.values())] += diff
+
+    def wanted(self) -> Counter[tuple[Any, ...]]:
+        """DuckDB's answer over the rows that were not late."""
+        oracle = duckdb.connect()
+        for side, rows in self.rows.items():
+            oracle.execute(f"CREATE TABLE {side} (k INT, t BIGINT, x INT)")
+            for row in rows:
+                oracle.execute(f"INSERT INTO {side} VALUES (?, ?, ?)", [*row.values()])
+        query = self.query.replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
+        if self.kind == "FULL ANTI":
+            query = (
+                f"SELECT l.k, l.t, l.x, NULL, NULL, NULL FROM l ANTI JOIN r ON {self.on}"
+                f" UNION ALL SELECT NULL, NULL, NULL, r.k, r.t, r.x FROM r ANTI JOIN l ON {self.on}"
+            )
+        return Counter(oracle.execute(query).fetchall())
+
+
+@pytest.mark.parametrize("is_final", [True, False], ids=["final", "changes"])
+@pytest.mark.parametrize("kind", KINDS, ids=[kind or "INNER" for kind in KINDS])
+@budget(6)
+@given(seed=st.integers(0, 2**32))
+def test_the_end_is_the_batch_join_of_what_was_on_time(kind: str, is_final: bool, seed: int) -> None:
+    played = Played(kind, is_final, random.Random(seed))
+    for number in range(EPOCHS):
+        played.epoch(number)
+    for side in "lr":
+        played.driver.watermark(side, EVER)
+    played.step()
+    assert +played.out == played.wanted() and min(played.out.values(), default=0) >= 0
+    assert len(played.driver.late("v")) == played.late
+    parts = played.driver._engine.state.arrangements.values()
+    assert sum(ref.rows for spines in parts for part in spines for ref in part.refs) == 0

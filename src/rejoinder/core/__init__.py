@@ -5,8 +5,10 @@ messages in the order in which they go on; `snapshot()` and `restore(...)` carry
 """
 
 from rejoinder.core.async_transform import AsyncTransform
+from rejoinder.core.join_condition import JoinCondition
 from rejoinder.core.messages import LateRows, Message, Rows
 from rejoinder.core.operator import Operator
+from rejoinder.core.stream_join import StreamJoin
 from rejoinder.core.union import Union
 from rejoinder.core.window_aggregate import WindowAggregate
 from rejoinder.core.window_state import Call
@@ -20,11 +22,13 @@ __all__ = [
     "Delivery",
     "Idle",
     "InputWatermarks",
+    "JoinCondition",
     "LateRows",
     "Message",
     "Operator",
     "Rows",
     "SourceWatermarks",
+    "StreamJoin",
     "Union",
     "Watermark",
     "WatermarkCoalescer",

@@ -12,16 +12,19 @@ from rejoinder.core import (
     AsyncTransform,
     Call,
     Idle,
+    JoinCondition,
     LateRows,
     Message,
     Operator,
     SourceWatermarks,
+    StreamJoin,
     Union,
     Watermark,
     WatermarkCoalescer,
     WindowAggregate,
 )
 from rejoinder.core.messages import rows_of
+from rejoinder.kernels.evaluate import Expression
 from rejoinder.operators.coalescer import IDLE_TIME
 from tests.golden.keyed_watermarks import test_traces
 from tests.golden.keyed_watermarks.played import CHECKS, ITEM, REQUIREMENTS, TRACES, items, of_kind, shown, trace
@@ -70,8 +73,8 @@ TESTS: dict[str, list[str]] = {
     "KWM-IDL-08": ["test_a_silent_source_is_idle_after_60_seconds"],
     "KWM-IDL-09": ["kw-idle-keeps-last-value"],
     "KWM-IDL-10": ["kw-idle-all-unequal"],
-    "KWM-IDL-11": ["kw-dag-merge", "kw-dag-two-scans"],
-    "KWM-IDL-12": ["kw-dag-join-idle"],
+    "KWM-IDL-11": ["kw-dag-merge", "kw-dag-two-scans", "test_a_union_over_an_idle_join_goes_on"],
+    "KWM-IDL-12": ["kw-dag-join-idle", "test_an_idle_side_blocks_a_join"],
 }
 
 
@@ -94,6 +97,16 @@ def a_window(**more: Any) -> WindowAggregate:
     schema = pa.schema([("t", pa.int64()), ("u", pa.int64()), ("v", pa.int64())])
     options: dict[str, Any] = {"times": ["t"], "size": 5, "calls": {"n": Call("count")}}
     return WindowAggregate(schema, **(options | more))
+
+
+def a_join(left: dict[str, int], right: dict[str, int]) -> StreamJoin:
+    """A join of times within 5 of each other; the first of each side bound each other."""
+    schemas = tuple(pa.schema([(name, pa.int64()) for name in side]) for side in (left, right))
+    (a, of_a), (b, of_b) = next(iter(left.items())), next(iter(right.items()))
+    text = f'"{a}" BETWEEN "{b}" - 5 AND "{b}" + 5'
+    postpone = {of_a: {of_b: 5}, of_b: {of_a: 5}}
+    condition = Expression(text, pa.bool_(), (a, b))
+    return StreamJoin(JoinCondition("INNER", (schemas[0], schemas[1]), (left, right), postpone, condition))
 
 
 def test_late_is_strictly_below() -> None:
@@ -208,6 +221,8 @@ def test_built_in_operators_look_at_the_key() -> None:
     windows = a_window(key=2, start_key=5, end_key=6)
     assert windows.watermark(0, 1, 20) == []
     assert windows.watermark(0, 2, 10) == [Watermark(5, 10), Watermark(6, 15)]
+    joined = a_join({"a": 1}, {"b": 2})
+    assert joined.watermark(0, 1, 20) + joined.watermark(1, 2, 10) == both
 
 
 def test_each_input_has_its_own_time() -> None:
@@ -269,6 +284,48 @@ def test_a_silent_source_is_idle_after_60_seconds() -> None:
     quick = SourceWatermarks(1, lags={0: 0}, idle_after=0.5, clock=lambda: now[0])
     now[0] += 0.5
     assert quick.tick() == [Idle()]
+
+
+def test_a_union_over_an_idle_join_goes_on() -> None:
+    """KWM-IDL-11: the trace kw-dag-merge, with a join and a union of ours in its vertices."""
+    case = trace("kw-dag-merge")
+    join = a_join({"a": 0}, {"b": 1})
+    merge = Union(2, ITEM)
+    for number, step in enumerate(case["steps"]):
+        given = step["in"]
+        if given["vertex"] == "scan3":
+            out = merge.watermark(1, given["watermark"]["key"], given["watermark"]["ts"])
+        else:
+            (idle,) = [*join.idle(case["dag"]["join"].index(given["vertex"])), None][:1]
+            assert shown([] if idle is None else [idle]) == step["out"]["join"], f"step {number + 1}"
+            out = [] if idle is None else merge.idle(0)
+        assert shown(out) == step["out"]["merge"], f"step {number + 1}"
+
+
+def test_an_idle_side_blocks_a_join() -> None:
+    """KWM-IDL-12: the trace kw-dag-join-idle, with joins of ours in its vertices."""
+    case = trace("kw-dag-join-idle")
+    inner = a_join({"a": 0}, {"b": 1})
+    outer = a_join({"b": 1, "a": 0}, {"r.time": 2})
+    for number, step in enumerate(case["steps"]):
+        given = step["in"]
+        if given["vertex"] == "scan3":
+            if "item" in given:
+                assert outer.rows(1, pa.Table.from_pylist([given["item"]])) == []
+            else:  # what is received goes on as far as rows kept allow, and frees none of them
+                out = outer.watermark(1, given["watermark"]["key"], given["watermark"]["ts"])
+                assert out == [Watermark(2, 5)]
+        else:
+            out = inner.idle(case["dag"]["joinInner"].index(given["vertex"]))
+            assert shown(out) == step["out"]["joinInner"], f"step {number + 1}"
+            if out:
+                assert outer.idle(0) == []
+        state = step.get("joinOuter_state", {})
+        assert outer.buffer(1).num_rows == state.get("buffer_from_scan3", 1), f"step {number + 1}"
+        if "idle_inputs" in state:
+            assert outer.idle_inputs() == (0,)
+    assert outer.watermark(0, 1, 20) == [Watermark(1, 20), Watermark(2, 50)]
+    assert outer.buffer(1).num_rows == 1, "the side that is back frees what is over"
 
 
 def test_transforms_run_side_by_side_up_to_their_limit() -> None:

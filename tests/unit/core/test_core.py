@@ -147,8 +147,9 @@ def recomputed(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
         xs = [row["x"] for row in members if row["x"] is not None]
         ds = [row["d"] for row in members if row["d"] is not None]
         total, mean = (sum(xs), sum(xs) / len(xs)) if xs else (None, None)
-        values = (start, start + 5, k, len(members), len(xs), total, mean)
-        result[(*values, k, max(row["t"] for row in members), sum(ds) if ds else None)] += 1
+        values: tuple[Any, ...] = (start, start + 5, k, len(members), len(xs), total, mean)
+        values += (k, max(row["t"] for row in members), sum(ds) if ds else None)
+        result[values] += 1
     return result
 
 

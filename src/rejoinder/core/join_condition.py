@@ -1,0 +1,126 @@
+"""What a join of two streams is: kind, columns, condition, times and how far they postpone each other.
+
+A bound `a >= b - c` between times of different inputs, whose watermarks have keys A and B, is the entry
+`postpone[B][A] = c`: the watermark w of B tells that rows with a < w - c find no partner any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.errors import AmbiguousName, DefinitionConflict, Unsupported
+from rejoinder.kernels.columns import Int64
+from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.plan.physical import Key
+from rejoinder.store.segments import times_of
+
+Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]
+PRESERVED: dict[Kind, frozenset[int]] = {
+    "INNER": frozenset(),
+    "LEFT": frozenset({0}),
+    "RIGHT": frozenset({1}),
+    "FULL": frozenset({0, 1}),
+    "SEMI": frozenset(),
+    "ANTI": frozenset({0}),
+}
+
+
+@dataclass(frozen=True)
+class JoinCondition:
+    """How two streams are joined. Columns of both sides have different names, such as `left.time` and `right.time`.
+
+    `times`: for each side, the watermark key of each watermarked column. `on`: pairs of columns that have to be equal,
+    beside `condition`. `single`: for a side, a condition on its rows alone, which has to hold too.
+    """
+
+    kind: Kind
+    schemas: tuple[pa.Schema, pa.Schema]
+    times: tuple[Mapping[str, int], Mapping[str, int]]
+    postpone: Mapping[int, Mapping[int, int]]
+    condition: Expression | None = None
+    on: Sequence[tuple[str, str]] = ()
+    single: Mapping[int, Expression] = field(default_factory=dict)
+
+    def checked(self, *, capped: bool) -> JoinCondition:
+        """Refuse what cannot be joined; without a cap on rows, also a side that nothing bounds."""
+        both = [name for name in self.schemas[0].names if name in self.schemas[1].names]
+        if both:
+            raise AmbiguousName(f"both inputs have a column `{both[0]}`", hint="rename it on one of them")
+        for ordinal, times in enumerate(self.times):
+            if not times:
+                raise Unsupported(
+                    f"input {ordinal} of the join has no watermarked column",
+                    hint="name its event time: without one its rows would be kept for ever",
+                )
+        keys = [key for times in self.times for key in times.values()]
+        if len(set(keys)) < len(keys):
+            raise DefinitionConflict(
+                "two columns of the join have the same watermark key",
+                detail=f"the keys are {keys}",
+                hint="give each watermarked column a key of its own",
+            )
+        for given, limited in ((given, key) for given, to in self.postpone.items() for key in to):
+            if given not in keys or limited not in keys or self.side_of(given) == self.side_of(limited):
+                raise DefinitionConflict(
+                    f"a postpone time from key {given} to key {limited} is no bound between the inputs",
+                    detail=" and ".join(f"input {at} has {sorted(of.values())}" for at, of in enumerate(self.times)),
+                    hint="a bound compares a time of one input with a time of the other",
+                )
+        for ordinal, times in enumerate(self.times):
+            if not capped and not any(key in to for to in self.postpone.values() for key in times.values()):
+                raise Unsupported(
+                    f"nothing bounds how long rows of input {ordinal} are kept",
+                    detail=f"no bound of the form a >= b - c for a of {', '.join(times)}",
+                    hint="add one to the condition and the postpone map, or cap the rows with `max_rows`",
+                )
+        return self
+
+    @property
+    def preserved(self) -> frozenset[int]:
+        """The sides whose rows come out also without a partner."""
+        return PRESERVED[self.kind]
+
+    @property
+    def keys(self) -> list[int]:
+        """All watermark keys, rising."""
+        return sorted(key for times in self.times for key in times.values())
+
+    def side_of(self, key: int) -> int:
+        """The input that a key belongs to."""
+        return 0 if key in self.times[0].values() else 1
+
+    def column_of(self, key: int) -> str:
+        """The column that a key belongs to."""
+        return next(name for times in self.times for name, of in times.items() if of == key)
+
+    def join_key(self, ordinal: int) -> Key:
+        """The columns of a side that have to equal the other side's."""
+        schema = self.schemas[ordinal]
+        return Key(tuple(column(pair[ordinal], schema.field(pair[ordinal]).type) for pair in self.on))
+
+    def order(self, ordinal: int) -> str | None:
+        """The time of a side that the other side's times bound best: from both ends, or else from one."""
+        ends = {name: sum(bool(found) for found in self._ends(key)) for name, key in self.times[ordinal].items()}
+        best = max(ends, key=lambda name: ends[name])
+        return best if ends[best] else None
+
+    def bounds(self, ordinal: int, table: pa.Table) -> tuple[Int64 | None, Int64 | None]:
+        """The least and greatest order time on the other side that rows of this side can meet, by the bounds."""
+        order = self.order(1 - ordinal)
+        if order is None:
+            return None, None
+        from_below, from_above = self._ends(self.times[1 - ordinal][order])
+        lows = [times_of(table, name) - minus for name, minus in from_below]
+        highs = [times_of(table, name) + minus for name, minus in from_above]
+        return np.maximum.reduce(lows) if lows else None, np.minimum.reduce(highs) if highs else None
+
+    def _ends(self, key: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """Columns of the other side that bound a key's time: `time >= column - c`, and `time <= column + c`."""
+        below = [(self.column_of(given), to[key]) for given, to in self.postpone.items() if key in to]
+        above = [(self.column_of(limited), minus) for limited, minus in self.postpone.get(key, {}).items()]
+        return below, above

@@ -141,7 +141,7 @@ class Builder:
         if known is not None:
             return known
         fragments = self.fragments[relation]
-        if len(fragments) == 1 and fragments[0].partition == key.text:
+        if len(fragments) == 1 and fragments[0].partition in (key.text, key.with_nulls.text):
             result = fragments[0]
         else:
             number = 1 + max((fragment.round for fragment in fragments), default=0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -58,6 +58,11 @@ class Key:
     def exact(self) -> bool:
         """Equal hashes mean equal keys, so values need not be compared."""
         return is_exact([part.type for part in self.parts])
+
+    @property
+    def with_nulls(self) -> Key:
+        """The same key with NULL as a value: partitions of it are partitions of the key, for all rows that can match."""
+        return replace(self, null_safe=frozenset(range(len(self.parts))))
 
     @property
     def text(self) -> str:

@@ -61,7 +61,7 @@ class Key:
 
     @property
     def with_nulls(self) -> Key:
-        """The same key with NULL as a value: partitions of it are partitions of the key, for all rows that can match."""
+        """The same key with NULL as a value: its partitions are partitions of the key, for rows that can match."""
         return replace(self, null_safe=frozenset(range(len(self.parts))))
 
     @property

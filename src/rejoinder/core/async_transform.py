@@ -98,11 +98,10 @@ class AsyncTransform(Operator):
         return self._queue.entries()
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state: rows whose answers have not left, and the watermarks between them.
-
-        What can leave has to have left before (`ready`): it is not part of the state.
-        """
-        return super().snapshot() | {"waiting": [_saved(entry) for entry in self._queue.entries()]}
+        """Give the state: rows whose answers have not left, the watermarks between them, and what is about to leave."""
+        leaving = [_saved(each) if isinstance(each, Watermark | Idle) else {"rows": each} for each in self._leaving]
+        waiting = [_saved(entry) for entry in self._queue.entries()]
+        return super().snapshot() | {"leaving": leaving, "waiting": waiting}
 
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
         """Go on from snapshots: calls whose answers had not left are made again.
@@ -113,14 +112,15 @@ class AsyncTransform(Operator):
         super().restore(*snapshots)
         self._calls.close()
         self._queue, self._leaving = self._empty(), []
+        entries = [entry for snapshot in snapshots for entry in (*snapshot["leaving"], *snapshot["waiting"])]
         if len(snapshots) == 1:
-            for entry in snapshots[0]["waiting"]:
+            for entry in entries:
                 if "row" in entry:
                     self._start([entry["row"]])
                 else:
-                    self._leaving += self._queue.mark(_loaded(entry))
+                    self._leaving += [entry["rows"]] if "rows" in entry else self._queue.mark(_loaded(entry))
             return
-        entries = [entry for snapshot in snapshots for entry in snapshot["waiting"]]
+        self._leaving += [entry["rows"] for entry in entries if "rows" in entry]
         self._start(entry["row"] for entry in entries if "row" in entry)
         for key in sorted({entry["watermark"][0] for entry in entries if "watermark" in entry}):
             value = self._watermarks.whole.value(key)

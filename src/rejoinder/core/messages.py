@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rejoinder.errors import SchemaChanged
 from rejoinder.operators.coalescer import Idle, Watermark
 
 
@@ -32,6 +33,20 @@ Message = Rows | LateRows | Watermark | Idle
 def as_table(batch: pa.Table | pa.RecordBatch) -> pa.Table:
     """Take a record batch or a table as a table."""
     return batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+
+
+def with_columns(table: pa.Table, schema: pa.Schema, ordinal: int) -> pa.Table:
+    """The columns of a schema, in its order; raises `SchemaChanged` where one is missing or of another type."""
+    for field in schema:
+        at = table.schema.get_field_index(field.name)
+        if at < 0 or table.schema.field(at).type != field.type:
+            found = "has no such column" if at < 0 else f"has {table.schema.field(at).type}"
+            raise SchemaChanged(
+                f"input {ordinal} needs a column `{field.name}` of type {field.type}",
+                detail=f"a batch {found}; its columns are {', '.join(table.column_names) or 'none'}",
+                hint="bring rows to the columns and types that the operator was made for",
+            )
+    return table.select(schema.names)
 
 
 def rows_of(messages: Iterable[Message], *, padded: bool | None = None) -> list[pa.Table]:

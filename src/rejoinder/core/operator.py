@@ -29,9 +29,12 @@ class Operator:
         self._watermarks = InputWatermarks([1] * inputs if isinstance(inputs, int) else inputs)
 
     def rows(self, ordinal: int, batch: pa.Table | pa.RecordBatch, *, upstream: int = 0) -> list[Message]:
-        """Take rows of an input; give what comes out. An input with rows is not idle."""
+        """Take rows of an input; give what comes out. An input with rows is not idle; an empty batch changes nothing."""
+        table = as_table(batch)
+        if not table.num_rows:
+            return []
         self._watermarks.event(ordinal, upstream=upstream)
-        return self.on_rows(ordinal, as_table(batch))
+        return self.on_rows(ordinal, table)
 
     def watermark(self, ordinal: int, key: int, time: int, *, upstream: int = 0) -> list[Message]:
         """Take a watermark of an input; give what comes out. Raises `WatermarkRegress` if it does not rise."""

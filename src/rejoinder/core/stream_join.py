@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from rejoinder.core.join_buffer import ROW, USED, Found, JoinBuffer
 from rejoinder.core.join_condition import JoinCondition
-from rejoinder.core.messages import LateRows, Message, Rows
+from rejoinder.core.messages import LateRows, Message, Rows, with_columns
 from rejoinder.core.operator import Operator
 from rejoinder.errors import LimitReached, Unsupported
 from rejoinder.kernels.columns import Int64, contiguous, numbers, replaced, take, without
@@ -114,7 +114,7 @@ class StreamJoin(Operator):
 
     def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
         """Join rows with what is kept of the other side; keep those that may find a partner later."""
-        table = table.select(self._join.schemas[ordinal].names)
+        table = with_columns(table, self._join.schemas[ordinal], ordinal)
         late = self._late(ordinal, table)
         result: list[Message] = [LateRows(ordinal, take(table, np.flatnonzero(late)))] if late.any() else []
         table = take(table, np.flatnonzero(~late)) if late.any() else table
@@ -136,7 +136,10 @@ class StreamJoin(Operator):
         return result
 
     def on_input_watermark(self, ordinal: int, watermark: Watermark) -> list[Message]:
-        """Let go of rows that find no partner any more, then hand watermarks on as far as rows kept allow."""
+        """Let go of rows that find no partner any more, then hand watermarks on as far as rows kept allow.
+
+        A key that is not of one of this input's times is dropped: nothing on output stands for it.
+        """
         result: list[Message] = []
         limits = self._limits()
         for at, buffer in enumerate(self._buffers):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.core.messages import LateRows, Message, Rows
+from rejoinder.core.messages import LateRows, Message, Rows, with_columns
 from rejoinder.core.operator import Operator
 from rejoinder.core.window_state import Call, WindowState
 from rejoinder.errors import TypeMismatch
@@ -65,6 +65,8 @@ class WindowAggregate(Operator):
             )
         (self._kind,) = kinds
         self._times = tuple(times)
+        read = [*group_by, *(call.column for call in calls.values() if call.column is not None)]
+        self._schemas = [pa.schema([schema.field(name) for name in dict.fromkeys([time, *read])]) for time in times]
         self._size, self._offset = size, offset
         self._key, self._start_key, self._end_key = key, start_key, end_key
         self._state = WindowState(schema, group_by, calls)
@@ -72,6 +74,7 @@ class WindowAggregate(Operator):
 
     def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
         """Take rows into their windows; those that are late are handed back."""
+        table = with_columns(table, self._schemas[ordinal], ordinal)
         times = times_of(table, self._times[ordinal])
         late = times == TIMELESS
         reached = self._watermarks.whole.value(self._key)

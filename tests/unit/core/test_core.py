@@ -47,6 +47,14 @@ def test_a_union_refuses_other_columns() -> None:
         Union(2, N).rows(1, pa.table({"m": ["x"]}))
     with pytest.raises(MissingInput):
         Union(2, N).rows(2, pa.table({"n": [1]}))
+    with pytest.raises(SchemaChanged, match=r"needs a column `t` of type int64(.|\n)*a batch has string"):
+        windows().rows(0, pa.table({"t": ["x"]}))
+
+
+def test_an_empty_batch_is_no_event() -> None:
+    merged = Union(2, N)
+    merged.idle(1)
+    assert merged.rows(1, N.empty_table()) == [] and merged.idle_inputs() == (1,)
 
 
 def test_rows_make_an_idle_input_active() -> None:
@@ -111,6 +119,14 @@ def test_calls_that_were_out_are_made_again() -> None:
             assert [message for message in out if not isinstance(message, Rows)] == [Watermark(0, 5), Idle()]
         rows = [row["n"] for table in rows_of(out) for row in table.to_pylist()]
         assert sorted(rows) == [7, 8] and out.index(Watermark(0, 5)) > 0
+        with AsyncTransform(gives, N, ordered=ordered, concurrency=1) as twice:
+            twice.restore(saved)  # the second call waits for the first, whose answer is then about to leave
+            restored = twice.snapshot()
+            assert {"rows": [{"n": 7}]} in restored["leaving"]
+            again.restore(restored)
+            out = again.drain()
+            assert sorted(row["n"] for table in rows_of(out) for row in table.to_pylist()) == [7, 8]
+            again.close()
         with AsyncTransform(gives, N, ordered=ordered) as merged:
             merged.restore(saved, saved)
             out = merged.drain()

@@ -12,7 +12,7 @@ import pytest
 from rejoinder.core import JoinCondition, LateRows, Message, Rows, StreamJoin, Watermark
 from rejoinder.core.join_condition import Kind
 from rejoinder.core.stream_join import Formula
-from rejoinder.errors import AmbiguousName, DefinitionConflict, LimitReached, Unsupported
+from rejoinder.errors import AmbiguousName, DefinitionConflict, LimitReached, SchemaChanged, Unsupported
 from rejoinder.kernels.evaluate import Expression
 
 SIDES = (
@@ -176,6 +176,11 @@ def test_rows_without_a_time_are_late() -> None:
     join = StreamJoin(condition("LEFT", equi=True))
     (late,) = join.rows(0, pa.Table.from_pylist([{"l.k": 1, "l.t": None, "l.f": 2}], schema=SIDES[0]))
     assert isinstance(late, LateRows) and late.ordinal == 0
+
+
+def test_a_batch_without_a_column_is_refused() -> None:
+    with pytest.raises(SchemaChanged, match=r"input 1 needs a column `r.k` of type int64(.|\n)*no such column"):
+        StreamJoin(condition("LEFT", equi=True)).rows(1, pa.table({"r.t": [1]}))
 
 
 def test_times_may_be_timestamps() -> None:

@@ -29,7 +29,7 @@ class Operator:
         self._watermarks = InputWatermarks([1] * inputs if isinstance(inputs, int) else inputs)
 
     def rows(self, ordinal: int, batch: pa.Table | pa.RecordBatch, *, upstream: int = 0) -> list[Message]:
-        """Take rows of an input; give what comes out. An input with rows is not idle; an empty batch changes nothing."""
+        """Take rows of an input; give what comes out. Rows end idleness; an empty batch changes nothing."""
         table = as_table(batch)
         if not table.num_rows:
             return []

@@ -30,24 +30,28 @@ def consolidate(table: pa.Table) -> pa.Table:
     return _net(take(table, order), hashes[order])
 
 
-def consolidate_groups(table: pa.Table, hashes: UInt64) -> pa.Table:
+def consolidate_groups(table: pa.Table, hashes: UInt64, order: Int64 | None = None) -> pa.Table:
     """Net a table sorted by key hash, keeping that order; rows of a key without a negative diff stay as they are.
 
-    An append-only relation pays one pass over its diffs; otherwise cost follows the keys that saw a retraction.
+    `order` sorts table and hashes first; a row is gathered once, whether it is sorted, netted or both. An append-only
+    relation pays one pass over its diffs; otherwise cost follows the keys that saw a retraction.
     """
     multiplicity = diffs(table)
     if not len(multiplicity) or multiplicity.min() > 0:
-        return table
+        return table if order is None else take(table, order)
+    if order is not None:
+        hashes, multiplicity = hashes[order], multiplicity[order]
     starts = group_starts(hashes)
     touched = np.minimum.reduceat(multiplicity, starts) <= 0
     lengths = np.diff(np.append(starts, len(hashes)))
     in_touched = np.repeat(touched, lengths)
     rows = np.flatnonzero(in_touched)
-    netted_rows, netted_diffs = _surviving(take(table, rows))
+    netted_rows, netted_diffs = _surviving(take(table, rows if order is None else order[rows]))
     keep = np.concatenate([np.flatnonzero(~in_touched), rows[netted_rows]])
     values = np.concatenate([multiplicity[~in_touched], netted_diffs])
-    order = np.argsort(keep, kind="stable")
-    return replaced(take(table, keep[order]), DIFF, values[order])
+    place = np.argsort(keep, kind="stable")
+    keep = keep[place]
+    return replaced(take(table, keep if order is None else order[keep]), DIFF, values[place])
 
 
 def _surviving(table: pa.Table) -> tuple[Int64, Int64]:

@@ -9,13 +9,12 @@ from rejoinder.kernels.columns import (
     DIFF,
     HASH,
     SEQUENCE,
-    diffs,
     drop_unit_diffs,
     replaced,
     take,
     without,
 )
-from rejoinder.kernels.consolidate import consolidate, row_hashes
+from rejoinder.kernels.consolidate import consolidate_groups, row_hashes
 from rejoinder.kernels.evaluate import filter_project
 from rejoinder.kernels.exchange import scatter
 from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
@@ -57,17 +56,15 @@ def emit(task: Task, step: Emit) -> None:
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
-    stream = without(stream, [HASH, SEQUENCE])
-    write_changes(task, step.view, consolidate(stream) if diffs(stream).min() <= 0 else stream)
+    write_changes(task, step.view, without(stream, [HASH, SEQUENCE]))
 
 
 def write_changes(task: Task, view: str, changes: pa.Table) -> None:
-    """Write changes to a view's changelog, sorted by row hash so that readers can share the work."""
-    if not changes.num_rows:
-        return
+    """Write the net of changes to a view's changelog, sorted by row hash so that readers can share the work."""
     keys = row_hashes(changes)
-    order = order_by_hash(keys)
-    table = replaced(take(changes, order), HASH, keys[order])
+    table = consolidate_groups(replaced(changes, HASH, keys), keys, order_by_hash(keys))
+    if not table.num_rows:
+        return
     level = level_of(table.num_rows, CHANGELOG_FAN)
     ref = write_run(task.store, table, epoch=task.epoch, level=level, bounds=(0, LAST_HASH))
     task.report.emitted.setdefault(view, []).append(ref)

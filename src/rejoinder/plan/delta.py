@@ -8,7 +8,8 @@ Rules (one path per input, n(n−1) lookups, ties broken by input order):
 - a path that starts at an input with a mode, or at one that depends on a padded one, goes the other way: its changes
   name keys, and rows of the inputs that the condition needs are looked up by them. Padding matches no key;
 - next comes the input with the smallest expected fan-out, by the statistics of its arrangement;
-- path i sees an input before it with this epoch's changes, an input after it without.
+- path i sees an input before it with this epoch's changes, an input after it without. Inputs of versions come first,
+  so that a row meets the versions as they are after the epoch, and not those that it is about to lose.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ class PathFinder:
             arrangement = replace(arrangement, order=dict(each.columns)[by.columns[0]])
         key = Key(tuple(part.here for part in parts), safe)
         values = tuple(part.value + (" or NULL" if part.null_safe else "") for part in parts)
-        hop = Hop(at, arrangement, key, values, after=at < start)
+        hop = Hop(at, arrangement, key, values, after=self._rank(at) < self._rank(start))
         if around is not None:
             hop = replace(hop, latest=around.time, strict=around.strict)
         elif inside is not None:
@@ -185,6 +186,10 @@ class PathFinder:
         if forward:
             hop = replace(hop, mode=each.mode, guard=conjunction(self.graph.on[at].guards))
         return hop, parts
+
+    def _rank(self, at: int) -> tuple[bool, int]:
+        """Which inputs are seen with this epoch's changes: those of a smaller rank."""
+        return self.block.inputs[at].versions is None, at
 
     def _around(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> Window | None:
         """The window of an input that contains a time already met, if the key tells its partition."""

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import EPOCH, contiguous, diffs, hashes, numbers, replaced, single_chunk, take
-from rejoinder.kernels.consolidate import consolidate, consolidate_groups
+from rejoinder.kernels.columns import EPOCH, contiguous, hashes, numbers, replaced, single_chunk
+from rejoinder.kernels.consolidate import consolidate_groups
 from rejoinder.kernels.ordered import order_by_hash_and_value
 from rejoinder.kernels.sorting import order_by_hash
 from rejoinder.store.objects import ObjectStore
@@ -172,11 +172,9 @@ def merged(tables: Sequence[pa.Table], how: Merging) -> pa.Table:
     table = contiguous(tables)
     if how.changelog:
         table = replaced(table, EPOCH, np.maximum(numbers(table, EPOCH), how.since))
-        table = consolidate(table) if diffs(table).min(initial=1) < 0 else table
     keys = hashes(table)
     if how.order is None:
         order = order_by_hash(keys)
     else:
         order = order_by_hash_and_value(keys, single_chunk(table.column(how.order)))
-    table = take(table, order)
-    return table if how.changelog else consolidate_groups(table, keys[order])
+    return consolidate_groups(table, keys, order)

@@ -265,6 +265,10 @@ def between(run: Ordered, met: Spans, low: Bound | None, high: Bound | None) -> 
     first, last = met.low, met.high
     if low is not None:
         first = place(run, met, low.values[met.who], right=low.strict)
+    if low is not None and low is high:  # one value, which most runs do not have: where it would be says so
+        there = np.flatnonzero(first < last)
+        there = there[run.values[first[there]] == low.values[met.who[there]]]
+        met, first = Spans(met.who[there], met.low[there], last[there]), first[there]
     if high is not None:
         last = place(run, met, high.values[met.who], right=not high.strict)
     return Spans(met.who, first, last).select(first < last)

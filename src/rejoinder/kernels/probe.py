@@ -16,13 +16,34 @@ from rejoinder.kernels.columns import Int64, UInt64, single_chunk
 from rejoinder.kernels.equality import not_distinct
 
 
-def match(needles: UInt64, haystack: UInt64) -> tuple[Int64, Int64]:
-    """Give the positions of all pairs with equal hashes; both inputs ascend."""
+class TooManyPairsError(Exception):
+    """There are more pairs than the caller allows; none was made."""
+
+
+def match(needles: UInt64, haystack: UInt64, *, limit: int | None = None) -> tuple[Int64, Int64]:
+    """Give the positions of all pairs with equal hashes; both inputs ascend. Raises `TooManyPairsError` beyond `limit`."""
     if len(haystack) < len(needles):
-        right, left = match(haystack, needles)
+        right, left = match(haystack, needles, limit=limit)
         return left, right
+    found, low, count = _ranges(needles, haystack)
+    if limit is not None and int(count.sum()) > limit:
+        raise TooManyPairsError
+    return expand(found, low, count)
+
+
+def count_matches(needles: UInt64, haystack: UInt64) -> Int64:
+    """Give the number of positions with an equal hash for each needle; both inputs ascend. No pair is made."""
+    counts = np.zeros(len(needles), np.int64)
+    found, _, count = _ranges(needles, haystack)
+    counts[found] = count
+    return counts
+
+
+def _ranges(needles: UInt64, haystack: UInt64) -> tuple[Int64, Int64, Int64]:
+    """The needles that are there, the first position of each, and how many follow. Most hashes are there but once."""
     if not len(needles) or not len(haystack):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        none = np.zeros(0, np.int64)
+        return none, none, none
     low = np.searchsorted(haystack, needles, "left")
     found = np.flatnonzero(haystack[np.minimum(low, len(haystack) - 1)] == needles)
     low, wanted = low[found], needles[found]
@@ -30,13 +51,7 @@ def match(needles: UInt64, haystack: UInt64) -> tuple[Int64, Int64]:
     several = np.flatnonzero(haystack[np.minimum(low + 1, len(haystack) - 1)] == wanted)
     if len(several):
         count[several] = np.searchsorted(haystack, wanted[several], "right") - low[several]
-    return expand(found, low, count)
-
-
-def count_matches(needles: UInt64, haystack: UInt64) -> Int64:
-    """Give the number of positions with an equal hash for each needle; both inputs ascend. No pair is made."""
-    counts: Int64 = np.searchsorted(haystack, needles, "right") - np.searchsorted(haystack, needles, "left")
-    return counts
+    return found, low, count
 
 
 def expand(left: Int64, low: Int64, count: Int64) -> tuple[Int64, Int64]:

@@ -28,7 +28,7 @@ from rejoinder.kernels.columns import (
     without,
 )
 from rejoinder.kernels.evaluate import Expression, filter_project, project
-from rejoinder.kernels.probe import count_matches, keep_equal, match
+from rejoinder.kernels.probe import TooManyPairsError, count_matches, keep_equal, match
 from rejoinder.operators.ranges import bound, match_nearest, match_range
 from rejoinder.operators.task import key_columns
 from rejoinder.plan.physical import Arrangement, Key
@@ -121,26 +121,25 @@ class Matching:
         return (self._matched(keys, run) for run in self.runs)
 
     def _matched(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> tuple[Int64, Int64]:
-        self._refuse_too_many(run)
-        left, right = match(hashes(self.stream), hashes(run))
+        try:
+            left, right = match(hashes(self.stream), hashes(run), limit=self.limit)
+        except TooManyPairsError:
+            raise self._too_many(run) from None
         if not len(left) or self._decided_by_hash(keys, run):
             return left, right
         columns = list(zip(keys, key_columns(run, self.there.key), strict=True))
         return keep_equal(left, right, columns, null_safe=self.here.null_safe)
 
-    def _refuse_too_many(self, run: pa.Table) -> None:
-        if self.stream.num_rows * run.num_rows <= self.limit:
-            return
+    def _too_many(self, run: pa.Table) -> LimitReached:
         found = count_matches(hashes(self.stream), hashes(run))
-        if int(found.sum()) > self.limit:
-            at = int(found.argmax())
-            key = [column[at].as_py() for column in key_columns(self.stream, self.here)]
-            raise LimitReached(
-                f"`{self.user}` pairs {int(found.sum()):,} rows in one step, and the limit is {self.limit:,}",
-                detail=f"one row meets {int(found[at]):,} rows"
-                + (f" with the key {key[0] if len(key) == 1 else tuple(key)!r}" if key else ": nothing links them"),
-                hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
-            )
+        at = int(found.argmax())
+        key = [column[at].as_py() for column in key_columns(self.stream, self.here)]
+        return LimitReached(
+            f"`{self.user}` pairs {int(found.sum()):,} rows in one step, and the limit is {self.limit:,}",
+            detail=f"one row meets {int(found[at]):,} rows"
+            + (f" with the key {key[0] if len(key) == 1 else tuple(key)!r}" if key else ": nothing links them"),
+            hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
+        )
 
 
 def _evaluated(table: pa.Table, expression: Expression) -> pa.ChunkedArray:

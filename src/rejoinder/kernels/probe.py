@@ -21,7 +21,10 @@ class TooManyPairsError(Exception):
 
 
 def match(needles: UInt64, haystack: UInt64, *, limit: int | None = None) -> tuple[Int64, Int64]:
-    """Give the positions of all pairs with equal hashes; both inputs ascend. Raises `TooManyPairsError` beyond `limit`."""
+    """Give the positions of all pairs with equal hashes; both inputs ascend.
+
+    Raises `TooManyPairsError` beyond `limit`.
+    """
     if len(haystack) < len(needles):
         right, left = match(haystack, needles, limit=limit)
         return left, right

@@ -35,6 +35,7 @@ class Contestant:
     task: str  # the workload as the engine module knows it
     truth: str  # the query whose answer it must give
     note: str = ""
+    is_warm: bool = True  # whether it may warm up before the clock starts
 
 
 def contestants(engine: str, workload: str) -> list[Contestant]:
@@ -52,7 +53,11 @@ def contestants(engine: str, workload: str) -> list[Contestant]:
             runs.append(Contestant("pathway-inserts", "pathway_engine", "W2", "W2i", "W2i", "inserts only"))
         return runs
     if engine == "flink":
-        return [Contestant(engine, "flink_engine", *as_it_is, "no checkpoints")]
+        runs = [Contestant(engine, "flink_engine", *as_it_is, "no checkpoints")]
+        if workload == "W4":
+            cold = "no checkpoints, no warm-up"
+            runs.append(Contestant("flink-cold", "flink_engine", *as_it_is, cold, is_warm=False))
+        return runs
     return [Contestant(engine, "rejoinder_engine", *as_it_is)]
 
 
@@ -91,7 +96,8 @@ def run(who: Contestant, truth: Truth, *, n: int, data: Path, warm: Path, out: P
     shutil.rmtree(state, ignore_errors=True)
     for folder in (state, out / "scratch", log.parent):
         folder.mkdir(parents=True, exist_ok=True)
-    task = Task(who.task, str(data), str(warm), str(state), cores, truth.rows_out, truth.checksum)
+    few = str(warm) if who.is_warm else ""
+    task = Task(who.task, str(data), few, str(state), cores, truth.rows_out, truth.checksum)
     load = os.getloadavg()[0]
     try:
         reading, answer = _converse(who, task, out / "scratch", log)

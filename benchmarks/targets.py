@@ -28,6 +28,7 @@ TARGETS = (
     Target("W2", 1 / 2, BEST, _FROM_LARGE),
     Target("W3", 1 / 5, "spark", _AT_SMALL),
     Target("W3", 2 / 3, BEST, _FROM_LARGE),
+    Target("W4", 1 / 3, "flink-cold", _AT_SMALL),
     Target("W4", 1 / 3, "flink", _AT_SMALL),
     Target("W4", 1, "pathway", _AT_SMALL),
     Target("W2L", 3 / 2, "rejoinder", range(SMALL, 1 << 62), "W2"),

@@ -24,7 +24,7 @@ import org.apache.flink.types.RowKind;
 /**
  * Flink SQL in streaming mode on a local cluster: heap state, no checkpoints, one whole CSV file per table.
  *
- * Arguments: workload, folder of the input, folder of a few rows to warm up with, cores. The lines on standard output and
+ * Arguments: workload, folder of the input, folder of a few rows to warm up with (or nothing), cores. The lines on standard output and
  * standard input are those of protocol.py.
  */
 public final class FlinkEngine {
@@ -35,7 +35,9 @@ public final class FlinkEngine {
     public static void main(String[] args) throws Exception {
         String workload = args[0];
         int cores = Integer.parseInt(args[3]);
-        job(workload, args[2], cores).execute();
+        if (!args[2].isEmpty()) {
+            job(workload, args[2], cores).execute();
+        }
         StreamExecutionEnvironment job = job(workload, args[1], cores);
 
         say("{\"event\": \"started\"}");

@@ -66,7 +66,7 @@ def main() -> None:
         *("-cp", f"{classes}{os.pathsep}{jars()}"),
         SOURCE.stem,
         task.workload,
-        *(str(whole_files(data)) for data in (task.data, task.warm)),
+        *(str(whole_files(data)) if data else "" for data in (task.data, task.warm)),
         str(task.cores),
     ]
     os.execvp(command[0], command)

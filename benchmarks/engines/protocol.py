@@ -19,7 +19,7 @@ class Task:
 
     workload: str
     data: str  # the workload's folder: parquet/<table>/part-NN.parquet, csv/<table>/part-NN.csv
-    warm: str  # the same layout with a handful of rows, for engines that warm up
+    warm: str  # the same layout with a handful of rows, for engines that warm up; empty if they must not
     state: str  # an empty folder for state and checkpoints
     cores: int
     rows_out: int  # what DuckDB counted; only for engines that never end by themselves

@@ -131,7 +131,7 @@ def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], paral
     play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
 
 
-@budget(60)
+@budget(40)
 @given(scenario=random_flows())
 def test_every_aggregate_equals_the_batch_query_after_every_epoch(scenario: Scenario) -> None:
     play(scenario)

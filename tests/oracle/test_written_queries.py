@@ -204,7 +204,7 @@ def flows(draw: Draw) -> tuple[Action, ...]:
 
 
 @pytest.mark.parametrize("form", QUERIES)
-@budget(5)
+@budget(3)
 @given(actions=flows(), parallelism=PARALLELISM)
 def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
     view = CreateView("v", QUERIES[form])
@@ -212,7 +212,7 @@ def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], paral
 
 
 @pytest.mark.parametrize("form", JOINS)
-@budget(4)
+@budget(2)
 @given(actions=flows(), parallelism=PARALLELISM)
 def test_the_view_of_a_join_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
     written = JOINS[form]

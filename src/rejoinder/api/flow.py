@@ -42,6 +42,7 @@ from rejoinder.plan.catalog import Kind, Source
 from rejoinder.plan.physical import Hold, SourceScan
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, parse_statements
+from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
 
@@ -306,7 +307,7 @@ class Flow:
     def table(self, view: str, *, as_of: int | datetime | None = None) -> DataFrame:
         """The rows of a view as a DataFrame, now or as of an epoch or a time."""
         name, _ = find_view(self.engine, view)
-        options = {"view": name, "what": "table", "as_of": str(self._epoch(as_of))}
+        options = {"view": name, "what": "table", "as_of": str(self._epoch(as_of, self._serving.manifest()))}
         return reader.read_batch(self.spark, self._format, options)
 
     def changes(self, view: str) -> DataFrame:
@@ -321,13 +322,15 @@ class Flow:
     def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
         """The rows of a view as an Arrow table, read in this process."""
         name, schema = find_view(self.engine, view)
-        return expanded(read_table(self.engine.store, self._serving.manifest(), name, schema, as_of=self._epoch(as_of)))
+        manifest = self._serving.manifest()  # once: a running flow goes on committing
+        epoch = self._epoch(as_of, manifest)
+        return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
 
-    def _epoch(self, as_of: int | datetime | None) -> int:
+    def _epoch(self, as_of: int | datetime | None, manifest: Manifest) -> int:
         if isinstance(as_of, datetime):
             aware = as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=timezone.utc)
-            return timeline_of(self._serving.manifest()).epoch_at(self.engine.store, round(aware.timestamp() * 1000))
-        return self._serving.manifest().epoch if as_of is None else as_of
+            return timeline_of(manifest).epoch_at(self.engine.store, round(aware.timestamp() * 1000))
+        return manifest.epoch if as_of is None else as_of
 
     # -- looking ----------------------------------------------------------------------------------------------------
 

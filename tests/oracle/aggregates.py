@@ -32,8 +32,8 @@ CALLS = {
     "truth": ("bool_and({0})", "bool_or({0})", "count_if({0})", "min({0})"),
 }
 ANY = ("count({0})", "min({0})", "max({0})", "any_value({0})", "count({0}) FILTER (WHERE {1} IS NOT NULL)")
-DUCKDB = {"any_value(": "min("}
-"""Ours is the smallest value; DuckDB's is the first."""
+DUCKDB = {"any_value(": "min(", "count_if(": "count(*) FILTER (WHERE "}
+"""Our ANY_VALUE is the smallest value, DuckDB's the first; COUNT_IF of no rows is 0 in Spark, NULL in DuckDB."""
 
 
 @dataclass(frozen=True)

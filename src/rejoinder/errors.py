@@ -23,6 +23,7 @@ RejoinderError
 │   ├── NewerFormat          state written by a newer version
 │   ├── NotCommitted         an epoch that is not (or no longer) readable
 │   └── StorageFailed        the disk or object store refused to work
+├── SinkFailed               a sink did not take an epoch; what was committed is there
 ├── RuntimeMismatch          Java, Python or Spark are not what we need
 └── LimitReached             a cap that guards the machine
 """
@@ -147,6 +148,10 @@ class NotCommitted(StateError):
 
 class StorageFailed(StateError):
     code = "RJ405"
+
+
+class SinkFailed(RejoinderError):
+    code = "RJ700"
 
 
 class RuntimeMismatch(RejoinderError):

@@ -9,6 +9,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql
+from rejoinder.options import redacted_text
 from rejoinder.sql.dialect import SparkSql
 
 _NAME = re.compile(r"\w+")
@@ -137,4 +138,4 @@ class TokenReader:
     def place(self, token: Token) -> str:
         """Where a token stands, for messages."""
         line = self.text.splitlines()[token.line - 1] if self.text.splitlines() else ""
-        return f"line {token.line}: {line.strip()}"
+        return f"line {token.line}: {redacted_text(line.strip())}"

@@ -22,7 +22,7 @@ _SECRET_WORDS = (
 )
 _PLAIN_NAME = re.compile(r"(url|uri|location|endpoint|type|path|class|name)$", re.IGNORECASE)
 _SECRET_NAME = re.compile(_SECRET_WORDS, re.IGNORECASE)
-_IN_VALUE = re.compile(rf"(?P<before>(?:{_SECRET_WORDS})\s*=\s*)(?P<secret>"[^"]*"|[^&;\s'"]+)", re.IGNORECASE)
+_IN_VALUE = re.compile(rf"(?P<before>(?:{_SECRET_WORDS})\s*=\s*)(?P<secret>\"[^\"]*\"|[^&;\s'\"]+)", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(?P<before>://[^/\s:@]+:)(?P<secret>[^/\s@]+)(?=@)")
 _IN_TEXT = re.compile(
     rf"(?P<before>[\w.]*(?:{_SECRET_WORDS})[\w.]*[`\"]?\s*=?\s*)'(?P<secret>(?:[^'\\]|\\.|'')*)'", re.IGNORECASE

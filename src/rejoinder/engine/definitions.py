@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.columns import RESERVED
-from rejoinder.plan.catalog import Catalog, Index, Source, View
+from rejoinder.options import redacted
+from rejoinder.plan.catalog import Catalog, Index, Sink, Source, View
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
 from rejoinder.sql.emission import is_waiting
-from rejoinder.sql.statements import CreateIndex, CreateSource, CreateView, Drop
+from rejoinder.sql.sink_definition import check_against
+from rejoinder.sql.statements import CreateIndex, CreateSink, CreateSource, CreateView, Drop
 from rejoinder.sql.texts import same_text
 from rejoinder.sql.types import spark_name
 
-Definition = CreateSource | CreateView | CreateIndex | Drop
+Definition = CreateSource | CreateView | CreateIndex | CreateSink | Drop
 
 
 def defined(catalog: Catalog, statement: Definition) -> Catalog:
@@ -33,6 +37,8 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             return catalog.with_relation(View(statement.name, statement.query.strip(), query.schema))
         case CreateIndex():
             return _with_index(catalog, statement)
+        case CreateSink():
+            return _with_sink(catalog, statement)
         case Drop():
             return _without(catalog, statement)
 
@@ -44,9 +50,11 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
     """
     if isinstance(statement, Drop):
         return False
-    known: Source | View | Index | None
+    known: Source | View | Index | Sink | None
     if isinstance(statement, CreateIndex):
         known = next((i for i in catalog.indexes if i.name.lower() == statement.name.lower()), None)
+    elif isinstance(statement, CreateSink):
+        known = find_sink(catalog, statement.sink.name)
     else:
         known = catalog.find(statement.source.name if isinstance(statement, CreateSource) else statement.name)
     if known is None:
@@ -61,8 +69,10 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
     )
 
 
-def _as_defined(statement: CreateSource | CreateView | CreateIndex) -> Source | View | Index:
+def _as_defined(statement: CreateSource | CreateView | CreateIndex | CreateSink) -> Source | View | Index | Sink:
     match statement:
+        case CreateSink(sink=sink):
+            return sink
         case CreateSource(source=source):
             return source
         case CreateView():
@@ -71,16 +81,19 @@ def _as_defined(statement: CreateSource | CreateView | CreateIndex) -> Source | 
             return Index(statement.name, statement.relation, statement.columns)
 
 
-def _text(known: Source | View | Index) -> str:
+def _text(known: Source | View | Index | Sink) -> str:
     """All that a definition says, apart from the name."""
     match known:
+        case Sink():
+            listed = ", ".join(f"{name} '{value}'" for name, value in sorted(redacted(known.options).items()))
+            return f"SINK FROM {known.view.lower()} USING {known.format} OPTIONS ({listed})"
         case View():
             return f"VIEW AS {known.query}"
         case Index():
             return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
         case Source():
             marks = {"order": known.order, "op": known.op, "diff": known.diff}
-            options = {**known.options, **{name: value for name, value in marks.items() if value}}
+            options = {**redacted(known.options), **{name: value for name, value in marks.items() if value}}
             listed = ", ".join(f"{name} '{value}'" for name, value in sorted(options.items()))
             return f"{_declared(known)} USING {known.format} OPTIONS ({listed})"
 
@@ -167,7 +180,41 @@ def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
     return catalog.with_index(Index(statement.name, relation.name, tuple(columns)))
 
 
+def find_sink(catalog: Catalog, name: str) -> Sink | None:
+    """The sink of that name, if there is one."""
+    return next((sink for sink in catalog.sinks if sink.name.lower() == name.lower()), None)
+
+
+def _with_sink(catalog: Catalog, statement: CreateSink) -> Catalog:
+    sink = statement.sink
+    if statement.if_not_exists and find_sink(catalog, sink.name) is not None:
+        return catalog
+    check_name(sink.name)
+    view = catalog.get(sink.view)
+    if not isinstance(view, View):
+        raise Unsupported(
+            f"sink `{sink.name}` would read `{view.name}`, which is a source",
+            detail="a sink takes the changes of a view",
+            hint=f"CREATE VIEW … AS SELECT * FROM {view.name}, and a sink from that",
+        )
+    check_against(sink, view.schema)
+    return catalog.with_sink(replace(sink, view=view.name))
+
+
+def _without_sink(catalog: Catalog, statement: Drop) -> Catalog:
+    known = [sink.name for sink in catalog.sinks]
+    if find_sink(catalog, statement.name) is None and not statement.if_exists:
+        raise UnknownName(
+            f"there is no sink `{statement.name}`",
+            detail=f"sinks: {', '.join(known) or 'none'}",
+            hint=near_misses(statement.name, known) or "SHOW SINKS lists them",
+        )
+    return catalog.without_sink(statement.name)
+
+
 def _without(catalog: Catalog, statement: Drop) -> Catalog:
+    if statement.what == "SINK":
+        return _without_sink(catalog, statement)
     if statement.what == "INDEX":
         known = [index.name for index in catalog.indexes]
         if statement.name.lower() not in [name.lower() for name in known]:
@@ -188,6 +235,13 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
             f"`{relation.name}` is a {kind.lower()}, not a {statement.what.lower()}",
             detail=f"DROP {statement.what} {statement.name}",
             hint=f"DROP {kind} {relation.name}",
+        )
+    fed = [sink.name for sink in catalog.sinks if sink.view == relation.name]
+    if fed:
+        raise DefinitionConflict(
+            f"`{relation.name}` is read by sink `{fed[0]}`",
+            detail=f"sinks of `{relation.name}`: {', '.join(fed)}",
+            hint=f"DROP SINK {fed[0]} first",
         )
     smaller = catalog.without_relation(relation.name)
     for view in smaller.views:

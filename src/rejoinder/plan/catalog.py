@@ -1,4 +1,4 @@
-"""The catalog: sources, views and indexes of a flow, as immutable data that goes into the manifest."""
+"""The catalog: sources, views, indexes and sinks of a flow, as immutable data that goes into the manifest."""
 
 from __future__ import annotations
 
@@ -60,6 +60,21 @@ class Source:
         return f"{self.name}{SOURCE_CHANGES}"
 
     @property
+    def partitions(self) -> int:
+        """How many partitions it says it has, numbered from 0; 0 if it does not say."""
+        return int(self.options.get("partitions", 0))
+
+    @property
+    def partition_by(self) -> str | None:
+        """The column that tells the partition of a row."""
+        return self.options.get("partition_by")
+
+    @property
+    def idle_after(self) -> int | None:
+        """After how many milliseconds of silence a partition is idle; None: never by itself."""
+        return -(-int(self.options["idle_after"]) // 1000) if "idle_after" in self.options else None
+
+    @property
     def diverts(self) -> bool:
         """Whether malformed records go to the rejected relation instead of failing the epoch."""
         return self.options.get("malformed", "fail") == "divert"
@@ -83,6 +98,16 @@ class Index:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Sink:
+    """Where the changes of a view go. Secret options are references, see `rejoinder.options`."""
+
+    name: str
+    view: str
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
 Relation = Source | View
 
 
@@ -92,6 +117,7 @@ class Catalog:
 
     relations: tuple[Relation, ...] = ()
     indexes: tuple[Index, ...] = ()
+    sinks: tuple[Sink, ...] = ()
 
     def find(self, name: str) -> Relation | None:
         """The relation of that name, if there is one."""
@@ -139,28 +165,46 @@ class Catalog:
             )
         return replace(self, indexes=(*self.indexes, index))
 
+    def with_sink(self, sink: Sink) -> Catalog:
+        """Add a sink; the name must be free."""
+        if any(known.name.lower() == sink.name.lower() for known in self.sinks):
+            raise DefinitionConflict(
+                f"sink `{sink.name}` is defined already",
+                detail=f"sinks: {', '.join(known.name for known in self.sinks)}",
+                hint="DROP SINK it first, or choose another name",
+            )
+        return replace(self, sinks=(*self.sinks, sink))
+
     def without_relation(self, name: str) -> Catalog:
         """Take a definition out, with its indexes."""
         kept = tuple(r for r in self.relations if r.name.lower() != name.lower())
         indexes = tuple(i for i in self.indexes if i.relation.lower() != name.lower())
-        return Catalog(kept, indexes)
+        return replace(self, relations=kept, indexes=indexes)
 
     def without_index(self, name: str) -> Catalog:
         """Take an index out."""
         return replace(self, indexes=tuple(i for i in self.indexes if i.name.lower() != name.lower()))
+
+    def without_sink(self, name: str) -> Catalog:
+        """Take a sink out."""
+        return replace(self, sinks=tuple(s for s in self.sinks if s.name.lower() != name.lower()))
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest."""
         return {
             "relations": [_relation_to_json(r) for r in self.relations],
             "indexes": [{"name": i.name, "relation": i.relation, "columns": list(i.columns)} for i in self.indexes],
+            "sinks": [
+                {"name": s.name, "view": s.view, "format": s.format, "options": dict(s.options)} for s in self.sinks
+            ],
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Catalog:
         """Read what `to_json` gave."""
         indexes = tuple(Index(i["name"], i["relation"], tuple(i["columns"])) for i in data["indexes"])
-        return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes)
+        sinks = tuple(Sink(s["name"], s["view"], s["format"], dict(s["options"])) for s in data.get("sinks", ()))
+        return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes, sinks)
 
 
 def _relation_to_json(relation: Relation) -> dict[str, Any]:

@@ -15,17 +15,18 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported, near_misses
-from rejoinder.plan.catalog import Kind, Source
+from rejoinder.plan.catalog import Kind, Sink, Source
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.emission import split_emission
+from rejoinder.sql.sink_definition import make_sink
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.tokens import TokenReader, split_statements, unreadable
 from rejoinder.sql.types import parse_type
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
-DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "VIEW", "INDEX"]
+DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "VIEW", "INDEX", "SINK"]
 _KINDS: dict[str, Kind] = {"STREAM": "stream", "TABLE": "table", "CHANGELOG": "changelog"}
-_SHOWN = ("ARRANGEMENTS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
+_SHOWN = ("ARRANGEMENTS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
 _STARTS = ("CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
 
@@ -52,6 +53,12 @@ class CreateIndex:
 
 
 @dataclass(frozen=True)
+class CreateSink:
+    sink: Sink
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
 class Drop:
     what: DropKind
     name: str
@@ -74,7 +81,7 @@ class Select:
     rendering: Rendering
 
 
-Statement = CreateSource | CreateView | CreateIndex | Drop | Explain | Show | Select
+Statement = CreateSource | CreateView | CreateIndex | CreateSink | Drop | Explain | Show | Select
 
 
 def parse_statements(text: str) -> list[Statement]:
@@ -162,7 +169,9 @@ class _Reader(TokenReader):
             return CreateView(name, self.rest(), unless)
         if word == "INDEX":
             return self.index()
-        known = (*_KINDS, "VIEW", "INDEX")
+        if word == "SINK":
+            return self.sink()
+        known = (*_KINDS, "VIEW", "INDEX", "SINK")
         raise InvalidSql(
             f"CREATE {word} is not known",
             detail=self.place(self.tokens[self.at - 1]),
@@ -178,6 +187,20 @@ class _Reader(TokenReader):
         self.end()
         return CreateIndex(name or f"{relation}_{'_'.join(columns)}", relation, columns, unless)
 
+    def sink(self) -> CreateSink:
+        """CREATE SINK name FROM view USING format [OPTIONS (…)]."""
+        unless = self.if_not_exists()
+        name = self.name()
+        self.expect("FROM")
+        view = self.name()
+        self.expect("USING")
+        format_, options = self.name().lower(), {}
+        if self.peek() == "OPTIONS":
+            self.expect("OPTIONS")
+            options = self.options()
+        self.end()
+        return CreateSink(make_sink(name, view, format_, options), unless)
+
     def drop(self) -> Drop:
         word = self.word()
         what = next((kind for kind in get_args(DropKind) if kind == word), None)
@@ -185,7 +208,7 @@ class _Reader(TokenReader):
             raise InvalidSql(
                 f"DROP {word} is not known",
                 detail=self.place(self.tokens[self.at - 1]),
-                hint="DROP VIEW, TABLE, STREAM, CHANGELOG or INDEX",
+                hint="DROP VIEW, TABLE, STREAM, CHANGELOG, INDEX or SINK",
             )
         exists = self.peek() == "IF"
         if exists:

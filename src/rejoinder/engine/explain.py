@@ -49,7 +49,9 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
     if what == "VIEWS":
         return [{"view": view.name, "columns": _columns(view), "query": view.query} for view in engine.catalog.views]
     if what == "WATERMARKS":
-        return [_watermark(engine, s, column) for s in engine.catalog.sources for column in s.watermarks]
+        imposed = engine.plan.program.sources  # with the watermarks that views impose
+        sources = [imposed.get(s.name, s) for s in engine.catalog.sources]
+        return [_watermark(engine, s, column) for s in sources for column in s.watermarks]
     read = set(engine.dataflow.scans)
     return [
         {"source": s.name, "kind": s.kind, "format": s.format, "columns": _columns(s), "read": s.name in read}

@@ -12,6 +12,7 @@ from rejoinder.plan.delta import Statistics
 from rejoinder.plan.finality import with_finality
 from rejoinder.plan.gates import gates_of
 from rejoinder.plan.hydration import Hydration
+from rejoinder.plan.imposing import imposing_scans, with_imposed
 from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
@@ -32,12 +33,15 @@ class Plan:
 def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     """Plan a catalog. Raises a `PlanningError` if a view cannot be kept."""
     blocks: dict[str, tuple[Block, Mapping[str, Derived]]] = {}
-    sources = {source.name: source for source in catalog.sources}
+    declared = {source.name: source for source in catalog.sources}
+    sources, imposers = declared, dict[str, str]()
     gates: list[Gate] = []
     relations: dict[str, Derived] = {}
     forgetting: list[str] = []
     for view in catalog.views:
-        normal = _normal(bind(view.query, catalog, forgetting), sources, relations)
+        query = bind(view.query, catalog, forgetting)
+        sources = with_imposed(sources, view.name, query.root, imposers)
+        normal = _normal(query, sources, on_time(declared), relations)
         blocks[view.name] = (normal.block, normal.derived)
         relations |= normal.derived
         if normal.emission is None and is_timed(normal, sources, relations):  # its rows are nowhere else
@@ -46,19 +50,24 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
         if normal.emission is not None:
             gates += gates_of(view.name, normal.block, relations, normal.emission, sources)
     program = replace(program_of(catalog, blocks, statistics), gates=tuple(gates))
+    program = replace(program, sources={name: sources[name] for name in program.sources})
     return Plan(program, Builder(program).build())
 
 
-def _normal(query: Query, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> Normalised:
-    """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows."""
-    timely = on_time(sources)
+def _normal(
+    query: Query, sources: Mapping[str, Source], timely: frozenset[str], relations: Mapping[str, Derived]
+) -> Normalised:
+    """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows.
+
+    It reads on time what declares a watermark (`timely`), and what it imposes an order on itself.
+    """
     if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
         query = with_finality(query, sources)
-        normal = normalise(query, timely)
+        normal = normalise(query, timely, imposed=True)
         refuse_unbounded(normal, sources, relations)
         return normal
-    if timely:
-        normal = normalise(query, timely)
+    if timely or any(imposing_scans(query.root)):
+        normal = normalise(query, timely, imposed=True)
         waits = normal.emission is not None and normal.emission.release is not None
         if waits or is_timed(normal, sources, relations):
             return normal

@@ -47,11 +47,15 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of a source, or of a view that is kept as a relation of its own."""
+    """The rows of a source, or of a view that is kept as a relation of its own.
+
+    `imposed` are watermarks that the query itself declares: columns, and how far they stay behind.
+    """
 
     relation: str
     columns: tuple[tuple[str, str], ...]
     schema: pa.Schema
+    imposed: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

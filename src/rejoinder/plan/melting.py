@@ -42,15 +42,19 @@ from rejoinder.plan.validity import valid
 class Known(dict[str, Derived]):
     """The derived relations of a query, and numbers for identifiers that nobody wrote."""
 
-    def __init__(self, on_time: frozenset[str]) -> None:
+    def __init__(self, on_time: frozenset[str], *, imposed: bool) -> None:
         super().__init__()
         self.numbers = count()
-        self.on_time = on_time
+        self.on_time, self.imposed = on_time, imposed
+
+    def is_on_time(self, scan: logical.Scan) -> bool:
+        """Whether late rows are left out of a scan."""
+        return scan.relation in self.on_time or (self.imposed and bool(scan.imposed))
 
 
-def normalise(query: Query, on_time: frozenset[str] = frozenset()) -> Normalised:
-    """Bring a query to normal form; of the sources in `on_time`, late rows are left out."""
-    derived = Known(on_time)
+def normalise(query: Query, on_time: frozenset[str] = frozenset(), *, imposed: bool = False) -> Normalised:
+    """Bring a query to normal form; late rows of sources in `on_time`, and where an order is `imposed`, stay out."""
+    derived = Known(on_time, imposed=imposed)
     block = melt(query.root, derived)
     return finished(_released_sooner(query, block), block, derived)
 
@@ -78,7 +82,7 @@ def melt(node: Node, derived: Known) -> Block:
     match node:
         case logical.Scan():
             outputs = tuple((i, column(i, node.schema.field(name).type)) for i, name in node.columns)
-            relation = node.relation + (ON_TIME if node.relation in derived.on_time else "")
+            relation = node.relation + (ON_TIME if derived.is_on_time(node) else "")
             return Block((Input(relation, node.columns, node.schema),), (), outputs)
         case logical.Filter():
             block = melt(node.input, derived)

@@ -34,6 +34,7 @@ from rejoinder.sql.repeating import repeat_rows
 from rejoinder.sql.scope import Column, Scope, Side
 from rejoinder.sql.statements import parse_query
 from rejoinder.sql.subqueries import restrict
+from rejoinder.sql.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.types import common_type, comparable, spark_name
 from rejoinder.sql.windows import ColumnBounds
 
@@ -52,7 +53,7 @@ def bind(text: str, catalog: Catalog, kept: Collection[str] = ()) -> Query:
         return replace(binder.query(node, {}), emission=Emission("every", interval_microseconds(clause)))
     if clause.policy == "final" and not groups_by_window(node):
         return replace(binder.query(node, {}), emission=Emission("final"))
-    return take_release(binder.query(with_release(node, clause), {}), clause)
+    return take_release(binder.query(with_release(node, clause), {}), clause, node)
 
 
 Ctes = Mapping[str, "_Cte"]
@@ -191,6 +192,8 @@ class Binder:
 
     def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind a name in FROM: a CTE, a view (put in place) or a source."""
+        if is_table_function(node):
+            return bind_table_function(self, node, ctes)
         given = node.args.get("alias")
         plain = isinstance(node.this, exp.Identifier) and (given is None or isinstance(given.this, exp.Identifier))
         if node.args.get("db") or not plain:

@@ -4,17 +4,38 @@
 - `||` stands beside `+` and `-`, and goes from left to right with them.
 - `window` is a function and a name like others.
 - ASOF JOIN has a MATCH_CONDITION.
+- TUMBLE, HOP and IMPOSE_ORDER take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
 - EXPLAIN and SHOW are words like others: what follows them is read, not taken as one string.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
+
+_AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
+
+
+def _table_function(parser: Any) -> exp.Expr:
+    """The arguments of a function of which the first may be a relation: TABLE name, TABLE (query), TABLE f(…)."""
+    name, token = parser._tokens[parser._index - 2].text, parser._curr
+    arguments: list[exp.Expr] = []
+    is_word = token is not None and token.token_type != TokenType.IDENTIFIER and token.text.upper() == "TABLE"
+    if is_word and parser._next is not None and parser._next.token_type in _AFTER_TABLE:
+        parser._advance()
+        if parser._match(TokenType.L_PAREN):
+            arguments.append(parser._parse_select() or parser._parse_table())
+            parser._match_r_paren()
+        else:
+            arguments.append(parser._parse_table(alias_tokens=set()))
+        parser._match(TokenType.COMMA)
+    arguments += parser._parse_function_args(True)
+    return exp.Anonymous(this=name, expressions=arguments)
 
 
 class SparkSql(Spark):
@@ -37,3 +58,7 @@ class SparkSql(Spark):
         # A missing ON is ours to refuse.
         ADD_JOIN_ON_TRUE: ClassVar[bool] = False
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            **SparkParser.FUNCTION_PARSERS,
+            **dict.fromkeys(("CUMULATE", "HOP", "IMPOSE_ORDER", "TUMBLE"), _table_function),
+        }

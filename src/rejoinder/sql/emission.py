@@ -120,10 +120,22 @@ def _window(node: exp.Select) -> exp.Expression | None:
         name = key.name if isinstance(key, exp.Anonymous) else key.sql_name() if isinstance(key, exp.Func) else ""
         if name.upper() in _WINDOWS:
             return exp.Anonymous(this="WINDOW_END", expressions=[key.copy()])
+        if isinstance(key, exp.Column) and _is_window_end(key, node):
+            return key.copy()
     return None
 
 
-def take_release(query: Query, clause: Clause) -> Query:
+def _is_window_end(item: exp.Expr, node: exp.Query) -> bool:
+    """Whether a column is the end of the windows of TUMBLE(TABLE …) or HOP(TABLE …) in FROM."""
+    if not isinstance(item, exp.Column) or item.name.lower() != "window_end" or not isinstance(node, exp.Select):
+        return False
+    items = [node.args.get("from_") or node.args.get("from"), *(node.args.get("joins") or [])]
+    functions = [each.this.this for each in items if each is not None and isinstance(each.this, exp.Table)]
+    calls = [call for function in functions for call in function.find_all(exp.Anonymous)]
+    return any(call.name.upper() in ("TUMBLE", "HOP") for call in calls)
+
+
+def take_release(query: Query, clause: Clause, node: exp.Query) -> Query:
     """Take the additional output off again: from when on a row may come out, as a value that the watermark reaches."""
     name, time = query.outputs[-1]
     assert name == RELEASE
@@ -134,13 +146,13 @@ def take_release(query: Query, clause: Clause) -> Query:
             detail=clause.argument,
             hint="take an event-time column, or the end of a window: WINDOW_END(w)",
         )
-    release = time if _is_end(clause) else after(time)
+    release = time if _is_end(clause, node) else after(time)
     return replace(query, outputs=query.outputs[:-1], emission=Emission(clause.policy, release=release))
 
 
-def _is_end(clause: Clause) -> bool:
+def _is_end(clause: Clause, node: exp.Query) -> bool:
     """Whether a window's end is meant, at which nothing in the window can come any more."""
-    if clause.policy == "final":
+    if clause.policy == "final" or _is_window_end(sqlglot.parse_one(clause.argument, read=SparkSql), node):
         return True
     words = clause.argument.replace(" ", "").lower()
     return words.startswith("window_end(") or words.endswith((".end", ".`end`"))

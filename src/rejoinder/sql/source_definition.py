@@ -51,13 +51,14 @@ def make_source(
     return Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays)
 
 
-def delay_of(relation: str, column: str, schema: pa.Schema, text: str) -> int | None:
+def delay_of(relation: str, column: str, schema: pa.Schema, text: str, words: str = "DELAY OF") -> int | None:
     """How far a watermark stays behind the largest time seen, in the column's own unit; None: it is told, not seen."""
     found = next((f.type for f in schema if f.name.lower() == column.lower()), None)
     is_timestamp = found is not None and pa.types.is_timestamp(found)
     if found is not None and not (is_timestamp or pa.types.is_date32(found) or pa.types.is_signed_integer(found)):
+        asked = words.replace("DELAY OF", "WATERMARK")
         raise InvalidSql(
-            f"WATERMARK on `{column}` of `{relation}`, which is of type {spark_name(found)}",
+            f"{asked} on `{column}` of `{relation}`, which is of type {spark_name(found)}",
             detail=f"columns: {', '.join(schema.names)}",
             hint="an event-time column is a TIMESTAMP, a DATE or an integer",
         )
@@ -65,14 +66,14 @@ def delay_of(relation: str, column: str, schema: pa.Schema, text: str) -> int | 
         return None
     delay = int(text) if text.isdigit() else None
     if delay is None or is_timestamp:
-        length = interval_microseconds(Clause("every", text), "DELAY OF", least=0)
+        length = interval_microseconds(Clause("every", text), words, least=0)
         days = found is not None and pa.types.is_date32(found)
         delay = -(-length // MICROS["DAY"]) if days else length if is_timestamp else None
     if delay is None:
         raise InvalidSql(
             f"the delay `{text}` of `{relation}` does not fit column `{column}`",
             detail=f"the column is of type {spark_name(found) if found is not None else 'unknown'}",
-            hint="an integer column takes a number: DELAY OF 100",
+            hint="an integer column takes a number, as in DELAY OF 100",
         )
     return delay
 

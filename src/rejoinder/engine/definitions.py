@@ -230,7 +230,8 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
         return catalog
     relation = catalog.get(statement.name)
     kind = "VIEW" if isinstance(relation, View) else relation.kind.upper()
-    if kind != statement.what:
+    what = kind if statement.what == "MAPPING" and kind != "VIEW" else statement.what
+    if kind != what:
         raise DefinitionConflict(
             f"`{relation.name}` is a {kind.lower()}, not a {statement.what.lower()}",
             detail=f"DROP {statement.what} {statement.name}",

@@ -5,27 +5,24 @@ Queries themselves are sqlglot's. A statement keeps the text it came from, for m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
-import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
-from rejoinder.errors import InvalidSql, PlanningError, Unsupported, near_misses
-from rejoinder.plan.catalog import Kind, Sink, Source
+from rejoinder.errors import InvalidSql, Unsupported, near_misses
+from rejoinder.plan.catalog import Sink, Source
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.emission import split_emission
 from rejoinder.sql.sink_definition import make_sink
-from rejoinder.sql.source_definition import make_source
-from rejoinder.sql.tokens import TokenReader, split_statements, unreadable
-from rejoinder.sql.types import parse_type
+from rejoinder.sql.source_statements import KINDS, SourceReader
+from rejoinder.sql.tokens import split_statements, unreadable
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
-DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "VIEW", "INDEX", "SINK"]
-_KINDS: dict[str, Kind] = {"STREAM": "stream", "TABLE": "table", "CHANGELOG": "changelog"}
+DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "SINK"]
 _SHOWN = ("ARRANGEMENTS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
 _STARTS = ("CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
@@ -101,14 +98,7 @@ def parse_query(text: str) -> exp.Query:
     return node
 
 
-@dataclass
-class _Columns:
-    fields: list[pa.Field] = field(default_factory=list)
-    primary_key: tuple[str, ...] = ()
-    watermarks: dict[str, str] = field(default_factory=dict)
-
-
-class _Reader(TokenReader):
+class _Reader(SourceReader):
     """Reads one statement."""
 
     def statement(self) -> Statement:
@@ -154,8 +144,10 @@ class _Reader(TokenReader):
             )
         if word == "MATERIALIZED":
             word = self.word()
-        if word in _KINDS:
-            return self.source(_KINDS[word])
+        if word in KINDS:
+            return CreateSource(*self.source(KINDS[word]))
+        if word == "MAPPING":
+            return CreateSource(*self.mapping())
         if word == "VIEW":
             unless = self.if_not_exists()
             name = self.name()
@@ -171,7 +163,7 @@ class _Reader(TokenReader):
             return self.index()
         if word == "SINK":
             return self.sink()
-        known = (*_KINDS, "VIEW", "INDEX", "SINK")
+        known = (*KINDS, "MAPPING", "VIEW", "INDEX", "SINK")
         raise InvalidSql(
             f"CREATE {word} is not known",
             detail=self.place(self.tokens[self.at - 1]),
@@ -208,7 +200,7 @@ class _Reader(TokenReader):
             raise InvalidSql(
                 f"DROP {word} is not known",
                 detail=self.place(self.tokens[self.at - 1]),
-                hint="DROP VIEW, TABLE, STREAM, CHANGELOG, INDEX or SINK",
+                hint="DROP VIEW, TABLE, STREAM, CHANGELOG, MAPPING, INDEX or SINK",
             )
         exists = self.peek() == "IF"
         if exists:
@@ -228,120 +220,3 @@ class _Reader(TokenReader):
             )
         self.end()
         return Show(word)
-
-    # -- sources ------------------------------------------------------------------------------------------------------
-
-    def source(self, kind: Kind) -> CreateSource:
-        unless = self.if_not_exists()
-        name = self.name()
-        columns = self.columns(name)
-        format_, options = "memory", {}
-        while self.at < len(self.tokens):
-            word = self.word()
-            if word == "USING":
-                format_ = self.name().lower()
-            elif word == "OPTIONS":
-                options = self.options()
-            else:
-                raise InvalidSql(
-                    f"unexpected `{self.tokens[self.at - 1].text}` after the columns of `{name}`",
-                    detail=self.place(self.tokens[self.at - 1]),
-                    hint="USING format and OPTIONS (key 'value', …) may follow",
-                )
-        source = make_source(name, kind, columns.fields, columns.primary_key, format_, options, columns.watermarks)
-        return CreateSource(source, unless)
-
-    def columns(self, relation: str) -> _Columns:
-        """Columns, PRIMARY KEY and WATERMARK clauses between parentheses."""
-        result = _Columns()
-        self.expect("(")
-        while True:
-            word = self.peek()
-            if word == "PRIMARY":
-                self.expect("PRIMARY")
-                self.expect("KEY")
-                result.primary_key = self.names()
-            elif word == "WATERMARK":
-                result.watermarks |= self.watermark(relation)
-            else:
-                result.fields.append(self.column(result))
-            if self.peek() == ",":
-                self.expect(",")
-                continue
-            self.expect(")")
-            return result
-
-    def watermark(self, relation: str) -> dict[str, str]:
-        """WATERMARK column [DELAY OF interval]: the column, and the text of the interval."""
-        self.expect("WATERMARK")
-        if self.peek() == "FOR":
-            self.expect("FOR")
-        column = self.name()
-        if self.peek() != "DELAY":
-            return {column: ""}
-        self.expect("DELAY")
-        self.expect("OF")
-        first = self.at
-        while self.at < len(self.tokens) and self.peek() not in (",", ")"):
-            self.at += 1
-        if first == self.at:
-            raise InvalidSql(
-                f"WATERMARK of `{relation}` has no delay",
-                detail=self.place(self.tokens[first - 1]),
-                hint="as in WATERMARK ts DELAY OF INTERVAL 5 SECONDS",
-            )
-        return {column: self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]}
-
-    def column(self, result: _Columns) -> pa.Field:
-        """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT."""
-        name = self.name()
-        first = self.at
-        depth = 0
-        while self.at < len(self.tokens):
-            token = self.tokens[self.at]
-            word = token.text.upper()
-            if depth == 0 and word in (",", ")", "PRIMARY", "NOT", "COMMENT"):
-                break
-            depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
-            self.at += 1
-        if first == self.at:
-            raise InvalidSql(
-                f"column `{name}` has no type",
-                detail=self.place(self.tokens[first - 1]),
-                hint="write a type after the name, as in `id BIGINT`",
-            )
-        try:
-            kind = parse_type(self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1])
-        except PlanningError as failure:
-            place, hint = (
-                self.place(self.tokens[first]),
-                failure.hint or "write a type such as BIGINT or DECIMAL(10, 2)",
-            )
-            raise type(failure)(failure.fact, detail=f"column `{name}` in {place}", hint=hint) from failure
-        while self.peek() in ("PRIMARY", "NOT", "COMMENT"):
-            word = self.word()
-            if word == "PRIMARY":
-                self.expect("KEY")
-                result.primary_key = (*result.primary_key, name)
-            elif word == "NOT":
-                self.expect("NULL")
-            else:
-                self.take()
-        return pa.field(name, kind)
-
-    def options(self) -> dict[str, str]:
-        """Key and value pairs: `key 'value'` or `key = 'value'`, keys with dots allowed."""
-        result: dict[str, str] = {}
-        self.expect("(")
-        while self.peek() != ")":
-            key = self.name()
-            while self.peek() == ".":
-                self.expect(".")
-                key += "." + self.name()
-            if self.peek() == "=":
-                self.expect("=")
-            result[key.lower()] = self.take().text
-            if self.peek() == ",":
-                self.expect(",")
-        self.expect(")")
-        return result

@@ -1,0 +1,175 @@
+"""Statements that declare sources: columns, keys and watermarks, where the rows are, and CREATE MAPPING.
+
+CREATE MAPPING is another spelling of CREATE STREAM or, with a primary key, of CREATE TABLE: a *type* and its options
+tell where the rows are (`mappings.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlglot.tokenizer_core import TokenType
+
+from rejoinder.errors import InvalidSql, PlanningError, Unsupported
+from rejoinder.plan.catalog import Kind, Source
+from rejoinder.sql.mappings import mapped
+from rejoinder.sql.source_definition import make_source
+from rejoinder.sql.tokens import TokenReader
+from rejoinder.sql.types import parse_type
+
+KINDS: dict[str, Kind] = {"STREAM": "stream", "TABLE": "table", "CHANGELOG": "changelog"}
+
+
+@dataclass
+class _Columns:
+    fields: list[pa.Field] = field(default_factory=list)
+    primary_key: tuple[str, ...] = ()
+    watermarks: dict[str, str] = field(default_factory=dict)
+
+
+class SourceReader(TokenReader):
+    """Reads the declaration of a source."""
+
+    def source(self, kind: Kind) -> tuple[Source, bool]:
+        """What follows CREATE STREAM, TABLE or CHANGELOG; and whether it is IF NOT EXISTS."""
+        unless = self.if_not_exists()
+        name = self.name()
+        columns = self.columns(name)
+        format_, options = "memory", {}
+        while self.at < len(self.tokens):
+            word = self.word()
+            if word == "USING":
+                format_ = self.name().lower()
+            elif word == "OPTIONS":
+                options = self.options()
+            else:
+                raise InvalidSql(
+                    f"unexpected `{self.tokens[self.at - 1].text}` after the columns of `{name}`",
+                    detail=self.place(self.tokens[self.at - 1]),
+                    hint="USING format and OPTIONS (key 'value', …) may follow",
+                )
+        source = make_source(name, kind, columns.fields, columns.primary_key, format_, options, columns.watermarks)
+        return source, unless
+
+    def mapping(self) -> tuple[Source, bool]:
+        """What follows CREATE MAPPING: name [EXTERNAL NAME …] (columns) TYPE type [OPTIONS (…)]."""
+        unless = self.if_not_exists()
+        name, outside = self.name(), None
+        if self.peek() == "EXTERNAL":
+            self.expect("EXTERNAL")
+            self.expect("NAME")
+            outside = self.take().text
+        columns = self.columns(name)
+        self.expect("TYPE")
+        type_, options = self.take().text, {}
+        if self.peek() == "OPTIONS":
+            self.expect("OPTIONS")
+            options = self.options()
+        self.end()
+        format_, options = mapped(name, type_, outside, options)
+        kind: Kind = "table" if columns.primary_key else "stream"
+        fields, key, watermarks = columns.fields, columns.primary_key, columns.watermarks
+        return make_source(name, kind, fields, key, format_, options, watermarks), unless
+
+    def columns(self, relation: str) -> _Columns:
+        """Columns, PRIMARY KEY and WATERMARK clauses between parentheses."""
+        result = _Columns()
+        self.expect("(")
+        while True:
+            word = self.peek()
+            if word == "PRIMARY":
+                self.expect("PRIMARY")
+                self.expect("KEY")
+                result.primary_key = self.names()
+            elif word == "WATERMARK":
+                result.watermarks |= self.watermark(relation)
+            else:
+                result.fields.append(self.column(result))
+            if self.peek() == ",":
+                self.expect(",")
+                continue
+            self.expect(")")
+            return result
+
+    def watermark(self, relation: str) -> dict[str, str]:
+        """WATERMARK column [DELAY OF interval]: the column, and the text of the interval."""
+        self.expect("WATERMARK")
+        if self.peek() == "FOR":
+            self.expect("FOR")
+        column = self.name()
+        if self.peek() != "DELAY":
+            return {column: ""}
+        self.expect("DELAY")
+        self.expect("OF")
+        first = self.at
+        while self.at < len(self.tokens) and self.peek() not in (",", ")"):
+            self.at += 1
+        if first == self.at:
+            raise InvalidSql(
+                f"WATERMARK of `{relation}` has no delay",
+                detail=self.place(self.tokens[first - 1]),
+                hint="as in WATERMARK ts DELAY OF INTERVAL 5 SECONDS",
+            )
+        return {column: self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]}
+
+    def column(self, result: _Columns) -> pa.Field:
+        """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT."""
+        name = self.name()
+        first = self.at
+        depth = 0
+        while self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            word = token.text.upper()
+            if depth == 0 and word in (",", ")", "PRIMARY", "NOT", "COMMENT"):
+                break
+            if depth == 0 and word == "EXTERNAL":
+                raise Unsupported(
+                    f"another name outside for column `{name}` is not offered",
+                    detail=self.place(token),
+                    hint="name the column as its field is named, and rename it with AS in a view",
+                )
+            depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
+            self.at += 1
+        if first == self.at:
+            raise InvalidSql(
+                f"column `{name}` has no type",
+                detail=self.place(self.tokens[first - 1]),
+                hint="write a type after the name, as in `id BIGINT`",
+            )
+        try:
+            kind = parse_type(self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1])
+        except PlanningError as failure:
+            place, hint = (
+                self.place(self.tokens[first]),
+                failure.hint or "write a type such as BIGINT or DECIMAL(10, 2)",
+            )
+            raise type(failure)(failure.fact, detail=f"column `{name}` in {place}", hint=hint) from failure
+        while self.peek() in ("PRIMARY", "NOT", "COMMENT"):
+            word = self.word()
+            if word == "PRIMARY":
+                self.expect("KEY")
+                result.primary_key = (*result.primary_key, name)
+            elif word == "NOT":
+                self.expect("NULL")
+            else:
+                self.take()
+        return pa.field(name, kind)
+
+    def options(self) -> dict[str, str]:
+        """Key and value pairs: `key 'value'` or `'key' = 'value'`; keys may have dots, quoted or not."""
+        result: dict[str, str] = {}
+        self.expect("(")
+        while self.peek() != ")":
+            is_text = self.tokens[self.at].token_type == TokenType.STRING if self.at < len(self.tokens) else False
+            key = self.take().text if is_text else self.name()
+            while self.peek() == ".":
+                self.expect(".")
+                key += "." + self.name()
+            if self.peek() == "=":
+                self.expect("=")
+            result[key.lower()] = self.take().text
+            if self.peek() == ",":
+                self.expect(",")
+        self.expect(")")
+        return result

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
-from rejoinder.engine.watermarks import Times, Watermarks, clock_of, due_dataflow, next_tick
+from rejoinder.engine.watermarks import Signals, Watermarks
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
@@ -35,6 +36,7 @@ from rejoinder.store.spool import Spool
 KEEP_VERSIONS = 8
 HISTORY = 10_000
 REMEMBERED = 10_000
+SILENT = Signals()
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Engine:
         self.lock = threading.RLock()
         self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
         self._named: dict[str, tuple[str, frozenset[str]]] = {}
+        self.started: int | None = None  # the clock of the first epoch since the flow was started
         self.recover()
 
     def recover(self) -> None:
@@ -101,7 +104,7 @@ class Engine:
             self.created = dict(self.manifest.extra["created"])
             self.positions = dict(self.manifest.extra["positions"])
             self.attached = dict(self.manifest.extra["attached"])
-            self.watermarks = Watermarks(self.manifest.extra["watermarks"])
+            self.watermarks = Watermarks.from_json(self.manifest.extra["watermarks"])
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
@@ -111,6 +114,7 @@ class Engine:
         """Order the paths by the statistics of today; fill what a newer planner wants and the state does not have."""
         with self.lock:
             self._reorder()
+            self.started = None
             if self.manifest is not None and self.manifest.plan != fingerprint(self.dataflow):
                 self.define(self.catalog)
 
@@ -139,12 +143,12 @@ class Engine:
         *,
         time_ms: int | None = None,
         positions: dict[str, Any] | None = None,
-        watermarks: Times | None = None,
+        signals: Signals = SILENT,
     ) -> Progress | None:
         """Run and commit an epoch, once: None if it is the last committed one.
 
-        `positions` says how far the sources were read, for who has no Spark checkpoint to say it; `watermarks` are
-        told by the source itself.
+        `positions` says how far the sources were read, for who has no Spark checkpoint to say it; `signals` are what
+        sources say besides their rows.
         """
         with self.lock:
             if epoch == self.epoch:
@@ -156,15 +160,18 @@ class Engine:
                     hint="restore Spark's checkpoint and the state from the same backup",
                 )
             start = time.perf_counter()
+            sources = self.plan.program.sources
+            self.watermarks.check(sources, signals)
             reach("before_tasks", epoch)
             # A clock that is set back stands still: what came out must not be due a second time.
             now = max(self.clock() if time_ms is None else time_ms, self.timeline.latest)
+            self.started = now if self.started is None else self.started
             gates = self.plan.program.gates
             before = clock_of(gates, self.watermarks, now, self.timeline.latest)
             reports = self.executor.run(self._work(self.dataflow, epoch, self.state, before), splits)
             reach("after_tasks", epoch)
             totals = _totals(reports)
-            moved = self.watermarks.advanced(self.plan.program.sources, totals.observed, watermarks or {})
+            moved = self.watermarks.advanced(sources, totals.observed, signals, now, self.started)
             after = clock_of(gates, moved, now, now)
             state = self._release(self.state.with_reports(reports), epoch, before, after, totals)
             reach("after_release", epoch)
@@ -284,7 +291,7 @@ class Engine:
             timeline = timeline.after(self.store, epoch, now, epoch - self.history)
         created = self.created if created is None else created
         positions = self.positions if positions is None else positions
-        watermarks = self.watermarks if watermarks is None else watermarks
+        watermarks = (self.watermarks if watermarks is None else watermarks).keeping(new.dataflow.scans)
         attached = {name: self.attached.get(name) or secrets.token_hex(4) for name in new.dataflow.scans}
         content: dict[str, Any] = {
             "epoch": epoch,

@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 
 import numpy as np
 
+from rejoinder.engine.clocks import next_tick, released
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.texts import text
-from rejoinder.engine.watermarks import next_tick, released
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.program import Gate
 from rejoinder.store.run import read_run

@@ -1,98 +1,189 @@
-"""Watermarks of the sources' event-time columns, and what they release.
+"""Watermarks of the sources' event-time columns, as an epoch moves them and as the manifest keeps them.
 
-A watermark w of a column says that no row with a smaller time comes any more. It follows the largest time seen, at the
-declared delay, or is told (`Driver.watermark`); it only rises. It is committed with the epoch that moves it.
+A watermark w of a column says that no row with a smaller time comes any more. Each partition of a source has its own:
+it follows the largest time seen, at the declared delay, or is told (`Driver.watermark`). The slowest partition that is
+not idle decides about the source (`operators.source_watermarks`). All of it is committed with the epoch that moves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rejoinder.engine.state import State
-from rejoinder.kernels.ordered import LEAST
-from rejoinder.operators.task import Clock
+from rejoinder.errors import MissingInput, WatermarkRegress, near_misses
+from rejoinder.operators.coalescer import Input
+from rejoinder.operators.source_watermarks import SourceWatermarks
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.physical import Channel, Dataflow, DueScan, Emit, Send
-from rejoinder.plan.program import Gate, row_arrangement
 
+Partition = Input
 Times = Mapping[str, Mapping[str, int]]
+PartitionTimes = Mapping[str, Mapping[Partition, Mapping[str, int]]]
+Snapshot = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What sources say besides their rows, with an epoch.
+
+    `told`: watermarks, by source, partition and column; `idle`: partitions that send nothing for now; `partitions`:
+    those that there are, for who can ask the source.
+    """
+
+    told: PartitionTimes = field(default_factory=dict)
+    idle: Mapping[str, Collection[Partition]] = field(default_factory=dict)
+    partitions: Mapping[str, Iterable[Partition]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Watermarks:
-    """The watermark of each event-time column, by source and column, in the column's own unit."""
+    """What is known of each source: a snapshot of its partitions, `columns` that the keys in it stand for, and `told`.
 
-    values: Times = field(default_factory=dict)
+    `seen` and `idle_since` are on the epochs' clock, in milliseconds.
+    """
+
+    sources: Mapping[str, Snapshot] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest."""
-        return {source: dict(columns) for source, columns in self.values.items()}
+        return {"sources": dict(self.sources)}
 
-    def advanced(self, sources: Mapping[str, Source], observed: Times, told: Times) -> Watermarks:
-        """The watermarks after an epoch that saw the `observed` largest times and was `told` others."""
-        result: dict[str, dict[str, int]] = {}
-        for name, source in sources.items():
-            for column, delay in source.watermarks.items():
-                seen = observed.get(name, {}).get(column)
-                candidates = [self.of(name, column), told.get(name, {}).get(column)]
-                candidates.append(seen - delay if seen is not None and delay is not None else None)
-                known = [value for value in candidates if value is not None]
-                if known:
-                    result.setdefault(name, {})[column] = max(known)
-        return Watermarks(result)
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Watermarks:
+        """Read what `to_json` gave."""
+        return cls(dict(data["sources"]))
+
+    def keeping(self, names: Collection[str]) -> Watermarks:
+        """What is known of these sources; the others are let go."""
+        return replace(self, sources={name: known for name, known in self.sources.items() if name in names})
+
+    @property
+    def values(self) -> dict[str, dict[str, int]]:
+        """The watermark of each event-time column, by source and column, in the column's own unit."""
+        return {
+            name: {known["columns"][key]: value for key, value in known["released"]}
+            for name, known in self.sources.items()
+        }
 
     def of(self, source: str, column: str) -> int | None:
         """The watermark of a column; None before the first."""
         return self.values.get(source, {}).get(column)
 
+    def is_idle(self, source: str) -> bool:
+        """Whether all partitions of a source are idle."""
+        inputs = self.sources.get(source, {}).get("inputs", [])
+        return bool(inputs) and all(each["idle"] for each in inputs)
 
-def released(gate: Gate, watermarks: Watermarks, now: int) -> int:
-    """How far a gate is open: on the clock, or at the smallest of its watermarks."""
-    if gate.interval:
-        return now
-    values = [watermarks.of(source, column) for source, column in gate.origins]
-    return min((LEAST if value is None else value for value in values), default=LEAST)
+    def partitions_of(self, source: Source) -> list[Partition]:
+        """The partitions of a source that are known: declared, named by the source, or seen."""
+        seen = [each["input"] for each in self.sources.get(source.name, {}).get("inputs", [])]
+        return list(dict.fromkeys([*range(source.partitions), *seen]))
 
+    # -- checks, before anything is changed ---------------------------------------------------------------------------
 
-def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
-    """When the first of the changes that wait for the clock come out, if they were let out up to `opened`.
+    def check(self, sources: Mapping[str, Source], signals: Signals) -> None:
+        """Refuse what cannot be: an idle partition that is not there, a told watermark that does not rise."""
+        for name, idle in signals.idle.items():
+            for partition in idle:
+                self.check_partition(sources[name], partition, signals.partitions.get(name, ()))
+        for name, partitions in signals.told.items():
+            for partition, columns in partitions.items():
+                if sources[name].partitions:
+                    self.check_partition(sources[name], partition, signals.partitions.get(name, ()))
+                for column, value in columns.items():
+                    self.check_rise(name, partition, column, value)
 
-    In milliseconds, as `opened`; None if none wait. What waits for a tick is in a time segment of its own.
-    """
-    ticks = [
-        ref.segment * gate.width
-        for gate in gates
-        if gate.interval
-        for part in state.arrangements.get(gate.pending.id, ())
-        for ref in part.refs
-        if ref.segment * gate.width > opened * 1000
-    ]
-    return -(-min(ticks) // 1000) if ticks else None
+    def check_partition(self, source: Source, partition: Partition, more: Iterable[Partition] = ()) -> None:
+        """Raise `MissingInput` if a source has no such partition. One that declares none has partition 0 always."""
+        known = list(dict.fromkeys([*self.partitions_of(source), *more, *([] if source.partitions else [0])]))
+        if partition not in known:
+            listed = [str(each) for each in known]
+            raise MissingInput(
+                f"`{source.name}` has no partition {partition!r}",
+                detail=f"its partitions are {', '.join(listed)}",
+                hint=near_misses(str(partition), listed) or "name one of these, or declare OPTIONS (partitions 'n')",
+            )
 
+    def check_rise(
+        self, source: str, partition: Partition, column: str, value: int, pending: int | None = None
+    ) -> None:
+        """Raise `WatermarkRegress` if a partition was told the same or a higher watermark before, last `pending`.
 
-def clock_of(gates: Iterable[Gate], watermarks: Watermarks, now: int, opened: int) -> Clock:
-    """What tasks know of time (milliseconds): the epoch's clock, and how far the gates were open at `opened`."""
-    open_until = {gate.pending.id: released(gate, watermarks, opened * 1000) for gate in gates}
-    return Clock(now * 1000, open_until, watermarks.to_json())
+        A watermark that is below what follows from rows alone is no regress: it was never told, and adds nothing.
+        """
+        last = self.told(source, partition).get(column) if pending is None else pending
+        if last is not None and value <= last:
+            raise WatermarkRegress(
+                f"the watermark of `{source}`.`{column}` does not rise",
+                detail=f"partition {partition!r} was told {value} after {last}",
+                hint="a watermark promises that no earlier row follows: tell one only when it is higher than the last",
+            )
 
+    def told(self, source: str, partition: Partition) -> dict[str, int]:
+        """The watermarks that a partition was told last, by column."""
+        entries: dict[Partition, dict[str, int]] = dict(self.sources.get(source, {}).get("told", []))
+        return dict(entries.get(partition, {}))
 
-def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Clock, views: Dataflow) -> Dataflow | None:
-    """The rounds that let out what became due between two clocks; None if nothing did."""
-    scans: dict[str, DueScan] = {}
-    sends, emits = [], []
-    for number, gate in enumerate(gates):
-        since, until = before.released[gate.pending.id], after.released[gate.pending.id]
-        refs = [ref for part in state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
-        if until <= since or not any(ref.segment * gate.width <= until for ref in refs):
-            continue
-        name = f"due:{gate.pending.relation}"
-        scans[name] = DueScan(gate.pending, name, gate.width, since, until)
-        key = row_arrangement(gate.view, views.views[gate.view]).key
-        channel = Channel(number, f"{name}/rows", key, 1)
-        sends.append(Send(name, channel))
-        emits.append(Emit(channel.stream, gate.view))
-    if not scans:
-        return None
-    return Dataflow(dict(scans), (tuple(sends), tuple(emits)), views=views.views)
+    # -- an epoch -----------------------------------------------------------------------------------------------------
+
+    def advanced(
+        self, sources: Mapping[str, Source], observed: PartitionTimes, signals: Signals, now: int, since: int
+    ) -> Watermarks:
+        """The watermarks after an epoch at `now`, which saw the `observed` largest times of each partition.
+
+        Rows and told watermarks come first, then what is idle: an idle message is about what follows. Silence counts
+        from `since` on, when the flow was started: before that it was the flow that was silent.
+        """
+        return replace(
+            self,
+            sources={
+                name: self._moved(source, observed.get(name, {}), signals, now, since)
+                for name, source in sources.items()
+                if source.watermarks
+            },
+        )
+
+    def _moved(
+        self, source: Source, observed: Mapping[Partition, Mapping[str, int]], signals: Signals, now: int, start: int
+    ) -> Snapshot:
+        columns, known = list(source.watermarks), self.sources.get(source.name)
+        told, idle = signals.told.get(source.name, {}), signals.idle.get(source.name, ())
+        marks = self._marks(source, now, start)
+        for partition in (*signals.partitions.get(source.name, ()), *observed, *told, *idle):
+            marks.add(partition)
+        for partition in (*observed, *told):  # all at once: whoever is back holds what the others would release
+            marks.events(partition, {})
+        for partition, times in observed.items():
+            marks.events(partition, {columns.index(column): time for column, time in times.items()})
+        for partition, times in told.items():
+            marks.told(partition, {columns.index(column): time for column, time in times.items()})
+        marks.idle(*marks.silent(), *idle)
+        snapshot = marks.snapshot()
+        all_told: dict[Partition, Mapping[str, int]] = dict(known["told"]) if known else {}
+        for partition, times in told.items():
+            all_told[partition] = {**all_told.get(partition, {}), **times}
+        before = {each["input"]: each["idle_since"] for each in known["inputs"]} if known else {}
+        for each in snapshot["inputs"]:
+            active = each["input"] in observed or each["input"] in told
+            since = None if active else before.get(each["input"])
+            each["idle_since"] = (now if since is None else since) if each["idle"] else None
+        return {**snapshot, "columns": columns, "told": [[partition, times] for partition, times in all_told.items()]}
+
+    def _marks(self, source: Source, now: int, since: int) -> SourceWatermarks:
+        lags = {key: delay for key, delay in enumerate(source.watermarks.values()) if delay is not None}
+        names, after = self.partitions_of(source), source.idle_after
+        marks = SourceWatermarks(names, lags=lags, idle_after=after, clock=lambda: now)
+        if source.name in self.sources:
+            marks.restore(self.sources[source.name], since=since)
+        return marks
+
+    def next_idle(self, sources: Iterable[Source], since: int) -> int | None:
+        """When, on the clock, the first partition is idle because of its silence; None if none waits for that."""
+        times = [
+            max(seen, since) + source.idle_after
+            for source in sources
+            if source.idle_after is not None and source.name in self.sources
+            for partition, seen in self.sources[source.name]["seen"]
+            if not any(each["input"] == partition and each["idle"] for each in self.sources[source.name]["inputs"])
+        ]
+        return min(times, default=None)

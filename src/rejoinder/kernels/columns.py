@@ -20,7 +20,8 @@ HASH = "__hash"
 DIFF = "__diff"
 EPOCH = "__epoch"
 SEQUENCE = "__sequence"
-RESERVED = frozenset({HASH, DIFF, EPOCH, SEQUENCE})
+PARTITION = "__partition"
+RESERVED = frozenset({HASH, DIFF, EPOCH, SEQUENCE, PARTITION})
 
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]

@@ -110,12 +110,16 @@ class WatermarkCoalescer:
         self._activate(self._state(name))
         return []
 
-    def idle(self, name: Input) -> Released:
-        """Leave an input out, for all keys; give what the others release, or that the whole stream is idle."""
-        state = self._state(name)
-        if state.idle:
+    def idle(self, *names: Input) -> Released:
+        """Leave inputs out, for all keys; give what the others release, or that the whole stream is idle.
+
+        Inputs that fall idle together are left out together, so that their order makes no difference.
+        """
+        states = [state for state in map(self._state, names) if not state.idle]
+        if not states:
             return []
-        state.idle = True
+        for state in states:
+            state.idle = True
         if not all(each.idle for each in self._inputs.values()):
             return self._release(sorted({key for each in self._inputs.values() for key in each.values()}))
         self._is_idle = True

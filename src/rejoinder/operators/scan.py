@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.errors import MalformedInput, SchemaChanged
-from rejoinder.kernels.columns import DIFF, EPOCH, HASH, SEQUENCE, drop_unit_diffs, replaced, take, without
+from rejoinder.kernels.columns import DIFF, EPOCH, HASH, PARTITION, SEQUENCE, drop_unit_diffs, replaced, take, without
 from rejoinder.kernels.exchange import decode
+from rejoinder.operators.coalescer import Input
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
 from rejoinder.plan.accumulators import UNIT_SCHEMA
@@ -105,14 +106,31 @@ def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tupl
             yield scan_.stream, chunk
 
 
-def largest_times(scan_: Scan, stream: str, table: pa.Table) -> Iterator[tuple[str, int]]:
-    """The largest time in a chunk of a source, for each column that has a watermark which follows it."""
-    if not isinstance(scan_, SourceScan) or stream != scan_.stream:
+def largest_times(scan_: Scan, stream: str, table: pa.Table) -> Iterator[tuple[Input, dict[str, int]]]:
+    """The partitions in a chunk of a source, each with the largest time of the columns whose watermark follows it.
+
+    A row that does not say its partition, by NULL, moves none.
+    """
+    if not isinstance(scan_, SourceScan) or stream != scan_.stream or not scan_.source.watermarks:
         return
-    for name, delay in scan_.source.watermarks.items():
-        largest = pc.max(table.column(name))
-        if delay is not None and largest.is_valid:
-            yield name, int(times_of(pa.table({name: [largest.as_py()]}, pa.schema([table.field(name)])), name)[0])
+    source = scan_.source
+    names = [name for name, delay in source.watermarks.items() if delay is not None]
+    by = PARTITION if PARTITION in table.column_names else source.partition_by
+    if by is None:
+        largest = [pc.max(table.column(name)).cast(table.field(name).type) for name in names]
+        found = pa.table([pa.array([each.as_py()], each.type) for each in largest], names=names)
+        yield 0, _times(found, names, 0)
+        return
+    keyed = pa.table([table.column(by), *(table.column(name) for name in names)], names=["", *names])
+    found = keyed.group_by("", use_threads=False).aggregate([(name, "max") for name in names])
+    found = found.rename_columns([name.removesuffix("_max") for name in found.column_names])
+    for row, partition in enumerate(found.column("").to_pylist()):
+        if partition is not None:
+            yield partition, _times(found, names, row)
+
+
+def _times(table: pa.Table, names: list[str], row: int) -> dict[str, int]:
+    return {name: int(times_of(table, name)[row]) for name in names if table.column(name)[row].is_valid}
 
 
 def _chunks(table: pa.Table) -> Iterator[pa.Table]:
@@ -123,6 +141,8 @@ def _chunks(table: pa.Table) -> Iterator[pa.Table]:
 def _as_delta(table: pa.Table, source: Source, sequence: int, place: str) -> pa.Table:
     """Give the declared columns in the declared types, the multiplicity of each row, and the order of arrival."""
     delta = conform(table, source.schema, place, source.name)
+    if PARTITION in table.column_names:
+        delta = delta.append_column(PARTITION, table.column(PARTITION))
     signs = _signs(table, source, place)
     if signs is not None:
         delta = drop_unit_diffs(replaced(delta, DIFF, signs))

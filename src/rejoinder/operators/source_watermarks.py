@@ -1,7 +1,8 @@
 """Make the watermarks of a source: each partition's follow its largest times at a lag, the slowest partition decides.
 
-A partition without events for longer than a timeout is idle, and is said to be so once. The clock is handed in, so that
-time passes in a test as the test says.
+A watermark may also be told by who knows more than the times show: the higher of the two counts. A partition without
+events for longer than a timeout is idle, and is said to be so once. The clock is handed in, so that time passes in a
+test as the test says.
 """
 
 from __future__ import annotations
@@ -37,31 +38,63 @@ class SourceWatermarks:
         self._coalescer = WatermarkCoalescer(partitions)
         self._seen: dict[Input, float] = dict.fromkeys(self._coalescer.inputs, clock())
 
+    @property
+    def partitions(self) -> tuple[Input, ...]:
+        """The partitions that are known, in the order in which they became so."""
+        return self._coalescer.inputs
+
+    def add(self, partition: Input) -> None:
+        """Make a partition known: it holds every key back until it sends it or is idle. Nothing if it is known."""
+        if partition not in self._seen:
+            self._coalescer.add(partition)
+            self._seen[partition] = self._clock()
+
     def events(self, partition: Input, largest: Mapping[int, int]) -> Released:
         """Take in the largest time of each key among new events of a partition; give what this releases."""
-        result = self._coalescer.event(partition)
-        self._seen[partition] = self._clock()
+        self._note(partition)
+        result: Released = []
         for key, seen in sorted(largest.items()):
-            value, last = seen - self._lags[key], self._coalescer.value_of(partition, key)
-            if last is None or value > last:
-                result += self._coalescer.watermark(partition, key, value)
+            result += self._raised(partition, key, seen - self._lags[key])
         return result
+
+    def told(self, partition: Input, values: Mapping[int, int]) -> Released:
+        """Take in watermarks that are told; give what this releases. One that is behind the times seen adds nothing."""
+        self._note(partition)
+        result: Released = []
+        for key, value in sorted(values.items()):
+            result += self._raised(partition, key, value)
+        return result
+
+    def idle(self, *partitions: Input) -> Released:
+        """Leave partitions out until their next event or watermark; give what this releases."""
+        return self._coalescer.idle(*partitions)
 
     def tick(self) -> Released:
         """Let time pass: partitions that were silent for long become idle; give what this releases."""
-        result: Released = []
-        if self._idle_after is not None:
-            now = self._clock()
-            for partition, seen in self._seen.items():
-                if now - seen >= self._idle_after:
-                    result += self._coalescer.idle(partition)
-        return result
+        return self._coalescer.idle(*self.silent())
+
+    def silent(self) -> list[Input]:
+        """The partitions that sent nothing for as long as it takes to be idle."""
+        if self._idle_after is None:
+            return []
+        now = self._clock()
+        return [partition for partition, seen in self._seen.items() if now - seen >= self._idle_after]
 
     def snapshot(self) -> dict[str, Any]:
         """Give the state as plain JSON data."""
-        return self._coalescer.snapshot()
+        return {**self._coalescer.snapshot(), "seen": [[name, seen] for name, seen in self._seen.items()]}
 
-    def restore(self, *snapshots: Mapping[str, Any]) -> None:
-        """Go on from snapshots. Silence is counted from now on."""
+    def restore(self, *snapshots: Mapping[str, Any], since: float | None = None) -> None:
+        """Go on from snapshots. Silence is counted from then on, but not from before `since`, or from now on."""
         self._coalescer.restore(*snapshots)
-        self._seen = dict.fromkeys(self._coalescer.inputs, self._clock())
+        start = self._clock() if since is None else since
+        seen = [dict(snapshot["seen"]) for snapshot in snapshots]
+        self._seen = {p: max([start, *(each[p] for each in seen if p in each)]) for p in self._coalescer.inputs}
+
+    def _note(self, partition: Input) -> None:
+        self._coalescer.event(partition)
+        self._seen[partition] = self._clock()
+
+    def _raised(self, partition: Input, key: int, value: int) -> Released:
+        last = self._coalescer.value_of(partition, key)
+        return self._coalescer.watermark(partition, key, value) if last is None or value > last else []

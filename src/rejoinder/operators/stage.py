@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.kernels.columns import contiguous, drop_unit_diffs
+from rejoinder.kernels.columns import PARTITION, contiguous, drop_unit_diffs, without
 from rejoinder.kernels.exchange import decode, encode, sorted_by_hash
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.aggregate import aggregate
@@ -144,11 +144,11 @@ class ScanRound:
                     continue
                 for stream, table in scan(self.work.store, source, split, self.work.before):
                     task = self.work.task(0)
-                    task.streams[stream] = table
+                    task.streams[stream] = without(table, [PARTITION])
                     run_steps(task, self.work.plan.rounds[0])
                     report.rows_in[split.source] = report.rows_in.get(split.source, 0) + table.num_rows
-                    for name, value in largest_times(source, stream, table):
-                        report.observe(split.source, name, value)
+                    for partition, times in largest_times(source, stream, table):
+                        report.observe(split.source, partition, times)
                     report.add(task.report.to_json())
                     yield from exchange_rows(task, self.work.setting.spool)
                 report.newest = max(report.newest, split.modified if split.path else 0)

@@ -15,6 +15,7 @@ from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.hashing import Mask, hash_rows
 from rejoinder.kernels.sorting import hash_range
+from rejoinder.operators.coalescer import Input
 from rejoinder.plan.physical import Key
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import RunRef
@@ -27,7 +28,8 @@ MAX_PAIRS = 50_000_000
 class Report:
     """What a task tells the driver: names and counts, never rows.
 
-    `newest`: when the newest file was written (ms); `observed`: the largest event time of each column that has one.
+    `newest`: when the newest file was written (ms); `observed`: the largest time of each event-time column, by
+    source and partition.
     """
 
     spines: dict[str, Spine] = field(default_factory=dict)
@@ -36,7 +38,7 @@ class Report:
     rows_in: dict[str, int] = field(default_factory=dict)
     rows_out: dict[str, int] = field(default_factory=dict)
     newest: int = 0
-    observed: dict[str, dict[str, int]] = field(default_factory=dict)
+    observed: dict[str, dict[Input, dict[str, int]]] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -48,7 +50,7 @@ class Report:
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
             "newest": self.newest,
-            "observed": self.observed,
+            "observed": {source: list(partitions.items()) for source, partitions in self.observed.items()},
             "late": self.late,
         }
 
@@ -66,14 +68,15 @@ class Report:
             for name, rows in more.items():
                 counts[name] = counts.get(name, 0) + rows
         self.newest = max(self.newest, data["newest"])
-        for source, columns in data["observed"].items():
-            for column, value in columns.items():
-                self.observe(source, column, value)
+        for source, partitions in data["observed"].items():
+            for partition, columns in partitions:
+                self.observe(source, partition, columns)
 
-    def observe(self, source: str, column: str, value: int) -> None:
-        """Note the largest event time that a column of a source has shown."""
-        known = self.observed.setdefault(source, {})
-        known[column] = max(value, known.get(column, value))
+    def observe(self, source: str, partition: Input, times: Mapping[str, int]) -> None:
+        """Note that a partition of a source had rows, and their largest event times by column."""
+        known = self.observed.setdefault(source, {}).setdefault(partition, {})
+        for column, value in times.items():
+            known[column] = max(value, known.get(column, value))
 
 
 @dataclass(frozen=True)

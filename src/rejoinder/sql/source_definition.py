@@ -11,6 +11,7 @@ from rejoinder.kernels.columns import RESERVED
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.emission import Clause, interval_microseconds
 from rejoinder.sql.intervals import MICROS
+from rejoinder.sql.source_timing import TIMING, checked_timing
 from rejoinder.sql.types import spark_name
 
 _FORMATS = ("arrow", "csv", "json", "memory", "parquet")
@@ -18,7 +19,7 @@ _MARKS = ("op", "diff", "order", "malformed", "late")
 _READING = ("path", "header", "sep", "delimiter", "quote", "nullvalue", "multiline")
 _PICKING = ("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage")
 _TIDYING = ("cleansource", "sourcearchivedir", "latestfirst")
-_OPTIONS = frozenset((*_MARKS, *_READING, *_PICKING, *_TIDYING))
+_OPTIONS = frozenset((*_MARKS, *TIMING, *_READING, *_PICKING, *_TIDYING))
 
 
 def make_source(
@@ -48,6 +49,7 @@ def make_source(
         _column(name, column, kept, listed): delay_of(name, column, pa.schema(kept), text)
         for column, text in (watermarks or {}).items()
     }
+    given = checked_timing(name, given, pa.schema(kept), delays)
     return Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays)
 
 

@@ -41,18 +41,20 @@ from rejoinder.engine.rendering import (
     table_rows,
 )
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
-from rejoinder.errors import EvaluationError, InputError, NotCommitted, Unsupported, near_misses
+from rejoinder.engine.watermarks import Partition
+from rejoinder.errors import EvaluationError, InputError, NotCommitted, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
 from rejoinder.kernels.ordered import as_column
 from rejoinder.operators.task import MAX_PAIRS
-from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Source
+from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Source
 from rejoinder.sql.statements import parse_statements
 from rejoinder.sql.types import spark_name
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.segments import times_of
 from rejoinder.testing.files import new_files
+from rejoinder.testing.signals import Said
 from rejoinder.testing.tables import Change
 
 _names = itertools.count()
@@ -77,7 +79,7 @@ class Driver:
         self._store = open_store(url, **store_options)
         self._history, self._max_pairs = history, max_pairs
         self._pending: list[tuple[Source, Row, int]] = []
-        self._told: dict[str, dict[str, int]] = {}
+        self._said = Said()
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
@@ -87,6 +89,11 @@ class Driver:
         self._engine.replan()
 
     # -- definitions and queries --------------------------------------------------------------------------------------
+
+    @property
+    def catalog(self) -> Catalog:
+        """All definitions."""
+        return self._engine.catalog
 
     def sql(self, text: str) -> Any:
         """Run statements. Gives the rows of the last query, the text of EXPLAIN, the rows of SHOW; else None.
@@ -117,6 +124,7 @@ class Driver:
     def insert(self, relation: str, *rows: Row) -> None:
         """Put rows into a source; they arrive with the next step. In a table, a row replaces the one of its key."""
         source = self._source(relation)
+        self._said.rows(source, rows)
         self._pending += [(source, row, 1) for row in rows]
 
     def delete(self, relation: str, *rows: Row) -> None:
@@ -128,6 +136,7 @@ class Driver:
                 detail=f"{len(rows)} row(s) to take out",
                 hint="declare it with CREATE CHANGELOG, or with CREATE TABLE and a PRIMARY KEY, to take rows out",
             )
+        self._said.rows(source, rows)
         self._pending += [(source, row, -1) for row in rows]
 
     def load(self, relation: str, changes: list[Change]) -> list[dict[str, list[tuple[Row, int]]]]:
@@ -150,12 +159,16 @@ class Driver:
             )
         return relation
 
-    def watermark(self, relation: str, time: Any, column: str | None = None, partition: int = 0) -> None:
-        """Say that no row below `time` comes any more in an event-time column; it counts from the next step on."""
+    def watermark(self, relation: str, time: Any, column: str | None = None, partition: Partition = 0) -> None:
+        """Say that no row below `time` comes any more in an event-time column; it counts from the next step on.
+
+        Raises `WatermarkRegress`, and changes nothing, if the partition was told as much before. What follows from the
+        rows that came may be higher: then that counts.
+        """
         source = self._source(relation)
         name = self._event_time(source, column)
         value = pa.table({name: [_value(time, source.schema.field(name).type)]}, pa.schema([source.schema.field(name)]))
-        self._told.setdefault(source.name, {})[name] = int(times_of(value, name)[0])
+        self._said.watermark(source, partition, name, int(times_of(value, name)[0]), self._engine.watermarks)
 
     @staticmethod
     def _event_time(source: Source, column: str | None) -> str:
@@ -171,23 +184,26 @@ class Driver:
             hint="declare it: WATERMARK column DELAY OF INTERVAL …" if not known else f"one of {', '.join(known)}",
         )
 
-    def idle(self, relation: str, partition: int = 0) -> None:
-        """Say that a partition of a source is idle."""
-        self._refuse_event_time(relation)
+    def idle(self, relation: str, partition: Partition | None = 0) -> None:
+        """Say that a partition of a source (None: each one that is known) sends nothing for now.
 
-    def _refuse_event_time(self, relation: str) -> None:
+        From the next step on nobody waits for its watermarks, until its next row or watermark. Raises `MissingInput` if
+        there is no such partition.
+        """
         source = self._source(relation)
-        raise Unsupported(f"`{source.name}` cannot be idle", hint="idle sources are not offered yet")
+        self._event_time(source, next(iter(source.watermarks), None))
+        self._said.idle(source, partition, self._engine.watermarks)
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
     def step(self, at: datetime | int | None = None) -> dict[str, list[tuple[Row, int]]]:
         """Commit one epoch at processing time `at` (datetime in UTC, or milliseconds); give the net changes by view.
 
-        An epoch that is refused because of its rows has not happened, and the rows are gone; after any other failure
-        they wait for the next step.
+        An epoch that is refused because of its rows has not happened, and the rows are gone, with what was said of
+        watermarks and idle sources; after any other failure they wait for the next step.
         """
         pending, self._pending = self._pending, []
+        said, self._said = self._said, Said()
         epoch = self._engine.epoch + 1
         try:
             splits: list[tuple[str, str | None, int, bytes | None]] = []
@@ -195,14 +211,13 @@ class Driver:
                 splits += [(name, None, 0, _encoded([entry for entry in pending if entry[0].name == name]))]
             positions, files = new_files(self._engine)
             splits += files
-            told, self._told = self._told, {}
             self._engine.run_epoch(
-                epoch, [split_batch(splits)], time_ms=_milliseconds(at), positions=positions, watermarks=told
+                epoch, [split_batch(splits)], time_ms=_milliseconds(at), positions=positions, signals=said.signals()
             )
         except (InputError, EvaluationError):
             raise
         except Exception:
-            self._pending = pending
+            self._pending, self._said = pending, said
             raise
         changes = {}
         for view, schema in self._engine.dataflow.views.items():
@@ -213,7 +228,7 @@ class Driver:
 
     def restart(self, *, parallelism: int | None = None) -> None:
         """Forget all memory and recover from the store. Rows that were not stepped yet are lost, as in a crash."""
-        self._pending = []
+        self._pending, self._said = [], Said()
         self._open(parallelism or self._engine.buckets)
 
     # -- reading ------------------------------------------------------------------------------------------------------

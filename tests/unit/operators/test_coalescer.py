@@ -176,4 +176,6 @@ def test_silence_is_counted_per_partition() -> None:
     saved = source.snapshot()
     again = SourceWatermarks(["p", "q"], lags={0: 0}, idle_after=None, clock=lambda: now[0])
     again.restore(saved)
-    assert again.tick() == [] and again.snapshot() == saved
+    assert again.tick() == [] and {**again.snapshot(), "seen": saved["seen"]} == saved
+    again.restore(saved, since=3)
+    assert again.snapshot()["seen"] == [["p", 4], ["q", 3]], "silence before that was not theirs"

@@ -1,0 +1,62 @@
+"""What time it is for a gate, and what comes out because of that: how far gates are open, and what became due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rejoinder.engine.state import State
+from rejoinder.engine.watermarks import Watermarks
+from rejoinder.kernels.ordered import LEAST
+from rejoinder.operators.task import Clock
+from rejoinder.plan.physical import Channel, Dataflow, DueScan, Emit, Send
+from rejoinder.plan.program import Gate, row_arrangement
+
+
+def released(gate: Gate, watermarks: Watermarks, now: int) -> int:
+    """How far a gate is open: on the clock, or at the smallest of its watermarks."""
+    if gate.interval:
+        return now
+    values = [watermarks.of(source, column) for source, column in gate.origins]
+    return min((LEAST if value is None else value for value in values), default=LEAST)
+
+
+def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
+    """When the first of the changes that wait for the clock come out, if they were let out up to `opened`.
+
+    In milliseconds, as `opened`; None if none wait. What waits for a tick is in a time segment of its own.
+    """
+    ticks = [
+        ref.segment * gate.width
+        for gate in gates
+        if gate.interval
+        for part in state.arrangements.get(gate.pending.id, ())
+        for ref in part.refs
+        if ref.segment * gate.width > opened * 1000
+    ]
+    return -(-min(ticks) // 1000) if ticks else None
+
+
+def clock_of(gates: Iterable[Gate], watermarks: Watermarks, now: int, opened: int) -> Clock:
+    """What tasks know of time (milliseconds): the epoch's clock, and how far the gates were open at `opened`."""
+    open_until = {gate.pending.id: released(gate, watermarks, opened * 1000) for gate in gates}
+    return Clock(now * 1000, open_until, watermarks.values)
+
+
+def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Clock, views: Dataflow) -> Dataflow | None:
+    """The rounds that let out what became due between two clocks; None if nothing did."""
+    scans: dict[str, DueScan] = {}
+    sends, emits = [], []
+    for number, gate in enumerate(gates):
+        since, until = before.released[gate.pending.id], after.released[gate.pending.id]
+        refs = [ref for part in state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
+        if until <= since or not any(ref.segment * gate.width <= until for ref in refs):
+            continue
+        name = f"due:{gate.pending.relation}"
+        scans[name] = DueScan(gate.pending, name, gate.width, since, until)
+        key = row_arrangement(gate.view, views.views[gate.view]).key
+        channel = Channel(number, f"{name}/rows", key, 1)
+        sends.append(Send(name, channel))
+        emits.append(Emit(channel.stream, gate.view))
+    if not scans:
+        return None
+    return Dataflow(dict(scans), (tuple(sends), tuple(emits)), views=views.views)

@@ -1,0 +1,47 @@
+"""What a test says of its sources besides rows, until the next step takes it: watermarks, and who is idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rejoinder.engine.watermarks import Partition, Signals, Watermarks
+from rejoinder.plan.catalog import Source
+
+
+@dataclass
+class Said:
+    """Collects signals. What is wrong raises at once and changes nothing."""
+
+    told: dict[str, dict[Partition, dict[str, int]]] = field(default_factory=dict)
+    silent: dict[str, dict[Partition, None]] = field(default_factory=dict)
+
+    def watermark(self, source: Source, partition: Partition, column: str, value: int, known: Watermarks) -> None:
+        """Tell a watermark: it must be above what the partition was told before, in this step or an earlier one."""
+        if source.partitions:
+            known.check_partition(source, partition)
+        before = self.told.get(source.name, {}).get(partition, {})
+        known.check_rise(source.name, partition, column, value, before.get(column))
+        self.told.setdefault(source.name, {}).setdefault(partition, {})[column] = value
+        self._active(source, [partition])
+
+    def idle(self, source: Source, partition: Partition | None, known: Watermarks) -> None:
+        """Say that a partition is idle after what was said before; None stands for all that are known."""
+        named = [partition] if partition is not None else known.partitions_of(source) or [0]
+        for each in named:
+            known.check_partition(source, each)
+        self.silent.setdefault(source.name, {}).update(dict.fromkeys(named))
+
+    def rows(self, source: Source, rows: Iterable[dict[str, Any]]) -> None:
+        """Note that rows follow: their partitions are not idle, after all."""
+        by = source.partition_by
+        self._active(source, {0 if by is None else row.get(by, 0) for row in rows})
+
+    def signals(self) -> Signals:
+        """All that was said."""
+        return Signals(self.told, self.silent)
+
+    def _active(self, source: Source, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            self.silent.get(source.name, {}).pop(partition, None)

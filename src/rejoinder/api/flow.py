@@ -28,6 +28,7 @@ from rejoinder.api.relation import Relation
 from rejoinder.engine.definitions import Definition, execute_definition
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import explain, show
+from rejoinder.engine.limits import Limits
 from rejoinder.engine.reading import expanded, read_table, timeline_of
 from rejoinder.engine.rendering import Snapshots, changes_of, snapshots_of
 from rejoinder.engine.serving import Serving
@@ -42,6 +43,7 @@ from rejoinder.plan.catalog import Kind, Source
 from rejoinder.plan.physical import Hold, SourceScan
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, parse_statements
+from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
@@ -55,8 +57,9 @@ class Flow:
 
     Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
     run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits how
-    many pairs of rows one lookup may make in an epoch and bucket. Further keyword arguments are options of the store
-    (credentials, endpoint).
+    many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and `max_state_bytes` how much may
+    be kept for a view that does not say so itself: an epoch that would keep more is not committed. Further keyword
+    arguments are options of the store (credentials, endpoint).
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class Flow:
         parallelism: int | None = None,
         history: int = HISTORY,
         max_pairs: int = MAX_PAIRS,
+        max_state_rows: int | None = None,
+        max_state_bytes: int | None = None,
         checkpoint: str | None = None,
         **store_options: Option,
     ) -> None:
@@ -85,7 +90,10 @@ class Flow:
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
         spool = _make_spool(self) if session.is_local(self.spark) else None
         self._executor = SparkExecutor(self.spark)
-        self.engine = Engine(store, self._executor, buckets=buckets, history=history, max_pairs=max_pairs, spool=spool)
+        limits = Limits(max_state_rows, max_state_bytes)
+        self.engine = Engine(
+            store, self._executor, buckets=buckets, history=history, max_pairs=max_pairs, limits=limits, spool=spool
+        )
         self._frames: dict[str, DataFrame] = {}
         self._format = f"rejoinder-{uuid.uuid4().hex}"
         self._serving = Serving(store)
@@ -215,10 +223,19 @@ class Flow:
         """A source or view by name, to build queries from."""
         return Relation(self.engine.catalog.get(name).name)
 
-    def view(self, name: str, query: str | Relation) -> Relation:
-        """Create a view from SQL text or a relation."""
+    def view(
+        self,
+        name: str,
+        query: str | Relation,
+        *,
+        max_state_rows: int | None = None,
+        max_state_bytes: int | None = None,
+    ) -> Relation:
+        """Create a view from SQL text or a relation; with limits of its own to what may be kept for it."""
         text = query if isinstance(query, str) else query.query
-        self.define(CreateView(name, text))
+        given = {STATE_ROWS: max_state_rows, STATE_BYTES: max_state_bytes}
+        options = checked_options(name, {option: str(most) for option, most in given.items() if most is not None})
+        self.define(CreateView(name, text, options=options))
         return self.relation(name)
 
     # -- input ------------------------------------------------------------------------------------------------------

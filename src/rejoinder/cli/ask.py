@@ -16,6 +16,7 @@ from rejoinder.engine.explain import explain
 from rejoinder.engine.statements import execute
 from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
 from rejoinder.sql.statements import (
+    AlterView,
     CreateIndex,
     CreateSource,
     CreateView,
@@ -79,6 +80,8 @@ def told(statement: Definition) -> str:
             return f"{source.kind} {source.name} is there"
         case CreateView(name=name):
             return f"view {name} is there"
+        case AlterView(name=name):
+            return f"view {name} is changed"
         case CreateIndex(name=name):
             return f"index {name} is there"
         case Drop(name=name):

@@ -1,4 +1,4 @@
-"""Statements that define: CREATE and DROP, checked against the catalog and carried out by the engine."""
+"""Statements that define: CREATE, ALTER and DROP, checked against the catalog and carried out by the engine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
 from rejoinder.sql.emission import is_waiting
 from rejoinder.sql.sink_definition import check_against
-from rejoinder.sql.statements import CreateIndex, CreateSink, CreateSource, CreateView, Drop
+from rejoinder.sql.statements import AlterView, CreateIndex, CreateSink, CreateSource, CreateView, Drop
 from rejoinder.sql.texts import same_text
 from rejoinder.sql.types import spark_name
 
-Definition = CreateSource | CreateView | CreateIndex | CreateSink | Drop
+Definition = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop
 
 
 def defined(catalog: Catalog, statement: Definition) -> Catalog:
@@ -34,7 +34,10 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             query = bind(statement.query, catalog)
             refuse_doubles(query.schema.names, f"in view `{statement.name}`")
             _refuse_reserved(query.schema.names, statement.name)
-            return catalog.with_relation(View(statement.name, statement.query.strip(), query.schema))
+            text, options = statement.query.strip(), dict(statement.options)
+            return catalog.with_relation(View(statement.name, text, query.schema, options))
+        case AlterView():
+            return catalog.with_options(_view(catalog, statement.name).name, statement.options)
         case CreateIndex():
             return _with_index(catalog, statement)
         case CreateSink():
@@ -50,6 +53,8 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
     """
     if isinstance(statement, Drop):
         return False
+    if isinstance(statement, AlterView):
+        return statement.options.items() <= _view(catalog, statement.name).options.items()
     known: Source | View | Index | Sink | None
     if isinstance(statement, CreateIndex):
         known = next((i for i in catalog.indexes if i.name.lower() == statement.name.lower()), None)
@@ -65,7 +70,20 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
     raise DefinitionConflict(
         f"`{known.name}` is defined otherwise in this state",
         detail=f"there: {there}; here: {here}",
-        hint="DROP it to define it anew, or take another state",
+        hint=f"ALTER VIEW {known.name} SET OPTIONS (…) changes its options"
+        if isinstance(known, View) and isinstance(statement, CreateView) and same_text(known.query, statement.query)
+        else "DROP it to define it anew, or take another state",
+    )
+
+
+def _view(catalog: Catalog, name: str) -> View:
+    relation = catalog.get(name)
+    if isinstance(relation, View):
+        return relation
+    raise DefinitionConflict(
+        f"`{relation.name}` is a {relation.kind}, not a view",
+        detail=f"ALTER VIEW {name}",
+        hint="DROP it and CREATE it with other options",
     )
 
 
@@ -76,7 +94,7 @@ def _as_defined(statement: CreateSource | CreateView | CreateIndex | CreateSink)
         case CreateSource(source=source):
             return source
         case CreateView():
-            return View(statement.name, statement.query, pa.schema([]))
+            return View(statement.name, statement.query, pa.schema([]), statement.options)
         case CreateIndex():
             return Index(statement.name, statement.relation, statement.columns)
 
@@ -88,7 +106,8 @@ def _text(known: Source | View | Index | Sink) -> str:
             listed = ", ".join(f"{name} '{value}'" for name, value in sorted(redacted(known.options).items()))
             return f"SINK FROM {known.view.lower()} USING {known.format} OPTIONS ({listed})"
         case View():
-            return f"VIEW AS {known.query}"
+            listed = ", ".join(f"{name} '{value}'" for name, value in sorted(known.options.items()))
+            return f"VIEW{f' OPTIONS ({listed})' if listed else ''} AS {known.query}"
         case Index():
             return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
         case Source():

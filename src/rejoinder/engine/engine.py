@@ -17,6 +17,7 @@ from typing import Any
 
 from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
 from rejoinder.engine.executor import Executor
+from rejoinder.engine.limits import NO_LIMITS, Limits, check_limits
 from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
@@ -70,6 +71,7 @@ class Engine:
         buckets: int,
         history: int = HISTORY,
         max_pairs: int = MAX_PAIRS,
+        limits: Limits = NO_LIMITS,
         spool: Spool | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -80,6 +82,7 @@ class Engine:
         self.clock = clock
         self.spool = spool
         self.max_pairs = max_pairs
+        self.limits = limits
         self.lock = threading.RLock()
         self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
         self._named: dict[str, tuple[str, frozenset[str]]] = {}
@@ -174,6 +177,7 @@ class Engine:
             moved = self.watermarks.advanced(sources, totals.observed, signals, now, self.started)
             after = clock_of(gates, moved, now, now)
             state = self._release(self.state.with_reports(reports), epoch, before, after, totals)
+            check_limits(self.plan, self.catalog.views, state, self.limits)
             reach("after_release", epoch)
             if self.spool is not None:
                 self.spool.clear(epoch)
@@ -232,6 +236,8 @@ class Engine:
             if fresh or not {a.id for a in filled} >= set(arrangements):
                 state = self._hydrate(new, filled, set(new.dataflow.views) - fresh)
             state = state.keeping(arrangements, new.dataflow.views)
+            changed = [view for view in catalog.views if view not in self.catalog.views]
+            check_limits(new, changed, state, self.limits)
             created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
             self._commit(catalog, new, state, epoch=self.epoch, created=created)
             reach("after_definition", self.epoch)

@@ -87,6 +87,7 @@ class View:
     name: str
     query: str
     schema: pa.Schema
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,14 @@ class Catalog:
             )
         return replace(self, relations=(*self.relations, relation))
 
+    def with_options(self, name: str, options: Mapping[str, str]) -> Catalog:
+        """Set options of a view; those that are not named stay."""
+        changed = [
+            replace(r, options={**r.options, **options}) if isinstance(r, View) and r.name == name else r
+            for r in self.relations
+        ]
+        return replace(self, relations=tuple(changed))
+
     def with_index(self, index: Index) -> Catalog:
         """Add an index; the name must be free."""
         if any(known.name.lower() == index.name.lower() for known in self.indexes):
@@ -210,7 +219,8 @@ class Catalog:
 def _relation_to_json(relation: Relation) -> dict[str, Any]:
     columns = schema_to_json(relation.schema)
     if isinstance(relation, View):
-        return {"view": relation.name, "query": relation.query, "columns": columns}
+        options = {"options": dict(relation.options)} if relation.options else {}
+        return {"view": relation.name, "query": relation.query, "columns": columns, **options}
     return {
         "source": relation.name,
         "kind": relation.kind,
@@ -228,7 +238,7 @@ def _relation_to_json(relation: Relation) -> dict[str, Any]:
 def _relation_from_json(data: Mapping[str, Any]) -> Relation:
     schema = schema_from_json(data["columns"])
     if "view" in data:
-        return View(data["view"], data["query"], schema)
+        return View(data["view"], data["query"], schema, dict(data.get("options", {})))
     return Source(
         data["source"],
         data["kind"],

@@ -5,7 +5,8 @@ Queries themselves are sqlglot's. A statement keeps the text it came from, for m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import sqlglot
@@ -20,12 +21,13 @@ from rejoinder.sql.emission import split_emission
 from rejoinder.sql.sink_definition import make_sink
 from rejoinder.sql.source_statements import KINDS, SourceReader
 from rejoinder.sql.tokens import split_statements, unreadable
+from rejoinder.sql.view_options import checked_options
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
 DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "SINK"]
 _SHOWN = ("ARRANGEMENTS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
 _AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
-_STARTS = ("CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
+_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,13 @@ class CreateView:
     name: str
     query: str
     if_not_exists: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AlterView:
+    name: str
+    options: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Select:
     rendering: Rendering
 
 
-Statement = CreateSource | CreateView | CreateIndex | CreateSink | Drop | Explain | Show | Select
+Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop | Explain | Show | Select
 
 
 def parse_statements(text: str) -> list[Statement]:
@@ -107,6 +116,8 @@ class _Reader(SourceReader):
             return self.create()
         if word == "DROP":
             return self.drop()
+        if word == "ALTER":
+            return self.alter()
         if word == "EXPLAIN":
             return Explain(self.rest())
         if word == "SHOW":
@@ -157,8 +168,12 @@ class _Reader(SourceReader):
                     detail=self.place(self.tokens[self.at]),
                     hint="name the columns with AS in the SELECT",
                 )
+            options = {}
+            if self.peek() == "OPTIONS":
+                self.expect("OPTIONS")
+                options = checked_options(name, self.options())
             self.expect("AS")
-            return CreateView(name, self.rest(), unless)
+            return CreateView(name, self.rest(), unless, options)
         if word == "INDEX":
             return self.index()
         if word == "SINK":
@@ -169,6 +184,16 @@ class _Reader(SourceReader):
             detail=self.place(self.tokens[self.at - 1]),
             hint=near_misses(word, known) or f"one of {', '.join(known)}",
         )
+
+    def alter(self) -> AlterView:
+        """ALTER VIEW name SET OPTIONS (…)."""
+        self.expect("VIEW")
+        name = self.name()
+        self.expect("SET")
+        self.expect("OPTIONS")
+        options = checked_options(name, self.options())
+        self.end()
+        return AlterView(name, options)
 
     def index(self) -> CreateIndex:
         unless = self.if_not_exists()

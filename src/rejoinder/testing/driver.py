@@ -29,6 +29,7 @@ import pyarrow as pa
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import show
+from rejoinder.engine.limits import Limits
 from rejoinder.engine.rendering import (
     Row,
     Rows,
@@ -63,7 +64,8 @@ _names = itertools.count()
 class Driver:
     """One flow in this process. `store` is a path or URL (else one in memory), with its options.
 
-    `max_pairs` limits how many pairs of rows one lookup may make in an epoch and bucket.
+    `max_pairs` limits how many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and
+    `max_state_bytes` how much may be kept for a view that does not say so itself.
     """
 
     def __init__(
@@ -73,18 +75,26 @@ class Driver:
         parallelism: int = 1,
         history: int = HISTORY,
         max_pairs: int = MAX_PAIRS,
+        max_state_rows: int | None = None,
+        max_state_bytes: int | None = None,
         **store_options: Option,
     ) -> None:
         url = f"memory://driver-{os.getpid()}-{next(_names)}" if store is None else os.fspath(store)
         self._store = open_store(url, **store_options)
         self._history, self._max_pairs = history, max_pairs
+        self._limits = Limits(max_state_rows, max_state_bytes)
         self._pending: list[tuple[Source, Row, int]] = []
         self._said = Said()
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
         self._engine = Engine(
-            self._store, LocalExecutor(), buckets=parallelism, history=self._history, max_pairs=self._max_pairs
+            self._store,
+            LocalExecutor(),
+            buckets=parallelism,
+            history=self._history,
+            max_pairs=self._max_pairs,
+            limits=self._limits,
         )
         self._engine.replan()
 

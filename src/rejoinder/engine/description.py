@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-import pyarrow as pa
-
+from rejoinder.engine.formulas import formula_text
 from rejoinder.engine.planner import Plan
 from rejoinder.plan.accumulators import UNIT, Grouping
-from rejoinder.plan.frontier import Formula, Least, Watermark
+from rejoinder.plan.frontier import Formula
 from rejoinder.plan.graph import inputs_of
 from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels, shown, written
@@ -192,12 +191,7 @@ class _Text:
         return [f"      kept while {column} >= {self._formula(retention.limit)}"]
 
     def _formula(self, formula: Formula) -> str:
-        if isinstance(formula, Watermark):
-            kind = self.program.sources[formula.source].schema.field(formula.column).type
-            length = f"{formula.minus / 1_000_000:g} s" if pa.types.is_timestamp(kind) else str(formula.minus)
-            return f"the watermark of {formula.source}.{formula.column}" + (f" - {length}" if formula.minus else "")
-        word = "least" if isinstance(formula, Least) else "greatest"
-        return f"{word}({', '.join(map(self._formula, formula.of))})"
+        return formula_text(formula, lambda name, column: self.program.sources[name].schema.field(column).type)
 
 
 def _whole_windows(labels: list[str]) -> list[str]:

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder import errors
+from rejoinder.kernels.rising import Rising
 
 _ROW = "__row"
 _SHORT = 150
@@ -63,7 +64,8 @@ class Expression:
 
     `text` is what the user wrote, for messages. `comparisons`, if given, is a conjunction with the same TRUE rows as
     `sql`. `throws` says that a row may fail. With `repeats`, `sql` is a list and `type` that of its elements: the row
-    comes out once for each of them. At most one output of a projection may do that.
+    comes out once for each of them. At most one output of a projection may do that. `rising`, if given, is a column
+    that the value (of a window: its start) rises with.
     """
 
     sql: str
@@ -73,11 +75,17 @@ class Expression:
     comparisons: tuple[Comparison, ...] = ()
     throws: bool = False
     repeats: bool = False
+    rising: Rising | None = None
 
     @property
     def is_column(self) -> bool:
         """Say whether this is a bare column, which needs no evaluation."""
         return len(self.columns) == 1 and self.sql == quoted(self.columns[0]) and not self.repeats
+
+    @property
+    def rises(self) -> Rising | None:
+        """The column that the value rises with: itself, if it is one."""
+        return Rising(self.columns[0]) if self.is_column else self.rising
 
 
 def column(name: str, kind: pa.DataType) -> Expression:

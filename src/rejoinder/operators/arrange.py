@@ -14,7 +14,7 @@ from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.physical import Arrange, Arrangement
 from rejoinder.store.run import read_run, write_run
-from rejoinder.store.segments import Segments
+from rejoinder.store.segments import TIMELESS, Segments
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
 
 FAN = 8
@@ -37,7 +37,8 @@ def arrange(task: Task, step: Arrange) -> None:
         check_retractions(task, stream, step.arrangement)
     parts = [(0, stream)]
     if step.retention is not None:
-        parts = list(Segments(step.retention.column, step.retention.width).split(stream))
+        segments = Segments(step.retention.column, step.retention.width).split(stream)
+        parts = [(at, part) for at, part in segments if step.retention.timeless or at != TIMELESS]
     task.arranged[step.arrangement.id] = [
         write_run(
             task.store,

@@ -98,9 +98,22 @@ class Builder:
             if source.kind == "changelog":
                 for arrangement in timely:
                     self.retentions.note(arrangement, self.retentions.own(name + ON_TIME, source.schema.names))
-            forgets = any(self.retentions.of(arrangement, self.program.sources) for arrangement in timely)
-            if source.kind == "table" or not (name in self.needed or forgets):
-                self.require(base, "source" if source.kind != "table" else "primary key")
+            if source.kind == "table":
+                self.require(base, "primary key")
+            elif name not in self.needed and not timely and self._forgets(name + ON_TIME):
+                # what is not late yet can be read by new views; the rest is in no group any more
+                own = self.retentions.own(name + ON_TIME, source.schema.names)
+                self.require(row_arrangement(name + ON_TIME, source.schema), "source", own)
+            elif not (name in self.needed or self._forgets(name + ON_TIME)):
+                self.require(base, "source")
+
+    def _forgets(self, relation: str) -> bool:
+        """Whether rows of a relation, or what is made from them, are forgotten somewhere."""
+        for name, arrangements in self.needed.items():
+            reads = name == relation or self.reads(name.removesuffix("/input"), relation)
+            if reads and any(self.retentions.of(each, self.program.sources) for each in arrangements.values()):
+                return True
+        return False
 
     def _join(self, block: Block, user: str) -> JoinPlan:
         graph = join_graph(block)

@@ -3,6 +3,7 @@
 - The on-time rows of a source have the watermark as frontier of each event-time column that has one.
 - A column of a join comes from one input. Its own changes keep to that input's frontier; changes of another input meet
   kept rows only as far back as the bounds of the join allow. The frontier is the least of these.
+- A value that rises with a column, such as the start of a window, has the frontier of the column, sent the same way.
 - A row that is kept to be looked up may be forgotten once no change that could still come can meet it.
 
 A frontier is a formula over watermarks: it is planned once and worked out whenever a watermark moves.
@@ -11,12 +12,14 @@ A frontier is a formula over watermarks: it is planned once and worked out whene
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.rising import Step, shift, stepped
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.bounds import Distances, block_bounds
 from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block, Derived, Versions
 
 
@@ -52,7 +55,23 @@ class Greatest:
         return f"greatest({', '.join(map(str, self.of))})"
 
 
-Formula = Watermark | Least | Greatest
+@dataclass(frozen=True)
+class Stepped:
+    """A formula sent through steps: rounded down to a window, moved."""
+
+    of: Formula
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        text = str(self.of)
+        for step in self.steps:
+            text += f" {'+' if step.plus > 0 else '-'} {abs(step.plus)}" if step.plus else ""
+            text = f"floor({text}, {step.width})" if step.width > 1 else text
+            text = f"{text} in units" if step.unit != step.width else text
+        return text
+
+
+Formula = Watermark | Least | Greatest | Stepped
 
 
 def least(formulas: Sequence[Formula]) -> Formula:
@@ -76,6 +95,15 @@ def lowered(formula: Formula, by: int) -> Formula:
             return Least(tuple(lowered(each, by) for each in formula.of))
         case Greatest():
             return Greatest(tuple(lowered(each, by) for each in formula.of))
+        case Stepped():
+            return raised(formula, shift(-by))
+
+
+def raised(formula: Formula, steps: tuple[Step, ...]) -> Formula:
+    """A formula sent through steps."""
+    if isinstance(formula, Stepped):
+        return replace(formula, steps=(*formula.steps, *steps))
+    return Stepped(formula, steps) if steps else formula
 
 
 def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none: int) -> int:
@@ -88,20 +116,33 @@ def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none
             return min(value_of(each, watermarks, none) for each in formula.of)
         case Greatest():
             return max(value_of(each, watermarks, none) for each in formula.of)
+        case Stepped():
+            found = value_of(formula.of, watermarks, none)
+            return none if found == none else stepped(found, formula.steps)
 
 
 def slack_of(formula: Formula) -> int:
     """The largest constant in a formula: how far rows are kept behind a watermark."""
-    return formula.minus if isinstance(formula, Watermark) else max(slack_of(each) for each in formula.of)
+    match formula:
+        case Watermark():
+            return formula.minus
+        case Least() | Greatest():
+            return max(slack_of(each) for each in formula.of)
+        case Stepped():
+            return slack_of(formula.of) - stepped(0, formula.steps) + sum(step.width - 1 for step in formula.steps)
 
 
 @dataclass(frozen=True)
 class Retention:
-    """Rows of an arrangement whose `column` is below `limit` may be forgotten; they are kept in segments of `width`."""
+    """Rows of an arrangement whose `column` is below `limit` may be forgotten; they are kept in segments of `width`.
+
+    Rows that are NULL there are kept for ever if they are `timeless`, else not at all.
+    """
 
     column: str
     limit: Formula
     width: int
+    timeless: bool = True
 
 
 @dataclass
@@ -147,15 +188,17 @@ class Frontiers:
 
     def of_output(self, block: Block, expression: Expression) -> Formula | None:
         """The frontier of an output of a block."""
-        if not expression.is_column:
+        rising = expression.rises
+        if rising is None:
             return None
-        i = expression.columns[0]
+        i = rising.column
         at = int(i.split(".", 1)[0])
         name = dict(block.inputs[at].columns)[i]
         own = self.of(block.inputs[at].relation, name)
         met = [self.limit(block, start, i) for start in range(len(block.inputs)) if start != at]
         formulas = [each for each in (own, *met) if each is not None]
-        return least(formulas) if own is not None and len(formulas) == 1 + len(met) else None
+        known = own is not None and len(formulas) == 1 + len(met)
+        return raised(least(formulas), rising.steps) if known else None
 
     def limit(self, block: Block, start: int, i: str) -> Formula | None:
         """Up to which time of column `i` rows can be met by changes of input `start` no more."""
@@ -170,3 +213,40 @@ class Frontiers:
             if later == i and frontier is not None:
                 formulas.append(lowered(frontier, slack))
         return greatest(formulas) if formulas else None
+
+    def is_known(self, relation: str, name: str) -> bool:
+        """Whether a column of a relation is never NULL: an event time, which rows on time have, or made from one."""
+        if relation.endswith(ON_TIME):
+            return name in self.sources[relation.removesuffix(ON_TIME)].watermarks
+        made = self.derived.get(relation)
+        return made is not None and not isinstance(made.operation, Versions) and self.is_known_input(made, name)
+
+    def is_known_input(self, made: Derived, name: str) -> bool:
+        """Whether a column of what a derived relation is made from is never NULL."""
+        found = [(block, dict(block.outputs).get(name)) for block in made.blocks]
+        return all(e is not None and self._is_known_output(block, e) for block, e in found)
+
+    def _is_known_output(self, block: Block, expression: Expression) -> bool:
+        if expression.rises is None:
+            return False
+        i = expression.rises.column
+        each = block.inputs[int(i.split(".", 1)[0])]
+        tested = any(_mentions(p, i) and not p.null_safe for p in block.predicates)
+        return each.mode == "inner" and (tested or self.is_known(each.relation, dict(each.columns)[i]))
+
+    def passes_over(self, block: Block, i: str) -> bool:
+        """Whether rows that are NULL in column `i` are met by no change of another input, as conditions compare it."""
+        for p in (*block.predicates, *(p for each in block.inputs for p in each.on)):
+            for bound in p.bounds:
+                sides = bound.later.columns[0], bound.earlier.columns[0]
+                if i not in sides:
+                    continue
+                other = sides[1] if sides[0] == i else sides[0]
+                each = block.inputs[int(other.split(".", 1)[0])]
+                if not p.null_safe or self.is_known(each.relation, dict(each.columns)[other]):
+                    return True
+        return False
+
+
+def _mentions(predicate: Predicate, i: str) -> bool:
+    return any(i in (bound.later.columns[0], bound.earlier.columns[0]) for bound in predicate.bounds)

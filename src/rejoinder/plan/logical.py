@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from rejoinder.kernels import evaluate
 from rejoinder.kernels.evaluate import Comparison, Expression, once, quoted
+from rejoinder.kernels.rising import shift
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
@@ -186,7 +187,8 @@ class Emission:
 def after(time: Expression) -> Expression:
     """The next value after a time: a watermark that has reached it has passed the time."""
     unit = "INTERVAL 1 MICROSECOND" if pa.types.is_timestamp(time.type) else "1"
-    return replace(time, sql=f"({time.sql} + {unit})", comparisons=())
+    rising = None if time.rises is None else time.rises.then(*shift(1))
+    return replace(time, sql=f"({time.sql} + {unit})", comparisons=(), rising=rising)
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,11 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
             replace(c, column=used[c.column].columns[0]) if c.column in used else c for c in expression.comparisons
         )
     throws = expression.throws or any(inner.throws for inner in used.values())
-    return replace(expression, sql=sql, columns=tuple(needed), comparisons=comparisons, throws=throws)
+    rising = expression.rising
+    if rising is not None and rising.column in used:
+        below = used[rising.column].rises
+        rising = None if below is None else rising.on(below)
+    return replace(expression, sql=sql, columns=tuple(needed), comparisons=comparisons, throws=throws, rising=rising)
 
 
 def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:

@@ -187,9 +187,13 @@ def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) 
 
 
 def _rewritten_bound(bound: Bound, change: Callable[[Expression], Expression]) -> Bound | None:
-    """A bound on what columns have become; of what is no column any more, nothing is known."""
+    """A bound on what columns have become, at a distance that is known; of anything else, nothing is."""
     later, earlier = change(bound.later), change(bound.earlier)
-    return Bound(later, earlier, bound.slack) if later.is_column and earlier.is_column else None
+    spans = [None if e.rises is None or e.repeats else e.rises.span for e in (later, earlier)]
+    if later.rises is None or earlier.rises is None or spans[0] is None or spans[1] is None:
+        return None
+    above, below = (column(rising.column, bound.later.type) for rising in (later.rises, earlier.rises))
+    return Bound(above, below, bound.slack + spans[0][1] - spans[1][0])
 
 
 def inlined(predicates: tuple[Predicate, ...], outputs: Mapping[str, Expression]) -> tuple[Predicate, ...]:

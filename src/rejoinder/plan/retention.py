@@ -7,6 +7,7 @@ all users; one user that may ask for any row keeps them all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -20,7 +21,16 @@ from rejoinder.plan.physical import Arrangement
 SEGMENTS = 4
 SHORTEST = 1_000_000  # one second of timestamps
 
-Limits = Mapping[str, Formula]
+
+@dataclass(frozen=True)
+class Limit:
+    """Below which time rows are asked for no more; `timeless`: those without a time are asked for."""
+
+    below: Formula
+    timeless: bool
+
+
+Limits = Mapping[str, Limit]
 
 
 class Retentions:
@@ -36,30 +46,47 @@ class Retentions:
 
     def met(self, block: Block, start: int, at: int) -> Limits:
         """Below which times rows of input `at` are met no more by changes of input `start`."""
-        found = {name: self.frontiers.limit(block, start, i) for i, name in block.inputs[at].columns}
-        return {name: limit for name, limit in found.items() if limit is not None}
+        found = {name: (i, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns}
+        return {
+            name: Limit(limit, not self.frontiers.passes_over(block, i))
+            for name, (i, limit) in found.items()
+            if limit is not None
+        }
 
     def own(self, relation: str, names: list[str]) -> Limits:
         """Below which times a relation changes no more."""
         found = {name: self.frontiers.of(relation, name) for name in names}
-        return {name: limit for name, limit in found.items() if limit is not None}
+        known = self.frontiers.is_known
+        return {name: Limit(below, not known(relation, name)) for name, below in found.items() if below is not None}
 
     def made(self, derived: Derived) -> Limits:
-        """Below which times the input of a derived relation changes no more, by the names of its columns."""
-        found = {name: self.frontiers.of_input(derived, name) for name, _ in derived.blocks[0].outputs}
-        return {name: limit for name, limit in found.items() if limit is not None}
+        """Below which times the input of a derived relation changes no more, by the names of its columns.
+
+        Of groups, only keys count: as long as a group can change, all values in it can be asked for.
+        """
+        grouping = derived.operation if isinstance(derived.operation, Grouping) else None
+        names = [name for name, _ in derived.blocks[0].outputs] if grouping is None else grouping.key_names
+        found = {name: self.frontiers.of_input(derived, name) for name in names}
+        known = self.frontiers.is_known_input
+        return {name: Limit(below, not known(derived, name)) for name, below in found.items() if below is not None}
 
     def of(self, arrangement: Arrangement, sources: Mapping[str, Source]) -> Retention | None:
         """How long rows of an arrangement are kept; None: for ever."""
         uses = self._uses.get(arrangement.id, [{}])
-        shared = [name for name in uses[0] if all(name in limits for limits in uses)]
+        shared = {
+            name: any(limits[name].timeless for limits in uses)
+            for name in uses[0]
+            if all(name in limits for limits in uses)
+        }
         if not shared:
             return None
-        limit = least([limits[shared[0]] for limits in uses])
+        column = min(shared, key=lambda name: shared[name])  # rather one that all rows have
+        limit = least([limits[column].below for limits in uses])
         delays = [delay or 0 for source in sources.values() for delay in source.watermarks.values()]
-        is_time = pa.types.is_timestamp(arrangement.schema.field(shared[0]).type)
+        kind = arrangement.schema.field(column).type
+        is_time = pa.types.is_timestamp(kind) or pa.types.is_struct(kind)
         width = max(SHORTEST if is_time else 1, (abs(slack_of(limit)) + max(delays, default=0)) // SEGMENTS)
-        return Retention(shared[0], limit, width)
+        return Retention(column, limit, width, shared[column])
 
 
 def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> bool:
@@ -97,14 +124,22 @@ def _kept(
         for at, each in enumerate(block.inputs):
             for start, other in enumerate(block.inputs):
                 if start != at:
-                    is_bounded = any(frontiers.limit(block, start, i) for i, _ in each.columns)
+                    is_bounded = any(
+                        frontiers.limit(block, start, i)
+                        and (frontiers.passes_over(block, i) or frontiers.is_known(each.relation, name))
+                        for i, name in each.columns
+                    )
                     yield source_of(each.relation), source_of(other.relation), is_bounded
     for derived in normal.derived.values():
         if isinstance(derived.operation, Versions):
             yield derived.name, derived.name, False
         if isinstance(derived.operation, Distinct | Grouping):
             keys = derived.schema.names if isinstance(derived.operation, Distinct) else derived.operation.key_names
-            yield derived.name, derived.name, any(frontiers.of_input(derived, name) for name in keys)
+            yield (
+                derived.name,
+                derived.name,
+                any(frontiers.of_input(derived, name) and frontiers.is_known_input(derived, name) for name in keys),
+            )
 
 
 def on_time(sources: Mapping[str, Source]) -> frozenset[str]:

@@ -9,11 +9,12 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.kernels.evaluate import once
+from rejoinder.kernels.rising import Step
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.intervals import add_days, interval_of, shift
 from rejoinder.sql.literals import number
-from rejoinder.sql.terms import Compiler, Term, build, duckdb_type, failing, mismatch, only, refuse
+from rejoinder.sql.terms import Compiler, Term, build, duckdb_type, failing, mismatch, only, refuse, rising
 
 _DIVISION_BY_ZERO = failing("division by zero")
 _WHOLE_DIGITS = 18
@@ -147,8 +148,11 @@ def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:
     left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
     if not types.is_integer(left.type):
         raise refuse(node, "`div` is offered for integers only", "CAST both sides to BIGINT, or use `/` and FLOOR")
+    time, width = left, right.value
     left, right = coerce(left, types.BIGINT, node), coerce(right, types.BIGINT, node)
-    return build(_unless_zero("{0} // {1}"), types.BIGINT, left, right, throws=True, right_first=True)
+    made = build(_unless_zero("{0} // {1}"), types.BIGINT, left, right, throws=True, right_first=True)
+    # it goes towards zero: of negative numbers it is more than rounding down gives
+    return rising(made, time, Step(width=width), exact=False) if isinstance(width, int) and width > 0 else made
 
 
 def _numbers(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term]:

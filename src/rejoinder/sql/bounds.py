@@ -2,19 +2,20 @@
 
 A part of a condition is used if it can be brought to the form `a >= b - constant`, a and b being columns of different
 inputs: `>=`, `>`, `<=`, `<`, `=` (both ways), BETWEEN, NOT of a comparison, with intervals or numbers added on either
-side. Times are integers of microseconds, days, or what an integer column counts, so `a > b` is `a >= b + 1`.
+side. Times are integers of microseconds, days, or what an integer column counts, so `a > b` is `a >= b + 1`. The start
+of a window is its time, or up to a window's length less: equal windows bound the times in them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import PlanningError
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.logical import Bound
 from rejoinder.sql.expressions import Scope, compile_expression
 from rejoinder.sql.intervals import MICROS, interval_of
@@ -25,20 +26,27 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Binary]] = {exp.GTE: exp.LT, exp.GT: ex
 
 @dataclass(frozen=True)
 class _Linear:
-    """Columns with integer factors plus a constant: a number, and microseconds of intervals."""
+    """Columns with integer factors plus a constant: a number, and microseconds of intervals.
 
-    columns: Mapping[exp.Column, int]
+    It may be less than that by up to `spread`: of a time that was rounded down, the column and what it lost are here.
+    """
+
+    columns: Mapping[Expression, int]
     number: int = 0
     micros: int = 0
+    spread: int = 0
 
     def plus(self, other: _Linear, sign: int = 1) -> _Linear:
         columns = dict(self.columns)
-        for column, factor in other.columns.items():
-            columns[column] = columns.get(column, 0) + sign * factor
-        return _Linear(columns, self.number + sign * other.number, self.micros + sign * other.micros)
+        for each, factor in other.columns.items():
+            columns[each] = columns.get(each, 0) + sign * factor
+        number, micros = self.number + sign * other.number, self.micros + sign * other.micros
+        return _Linear(columns, number, micros, self.spread + other.spread)
 
-    def times(self, factor: int) -> _Linear:
-        columns = {column: factor * own for column, own in self.columns.items()}
+    def times(self, factor: int) -> _Linear | None:
+        if self.spread:
+            return None
+        columns = {each: factor * own for each, own in self.columns.items()}
         return _Linear(columns, factor * self.number, factor * self.micros)
 
     def in_unit(self, kind: pa.DataType) -> int | None:
@@ -60,53 +68,73 @@ def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
         return bounds_of(_MIRRORED[type(node)](this=node.expression, expression=node.this), scope)
     if not isinstance(node, exp.EQ | exp.LTE | exp.LT):
         return ()
-    left, right = _linear(node.this), _linear(node.expression)
+    left, right = _linear(node.this, scope), _linear(node.expression, scope)
     if left is None or right is None:
         return ()
     apart = right.plus(left, -1)  # 0 <= later - earlier + constant
     factors = {factor: column for column, factor in apart.columns.items() if factor}
     if sorted(factors) != [-1, 1] or len([f for f in apart.columns.values() if f]) > len(factors):
         return ()
-    later, earlier = _column(factors[1], scope), _column(factors[-1], scope)
-    if earlier is None or later is None or earlier.type != later.type:
-        return ()
-    slack = apart.in_unit(later.type)
-    if slack is None or earlier.columns[0].split(".", 1)[0] == later.columns[0].split(".", 1)[0]:
+    later, earlier = factors[1], factors[-1]
+    slack = apart.in_unit(later.type) if later.type == earlier.type else None
+    if slack is None or _input(earlier) == _input(later):
         return ()
     if isinstance(node, exp.EQ):
-        return Bound(later, earlier, slack), Bound(earlier, later, -slack)
-    return (Bound(later, earlier, slack - isinstance(node, exp.LT)),)
+        return Bound(later, earlier, slack + left.spread), Bound(earlier, later, right.spread - slack)
+    return (Bound(later, earlier, slack + left.spread - isinstance(node, exp.LT)),)
 
 
-def _column(node: exp.Column, scope: Scope) -> Expression | None:
-    try:
-        found = compile_expression(node, scope)
-    except PlanningError:
-        return None
-    return found if found.is_column else None
+def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
+    """The bounds that the equality of two columns of different inputs gives."""
+    known = left.is_column and right.is_column and left.type == right.type and _Linear({}).in_unit(left.type) == 0
+    if not known or _input(left) == _input(right):
+        return ()
+    return Bound(left, right, 0), Bound(right, left, 0)
 
 
-def _linear(node: exp.Expr) -> _Linear | None:
+def _input(column: Expression) -> str:
+    return column.columns[0].split(".", 1)[0]
+
+
+def _linear(node: exp.Expr, scope: Scope) -> _Linear | None:
     """Read an expression as a sum of columns and constants."""
     node = node.unnest()
-    if isinstance(node, exp.Column):
-        return _Linear({node: 1})
     if isinstance(node, exp.Literal):
         return _Linear({}, int(node.this)) if not node.is_string and node.this.isdigit() else None
     if isinstance(node, exp.Interval):
         return _interval(node)
     if isinstance(node, exp.Neg):
-        inner = _linear(node.this)
+        inner = _linear(node.this, scope)
         return None if inner is None else inner.times(-1)
     if not isinstance(node, exp.Add | exp.Sub | exp.Mul):
-        return None
-    left, right = _linear(node.this), _linear(node.expression)
+        return _time(node, scope)
+    left, right = _linear(node.this, scope), _linear(node.expression, scope)
     if left is None or right is None:
         return None
     if isinstance(node, exp.Mul):
         plain = next((one for one in (left, right) if not one.columns and not one.micros), None)
         return None if plain is None else (right if plain is left else left).times(plain.number)
-    return left.plus(right, -1 if isinstance(node, exp.Sub) else 1)
+    if isinstance(node, exp.Sub):
+        return None if right.spread else left.plus(right, -1)
+    return left.plus(right)
+
+
+def _time(node: exp.Expr, scope: Scope) -> _Linear | None:
+    """Read a column, or what rises with one at a distance that is known."""
+    try:
+        made = compile_expression(node, scope)
+    except PlanningError:
+        return None
+    if made.is_column:
+        return _Linear({replace(made, text=made.columns[0]): 1})
+    span = None if made.rises is None else made.rises.span
+    if made.rises is None or span is None:
+        return None
+    below = column(made.rises.column, made.type)
+    moved, spread = span[1], span[1] - span[0]
+    if pa.types.is_timestamp(made.type):
+        return _Linear({below: 1}, micros=moved, spread=spread)
+    return _Linear({below: 1}, number=moved, spread=spread)
 
 
 def _interval(node: exp.Interval) -> _Linear | None:

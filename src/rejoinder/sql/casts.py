@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.kernels.evaluate import once
+from rejoinder.kernels.rising import Step
 from rejoinder.sql import datetime_text, types
 from rejoinder.sql.datetime_text import BLANK
 from rejoinder.sql.literals import constant
@@ -28,6 +29,7 @@ from rejoinder.sql.terms import (
     quote_text,
     refuse,
     relabel,
+    rising,
 )
 
 _INTEGER = rf"^{BLANK}([+-]?[0-9]+){BLANK}$"
@@ -37,6 +39,7 @@ _SPECIAL = rf"^{BLANK}([+-]?(?i:inf|infinity)|(?i:nan)){BLANK}$"
 _TRUE = rf"^{BLANK}(?i:t|true|y|yes|1){BLANK}$"
 _FALSE = rf"^{BLANK}(?i:f|false|n|no|0){BLANK}$"
 _LARGEST = "9223372036854775807"
+_DAY = 86_400_000_000
 
 
 def coerce(term: Term, kind: pa.DataType, node: exp.Expr) -> Term:
@@ -82,7 +85,11 @@ def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool = False) -
         return term
     if term.is_null:
         return Term(f"CAST(NULL AS {duckdb_type(kind)})", kind)
-    return evaluated_once(term, lambda value: _cast(value, kind, node, safe=safe))
+    made = evaluated_once(term, lambda value: _cast(value, kind, node, safe=safe))
+    if not (types.is_datetime(term.type) and types.is_datetime(kind)):
+        return made
+    days = Step(width=_DAY) if kind == types.DATE else Step(unit=_DAY) if term.type == types.DATE else Step()
+    return rising(made, term, days)
 
 
 def _cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:

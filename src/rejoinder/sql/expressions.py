@@ -57,6 +57,7 @@ def _expression(term: Term, node: exp.Expr) -> Expression:
         text=spark_text(node),
         comparisons=term.comparisons,
         throws=term.throws,
+        rising=term.rising,
     )
 
 

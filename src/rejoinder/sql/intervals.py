@@ -12,9 +12,10 @@ from decimal import Decimal, InvalidOperation
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.kernels.rising import Step
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
-from rejoinder.sql.terms import Term, build, mismatch, refuse, spark_text
+from rejoinder.sql.terms import Term, build, mismatch, refuse, rising, spark_text
 
 MONTHS = {"MONTH": 1, "YEAR": 12}
 MICROS = {
@@ -150,7 +151,8 @@ def shift(term: Term, interval: Interval, node: exp.Expr) -> Term:
         term = coerce(term, types.TIMESTAMP, node)
     if interval.months:
         return build(f"({{0}} + to_months({interval.months}))", term.type, term, throws=True)
-    return build(f"({{0}} + to_microseconds({interval.micros}))", term.type, term, throws=True)
+    made = build(f"({{0}} + to_microseconds({interval.micros}))", term.type, term, throws=True)
+    return rising(made, term, Step(interval.micros))
 
 
 def add_days(day: Term, days: Term, node: exp.Expr) -> Term:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from rejoinder.errors import TypeMismatch
 from rejoinder.kernels.evaluate import Comparison, Expression
 from rejoinder.plan.logical import Predicate
-from rejoinder.sql.bounds import bounds_of
+from rejoinder.sql.bounds import bounds_of, equal_bounds
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.clauses import refuse_subqueries, text_of
 from rejoinder.sql.expressions import Scope, compile_expression, split_windows
@@ -78,7 +78,9 @@ def equal(left: Expression, right: Expression, node: exp.Expr, names: tuple[str,
         text=text,
         throws=sides[0].throws or sides[1].throws,
     )
-    return Predicate(whole, sides if are_apart(left, right) else None)
+    if not are_apart(left, right):
+        return Predicate(whole)
+    return Predicate(whole, sides, bounds=equal_bounds(left, right))
 
 
 def is_null(expression: Expression) -> Predicate:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.kernels.evaluate import Comparison, once, quoted
+from rejoinder.kernels.rising import Rising, Step
 from rejoinder.sql import types
 
 _PLACE = re.compile(r"\{([0-9])\}")
@@ -48,7 +49,8 @@ class Term:
 
     `throws` says that a row may fail, so that it must not be evaluated where Spark would not. A literal keeps its
     `value`; `suffixed` says that it was written with a suffix such as `1L`, or as `1::BIGINT`. A predicate that Arrow
-    can answer keeps its `comparisons`, and a window that was made by us its `bounds`.
+    can answer keeps its `comparisons`, a window that was made by us its `bounds`, a time made from another what it is
+    `rising` with.
     """
 
     sql: str
@@ -60,6 +62,7 @@ class Term:
     value: Any = None
     comparisons: tuple[Comparison, ...] = ()
     bounds: Bounds | None = None
+    rising: Rising | None = None
 
     @property
     def is_column(self) -> bool:
@@ -110,6 +113,12 @@ def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, 
     }
     sql = _filled(template, terms, turns, guarded)
     return Term(sql, kind, merge_columns(terms), throws=throws or bool(failing_turns))
+
+
+def rising(made: Term, time: Term, *steps: Step, exact: bool = True) -> Term:
+    """A term that was made from a time and is what steps make of it, or more; if that time is made of a column."""
+    below = Rising(time.columns[0]) if time.is_column else time.rising
+    return made if below is None else replace(made, rising=below.then(*steps, exact=exact))
 
 
 def combine(template: str, kind: pa.DataType, *terms: Term) -> Term:
@@ -176,7 +185,7 @@ def duckdb_type(kind: pa.DataType) -> str:
 
 def relabel(term: Term, kind: pa.DataType) -> Term:
     """Give a term another type whose DuckDB values are the same."""
-    return replace(term, type=kind, comparisons=(), bounds=None)
+    return replace(term, type=kind, comparisons=(), bounds=None, rising=None)
 
 
 def spark_text(node: exp.Expr) -> str:

@@ -8,11 +8,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.kernels.rising import floor
 from rejoinder.sql import types
 from rejoinder.sql.casts import cast, coerce
 from rejoinder.sql.intervals import MICROS, add_days
 from rejoinder.sql.math_functions import arguments
-from rejoinder.sql.terms import Compiler, Term, build, mismatch, only, refuse
+from rejoinder.sql.terms import Compiler, Term, build, mismatch, only, refuse, rising
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
@@ -109,7 +110,11 @@ def compile_date_trunc(compiler: Compiler, node: exp.Expr) -> Term:
     if unit not in _TRUNCATED_TIME:
         raise refuse(node, f"DATE_TRUNC to `{unit}` is not offered", errors.near_misses(unit, _TRUNCATED_TIME))
     term = coerce(time_argument(compiler, node.this, node), types.TIMESTAMP, node)
-    return build(f"date_trunc('{_TRUNCATED_TIME[unit]}', {{0}})", types.TIMESTAMP, term)
+    made = build(f"date_trunc('{_TRUNCATED_TIME[unit]}', {{0}})", types.TIMESTAMP, term)
+    length = MICROS.get("DAY" if unit == "DD" else unit)
+    if length is None or unit == "WEEK":  # it begins on Monday, and months have different lengths
+        return made
+    return rising(made, term, *floor(length))
 
 
 def _refuse_column_as_unit(compiler: Compiler, unit: str, node: exp.Expr) -> None:

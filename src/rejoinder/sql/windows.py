@@ -20,10 +20,11 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.kernels.evaluate import quoted
+from rejoinder.kernels.rising import floor, shift
 from rejoinder.sql import types
-from rejoinder.sql.casts import coerce
+from rejoinder.sql.casts import cast
 from rejoinder.sql.intervals import interval_of
-from rejoinder.sql.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, spark_text
+from rejoinder.sql.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, rising, spark_text
 
 _LAST_START = "epoch_us({0}) - (epoch_us({0}) % SLIDE + SLIDE) % SLIDE"
 
@@ -75,7 +76,7 @@ def is_window(kind: pa.DataType) -> bool:
 def pack(start: Term, end: Term, size: int | None = None) -> Term:
     """Make a window from its two ends; it is NULL if the start is."""
     made = build("CASE WHEN {0} IS NOT NULL THEN {'start': {0}, 'end': {1}} END", window_type(start.type), start, end)
-    return replace(made, bounds=Bounds(start, end, size))
+    return rising(replace(made, bounds=Bounds(start, end, size)), start)
 
 
 def bounds_of(term: Term) -> Bounds:
@@ -84,7 +85,7 @@ def bounds_of(term: Term) -> Bounds:
         return term.bounds
     kind = term.type.field("start").type
     start, end = (build(f"struct_extract({{0}}, {quote_text(name)})", kind, term) for name in ("start", "end"))
-    return Bounds(start, end)
+    return Bounds(rising(start, term), rising(end, term, *shift(1), exact=False))
 
 
 def with_column_bounds(term: Term, scope: object) -> Term:
@@ -185,12 +186,13 @@ def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
 
 def _tumbled(time: Term, size: int) -> Term:
     micros = _LAST_START.replace("SLIDE", str(size))
-    start = build(f"make_timestamp({micros})", time.type, time)
-    return pack(start, build(f"make_timestamp({micros} + {size})", time.type, time), size)
+    start = rising(build(f"make_timestamp({micros})", time.type, time), time, *floor(size))
+    end = build(f"make_timestamp({micros} + {size})", time.type, time)
+    return pack(start, rising(end, time, *floor(size), *shift(size)), size)
 
 
 def _later(start: Term, size: int) -> Term:
-    return build(f"make_timestamp(epoch_us({{0}}) + {size})", start.type, start)
+    return rising(build(f"make_timestamp(epoch_us({{0}}) + {size})", start.type, start), start, *shift(size))
 
 
 # -- hops: rows that are repeated --------------------------------------------------------------------------------------
@@ -233,7 +235,8 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     )
     unknown = "[]" if is_spark else "[NULL]"
     kind = types.array_of(term.type)
-    return Hop(build(f"CASE WHEN {{0}} IS NULL THEN {unknown} ELSE {starts} END", kind, term), length)
+    made = build(f"CASE WHEN {{0}} IS NULL THEN {unknown} ELSE {starts} END", kind, term)
+    return Hop(rising(made, term, *floor(step, plus=step - length), exact=False), length)
 
 
 def _called(node: exp.Expr) -> str:
@@ -296,7 +299,7 @@ def _arguments(node: exp.Expr, form: str, count: int) -> list[exp.Expr]:
 def _time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
     term = compiler.compile(argument)
     if term.type == types.DATE:
-        term = coerce(term, types.TIMESTAMP, node)
+        term = cast(term, types.TIMESTAMP, node)
     if term.type not in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
         raise mismatch(
             node, f"a window is of a time, and `{spark_text(argument)}` is {types.spark_name(term.type)}", "CAST it"

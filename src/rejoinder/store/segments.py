@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rejoinder.kernels.columns import Int64, single_chunk, take
 from rejoinder.store.run import RunRef
@@ -64,8 +65,10 @@ class Segments:
 
 
 def times_of(table: pa.Table, column: str) -> Int64:
-    """A time column as integers: its own for integers, days for dates, microseconds for timestamps."""
+    """A time column as integers: days of dates, microseconds of timestamps; the time of a window is its start."""
     values = single_chunk(table.column(column))
+    if pa.types.is_struct(values.type):
+        values = pc.struct_field(values, "start")
     if pa.types.is_date32(values.type):
         values = values.view(pa.int32())
     elif pa.types.is_timestamp(values.type):

@@ -1,0 +1,76 @@
+"""Formulas over watermarks in words, for EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from rejoinder.engine.texts import length_text
+from rejoinder.kernels.rising import Step
+from rejoinder.plan.frontier import Formula, Greatest, Least, Stepped, Watermark
+
+SECOND, DAY = 1_000_000, 86_400_000_000
+Kinds = Callable[[str, str], pa.DataType]
+
+
+def amount_text(amount: int, kind: pa.DataType) -> str:
+    """An amount in the unit of a type of times.
+
+    >>> amount_text(300_000_000, pa.timestamp("us")), amount_text(-1, pa.date32()), amount_text(7, pa.int64())
+    ('5 minutes', '-1 day', '7')
+    """
+    if pa.types.is_date(kind):
+        amount *= DAY
+    elif not pa.types.is_timestamp(kind) and not pa.types.is_struct(kind):
+        return str(amount)
+    sign = "-" if amount < 0 else ""
+    return sign + (length_text(abs(amount)) if amount % SECOND == 0 else f"{abs(amount) / SECOND:.12g} s")
+
+
+def formula_text(formula: Formula, kinds: Kinds) -> str:
+    """A formula in words; `kinds` gives the type of a column of a relation."""
+    if isinstance(formula, Watermark):
+        kind = kinds(formula.source, formula.column)
+        return f"the watermark of {formula.source}.{formula.column}" + _moved(-formula.minus, kind)
+    if isinstance(formula, Stepped):
+        text, kind = formula_text(formula.of, kinds), kind_of(formula.of, kinds)
+        for step in formula.steps:
+            text += _moved(step.plus, kind) + _rounded(step, kind)
+            kind = _counted(step, kind)
+        return text
+    word = "least" if isinstance(formula, Least) else "greatest"
+    return f"{word}({', '.join(formula_text(each, kinds) for each in formula.of)})"
+
+
+def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:
+    """The type of what a formula gives."""
+    match formula:
+        case Watermark():
+            return kinds(formula.source, formula.column)
+        case Stepped():
+            kind = kind_of(formula.of, kinds)
+            for step in formula.steps:
+                kind = _counted(step, kind)
+            return kind
+        case Least() | Greatest():
+            return kind_of(formula.of[0], kinds)
+
+
+def _counted(step: Step, kind: pa.DataType) -> pa.DataType:
+    """The type after a step: times become dates, and dates times."""
+    if step.width == step.unit or pa.types.is_integer(kind):
+        return kind
+    return pa.date32() if step.width == DAY else pa.timestamp("us")
+
+
+def _moved(by: int, kind: pa.DataType) -> str:
+    return f" {'+' if by > 0 else '-'} {amount_text(abs(by), kind)}" if by else ""
+
+
+def _rounded(step: Step, kind: pa.DataType) -> str:
+    if step.width == 1:
+        return ""
+    if step.width != step.unit and pa.types.is_integer(kind):
+        return f", divided by {step.width}"
+    return f", rounded down to {amount_text(step.width, kind)}"

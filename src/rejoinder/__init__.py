@@ -1,5 +1,6 @@
 """Rejoinder: keeps the result of a SQL join up to date on Spark Structured Streaming, and says what changed."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rejoinder.errors import RejoinderError
@@ -7,21 +8,38 @@ from rejoinder.errors import RejoinderError
 if TYPE_CHECKING:
     from rejoinder.api.flow import Flow
     from rejoinder.api.relation import Relation
+    from rejoinder.api.stream import Stream
+    from rejoinder.api.table import Table
+    from rejoinder.api.time_windows import hop, tumble
+    from rejoinder.api.windowed import WindowedTable
 
 __version__ = "0.1.0"
-__all__ = ["Flow", "RejoinderError", "Relation", "__version__"]
+__all__ = [
+    "Flow",
+    "RejoinderError",
+    "Relation",
+    "Stream",
+    "Table",
+    "WindowedTable",
+    "__version__",
+    "hop",
+    "tumble",
+]
+_PLACES = {
+    "Flow": "flow",
+    "Relation": "relation",
+    "Stream": "stream",
+    "Table": "table",
+    "WindowedTable": "windowed",
+    "hop": "time_windows",
+    "tumble": "time_windows",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Load what needs PySpark when it is asked for: the test kit and reading a state go without."""
-    if name == "Flow":
-        from rejoinder.api.flow import Flow
-
-        return Flow
-    if name == "Relation":
-        from rejoinder.api.relation import Relation
-
-        return Relation
+    if name in _PLACES:
+        return getattr(import_module(f"rejoinder.api.{_PLACES[name]}"), name)
     raise AttributeError(f"module 'rejoinder' has no attribute {name!r}")
 
 

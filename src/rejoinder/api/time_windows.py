@@ -1,0 +1,39 @@
+"""Windows of time to group a stream by: `tumble` puts each row into one, `hop` into several that overlap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rejoinder.api.rows import Length, length_text, quoted
+
+
+@dataclass(frozen=True)
+class TimeWindows:
+    """Windows of one size, of which one starts `every` so often."""
+
+    size: str
+    every: str
+
+    def text(self, time: str) -> str:
+        """The SQL of the window of a time."""
+        if self.every == self.size:
+            return f"TUMBLE({quoted(time)}, {self.size})"
+        return f"HOP({quoted(time)}, {self.every}, {self.size})"
+
+
+def tumble(size: Length) -> TimeWindows:
+    """Windows without gaps or overlaps.
+
+    >>> tumble("5 minutes").text("ts")
+    'TUMBLE(`ts`, INTERVAL 5 minutes)'
+    """
+    return TimeWindows(length_text(size), length_text(size))
+
+
+def hop(size: Length, *, every: Length) -> TimeWindows:
+    """Windows of a size, a new one `every` so often.
+
+    >>> hop("10 minutes", every="1 minute").text("ts")
+    'HOP(`ts`, INTERVAL 1 minute, INTERVAL 10 minutes)'
+    """
+    return TimeWindows(length_text(size), length_text(every))

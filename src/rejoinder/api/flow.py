@@ -40,7 +40,7 @@ from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Kind, Source
-from rejoinder.plan.physical import Hold, SourceScan
+from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, parse_statements
 from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
@@ -158,14 +158,21 @@ class Flow:
         return self.spark.createDataFrame(table)
 
     def stream(
-        self, name: str, frame: DataFrame, *, event_time: str | None = None, delay: str | int | None = None
+        self,
+        name: str,
+        frame: DataFrame,
+        *,
+        event_time: str | None = None,
+        delay: str | int | None = None,
+        **options: str | int,
     ) -> Relation:
         """Declare a streaming DataFrame as an append-only stream.
 
         `event_time` names a column with a time in it, and `delay` says by how much a row may come late, as in
-        "5 seconds": the watermark stays that far behind the largest time seen.
+        "5 seconds": the watermark stays that far behind the largest time seen. Further keyword arguments are the
+        options that OPTIONS (…) has in SQL: late, partition_by, partitions, idle_after, max_ahead.
         """
-        return self._declare(name, "stream", frame, (), {}, watermark(name, event_time, delay))
+        return self._declare(name, "stream", frame, (), options, watermark(name, event_time, delay))
 
     def keyed(
         self,
@@ -178,13 +185,14 @@ class Flow:
         event_time: str | None = None,
         delay: str | int | None = None,
     ) -> Relation:
+        **more: str | int,
         """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` tells deletes.
 
-        `event_time` and `delay` are as for `stream`.
+        `event_time`, `delay` and further options are as for `stream`.
         """
         keys = (key,) if isinstance(key, str) else tuple(key)
         options = {"order": order, "op": op}
-        given = {k: v for k, v in options.items() if v}
+        given = {**more, **{k: v for k, v in options.items() if v}}
         return self._declare(name, "table", frame, keys, given, watermark(name, event_time, delay))
 
     def changelog(
@@ -197,11 +205,12 @@ class Flow:
         event_time: str | None = None,
         delay: str | int | None = None,
     ) -> Relation:
+        **more: str | int,
         """Declare a streaming DataFrame as a changelog: `op` or `diff` names the column that tells what happens.
 
-        `event_time` and `delay` are as for `stream`.
+        `event_time`, `delay` and further options are as for `stream`.
         """
-        given = {k: v for k, v in {"op": op, "diff": diff}.items() if v}
+        given = {**more, **{k: v for k, v in {"op": op, "diff": diff}.items() if v}}
         return self._declare(name, "changelog", frame, (), given, watermark(name, event_time, delay))
 
     def _declare(
@@ -210,10 +219,11 @@ class Flow:
         kind: Kind,
         frame: DataFrame,
         key: tuple[str, ...],
-        options: Mapping[str, str],
+        options: Mapping[str, str | int],
         watermarks: Mapping[str, str],
     ) -> Relation:
-        source = make_source(name, kind, frame_fields(name, frame), key, "dataframe", options, watermarks)
+        given = {option: str(value) for option, value in options.items()}
+        source = make_source(name, kind, frame_fields(name, frame), key, "dataframe", given, watermarks)
         known = self.engine.catalog.find(name)
         self._frames[source.name if known is None else known.name] = frame
         self.define(CreateSource(source, if_not_exists=True))
@@ -274,6 +284,28 @@ class Flow:
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the flow stops by itself; False if it has not by then. Raises what stopped it."""
         return self._runner.wait(seconds)
+    def idle(self, source: str, partition: int | str | None = None) -> None:
+        """Say that a partition of a source (None: each one that is known) sends nothing for now.
+
+        From the next epoch on nobody waits for its watermarks, until its next row; a running flow makes that epoch at
+        once. Rows that are on their way may come too late then. What is said is forgotten if the process ends before.
+        Raises `MissingInput` if there is no such partition.
+        """
+        relation = self.engine.catalog.get(source)
+        if not isinstance(relation, Source) or not relation.watermarks:
+            raise InvalidSql(
+                f"`{relation.name}` has no watermark that anybody could wait for",
+                hint="name a source that was declared with WATERMARK",
+            )
+        self.engine.say_idle(relation, partition)
+        if not self._runner.is_running:
+            return
+        if self._runner.is_ticking:
+            self._runner.ticker.wake()
+        else:  # the query has no way to make an epoch without input yet
+            self._runner.stop()
+            self._start(once=False, interval=self._runner.interval)
+
 
     @property
     def is_running(self) -> bool:
@@ -298,7 +330,7 @@ class Flow:
             frames=self._frames,
             inbox=self._inbox.folder,
             staged=lambda splits: self._executor.prepare(splits, setting),
-            is_ticking=any(isinstance(step, Hold) and step.interval > 0 for step in self.engine.dataflow.steps()),
+            is_ticking=self.engine.is_ticking,
             once=once,
             interval=interval,
         )

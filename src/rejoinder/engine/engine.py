@@ -21,12 +21,12 @@ from rejoinder.engine.limits import NO_LIMITS, Limits, check_limits
 from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
-from rejoinder.engine.watermarks import Signals, Watermarks
+from rejoinder.engine.watermarks import Partition, Signals, Watermarks
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import MAX_PAIRS, Clock, Report
-from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog
+from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.store import gc
@@ -86,7 +86,8 @@ class Engine:
         self.lock = threading.RLock()
         self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
         self._named: dict[str, tuple[str, frozenset[str]]] = {}
-        self.started: int | None = None  # the clock of the first epoch since the flow was started
+        self.started: int | None = None  # on the clock, when silence began to count
+        self._idle: dict[str, set[Partition]] = {}
         self.recover()
 
     def recover(self) -> None:
@@ -164,6 +165,7 @@ class Engine:
                 )
             start = time.perf_counter()
             sources = self.plan.program.sources
+            signals = signals.with_idle(self._idle)
             self.watermarks.check(sources, signals)
             reach("before_tasks", epoch)
             # A clock that is set back stands still: what came out must not be due a second time.
@@ -185,6 +187,7 @@ class Engine:
             self._commit(
                 self.catalog, self.plan, state, epoch=epoch, time_ms=now, positions=positions, watermarks=moved
             )
+            self._idle = {}
             reach("after_commit", epoch)
             self._collect()
             reach("after_collection", epoch)
@@ -201,11 +204,35 @@ class Engine:
                 totals.rows_out[name] = totals.rows_out.get(name, 0) + rows
         return state.expired(gates, self.dataflow.retentions, after)
 
-    def seconds_to_tick(self) -> float | None:
-        """How long until changes that wait for the clock may come out; 0 if they may, None if there are none."""
+    def say_idle(self, source: Source, partition: Partition | None) -> None:
+        """Note that a partition (None: each one that is known) sends nothing for now; the next epoch takes it in."""
         with self.lock:
-            tick = next_tick(self.plan.program.gates, self.state, self.timeline.latest)
-            return None if tick is None else max(0, tick - self.clock()) / 1000
+            named = [partition] if partition is not None else self.watermarks.partitions_of(source) or [0]
+            for each in named:
+                self.watermarks.check_partition(source, each)
+            self._idle.setdefault(source.name, set()).update(named)
+
+    @property
+    def is_ticking(self) -> bool:
+        """Whether an epoch may have to come without input: because of the clock, or of what was said."""
+        program = self.plan.program
+        timed = any(source.idle_after is not None for source in program.sources.values())
+        return timed or bool(self._idle) or any(gate.interval for gate in program.gates)
+
+    def seconds_to_tick(self) -> float | None:
+        """How long until an epoch without input has something to do; 0 if it has by now, None if it never will.
+
+        Changes wait for the clock, a partition is silent for so long that it is idle, or is said to be.
+        """
+        with self.lock:
+            now, program = self.clock(), self.plan.program
+            if self._idle:
+                return 0
+            self.started = max(now, self.timeline.latest) if self.started is None else self.started
+            tick = next_tick(program.gates, self.state, self.timeline.latest)
+            idle = self.watermarks.next_idle(program.sources.values(), self.started)
+            due = min((each for each in (tick, idle) if each is not None), default=None)
+            return None if due is None else max(0, due - now) / 1000
 
     def _work(self, dataflow: Dataflow, epoch: int, state: State, clock: Clock) -> EpochWork:
         return EpochWork(self.setting(dataflow), epoch, state.parts, clock)

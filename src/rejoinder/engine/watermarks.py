@@ -34,6 +34,11 @@ class Signals:
     idle: Mapping[str, Collection[Partition]] = field(default_factory=dict)
     partitions: Mapping[str, Iterable[Partition]] = field(default_factory=dict)
 
+    def with_idle(self, idle: Mapping[str, Collection[Partition]]) -> Signals:
+        """The same, with more partitions that are idle."""
+        names = dict.fromkeys((*self.idle, *idle))
+        return replace(self, idle={name: {*self.idle.get(name, ()), *idle.get(name, ())} for name in names})
+
 
 @dataclass(frozen=True)
 class Watermarks:
@@ -83,13 +88,13 @@ class Watermarks:
 
     def check(self, sources: Mapping[str, Source], signals: Signals) -> None:
         """Refuse what cannot be: an idle partition that is not there, a told watermark that does not rise."""
-        for name, idle in signals.idle.items():
-            for partition in idle:
-                self.check_partition(sources[name], partition, signals.partitions.get(name, ()))
-        for name, partitions in signals.told.items():
-            for partition, columns in partitions.items():
-                if sources[name].partitions:
-                    self.check_partition(sources[name], partition, signals.partitions.get(name, ()))
+        for name, source in sources.items():
+            more = signals.partitions.get(name, ())
+            for partition in signals.idle.get(name, ()):
+                self.check_partition(source, partition, more)
+            for partition, columns in signals.told.get(name, {}).items():
+                if source.partitions:
+                    self.check_partition(source, partition, more)
                 for column, value in columns.items():
                     self.check_rise(name, partition, column, value)
 

@@ -51,6 +51,7 @@ class Runner:
         self.on_batch = on_batch
         self.interval = ""
         self.query: StreamingQuery | None = None
+        self.is_ticking = False
         self.failure: BaseException | None = None
         self._is_idle = False
         self._is_stopping = self._is_cancelling = False
@@ -73,13 +74,13 @@ class Runner:
     ) -> None:
         """Start reading the sources from where the last committed epoch left them. `staged` adds the rounds.
 
-        `is_ticking`: there are views that emit by the clock, so that epochs have to come without input.
+        `is_ticking`: epochs may have to come without input, because of the clock.
         """
         if self.is_running:
             raise StateError("the flow is running already", hint="stop() it first, or wait() for it")
         self.ticker.stop()
         self.failure = None
-        self.interval = interval
+        self.interval, self.is_ticking = interval, is_ticking
         self._is_stopping = self._is_cancelling = False
         self._is_idle = not sources and not once
         self.query = None

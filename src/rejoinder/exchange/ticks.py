@@ -1,8 +1,8 @@
-"""Ticks: epochs for views that emit by the clock, while no input comes.
+"""Ticks: epochs because of the clock, while no input comes: changes wait for it, or a silent source becomes idle.
 
-Time moves with epochs only, and Spark makes an epoch when a source has something new. So the query of a flow that has
-such views also reads a folder of *tick* files: empty ones, whose names are all that counts. A thread puts one there
-when changes wait and their time has come, and sleeps otherwise: where nothing waits, there are no empty epochs.
+Time moves with epochs only, and Spark makes an epoch when a source has something new. So the query of a flow that may
+need them also reads a folder of *tick* files: empty ones, whose names are all that counts. A thread puts one there when
+something waits and its time has come, and sleeps otherwise: where nothing waits, there are no empty epochs.
 
 No row of a tick is read, so a tick may be deleted as soon as there is a newer one: either of them makes an epoch.
 """

@@ -18,6 +18,7 @@ from rejoinder.kernels.faults import POINTS
 from tests.faults import victim
 
 IN_WORKERS = ("scan", "round")
+IN_SINKS = ("before_delivery", "in_delivery", "after_delivery")  # tests/faults/test_sinks.py
 SCRIPT = Path(victim.__file__)
 # Where each point is met: an epoch of the first run (0 to 2) or of the second, or the definitions between them.
 PLACES = {
@@ -89,7 +90,7 @@ def test_a_worker_dies(
 
 
 def test_every_point_has_a_test() -> None:
-    tested = {*PLACES, *IN_WORKERS}
+    tested = {*PLACES, *IN_WORKERS, *IN_SINKS}
     assert tested == set(POINTS), "a point in kernels/faults.py without a test, or a test without its point"
 
 

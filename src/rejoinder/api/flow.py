@@ -25,13 +25,15 @@ import pyarrow as pa
 from rejoinder.api.declaring import frame_fields, refuse_untold, watermark
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.relation import Relation
-from rejoinder.engine.definitions import Definition, execute_definition
+from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import explain, show
 from rejoinder.engine.limits import Limits
 from rejoinder.engine.reading import expanded, read_table, timeline_of
 from rejoinder.engine.rendering import Snapshots, changes_of, snapshots_of
 from rejoinder.engine.serving import Serving
+from rejoinder.engine.sinks.hosts import SparkHost
+from rejoinder.engine.sinks.outbox import Outbox
 from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported
@@ -39,10 +41,11 @@ from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
 from rejoinder.operators.task import MAX_PAIRS
-from rejoinder.plan.catalog import Kind, Source
+from rejoinder.plan.catalog import Kind, Sink, Source
 from rejoinder.plan.physical import SourceScan
+from rejoinder.sql.sink_definition import PYTHON, make_sink
 from rejoinder.sql.source_definition import make_source
-from rejoinder.sql.statements import CreateSource, CreateView, Explain, Select, Show, parse_statements
+from rejoinder.sql.statements import CreateSink, CreateSource, CreateView, Explain, Select, Show, parse_statements
 from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
@@ -108,6 +111,7 @@ class Flow:
         ticker = Ticker(f"{waiting}/ticks", self.engine.seconds_to_tick)
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker)
         self._listeners: list[Callable[[Progress], None]] = []
+        self._outbox = Outbox(self.engine, SparkHost(self.spark))
 
     # -- definitions ------------------------------------------------------------------------------------------------
 
@@ -149,6 +153,8 @@ class Flow:
                 refuse_untold(statement.source)
                 self.engine.check_fence()
                 self._inbox.clear(statement.source.name)  # of an earlier source of that name
+            if isinstance(statement, CreateSink):
+                self._outbox.check(statement)
             execute_definition(self.engine, statement)
         finally:
             if running:
@@ -248,6 +254,36 @@ class Flow:
         self.define(CreateView(name, text, options=options))
         return self.relation(name)
 
+    def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002
+        """Send the changes of a view to a sink from now on, epoch by epoch: CREATE SINK IF NOT EXISTS.
+
+        `name` is `<view>_<format>` unless given. An option that is a Python keyword takes an underscore: `from_="now"`.
+        """
+        given = {option.rstrip("_"): str(value) for option, value in options.items()}
+        self._create_sink(make_sink(name or f"{view}_{format}", view, format.lower(), given))
+
+    def foreach_epoch(
+        self, view: str, function: Callable[[int, DataFrame], object], *, name: str | None = None, from_: str = "start"
+    ) -> None:
+        """Call `function(epoch, changes)` after every epoch in which a view changed, with a DataFrame of the changes.
+
+        The DataFrame has the view's columns, `_epoch` and `_diff`, and is to be read before the function returns. If
+        the process dies in between, the function is called again with the same epoch. Each process declares it anew.
+        """
+        sink = make_sink(name or f"{view}_{PYTHON}", view, PYTHON, {"from": from_})
+        known = find_sink(self.engine.catalog, sink.name)
+        self._outbox.functions[sink.name if known is None else known.name] = function
+        self._create_sink(sink)
+
+    def _create_sink(self, sink: Sink) -> None:
+        statement = CreateSink(sink, if_not_exists=True)
+        if not is_defined(self.engine.catalog, statement):
+            self.define(statement)
+
+    def sinks(self) -> list[dict[str, Any]]:
+        """Sink, view, format, options (secrets hidden) and the last delivered epoch of each sink."""
+        return show(self.engine, "SINKS")
+
     # -- input ------------------------------------------------------------------------------------------------------
 
     def insert(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
@@ -324,6 +360,7 @@ class Flow:
                     f'("{source.name}", …) again before running',
                 )
         self.engine.replan()
+        self._outbox.deliver()  # what was committed and not delivered when the last process ended
         setting = self.engine.setting()
         self._runner.start(
             scans,
@@ -336,7 +373,9 @@ class Flow:
         )
 
     def _on_batch(self, batch: DataFrame, epoch: int) -> None:
-        progress = self.engine.run_epoch(epoch, batch)
+        with self.engine.lock:  # whoever stops the flow waits for the delivery too
+            progress = self.engine.run_epoch(epoch, batch)
+            self._outbox.deliver()
         if progress is not None:
             for listener in self._listeners:
                 listener(progress)

@@ -18,6 +18,7 @@ from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
 from rejoinder.sql.statements import (
     AlterView,
     CreateIndex,
+    CreateSink,
     CreateSource,
     CreateView,
     Drop,
@@ -84,6 +85,8 @@ def told(statement: Definition) -> str:
             return f"view {name} is changed"
         case CreateIndex(name=name):
             return f"index {name} is there"
+        case CreateSink(sink=sink):
+            return f"sink {sink.name} is there"
         case Drop(name=name):
             return f"{name} is gone"
 

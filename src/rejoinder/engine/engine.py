@@ -38,6 +38,7 @@ KEEP_VERSIONS = 8
 HISTORY = 10_000
 REMEMBERED = 10_000
 SILENT = Signals()
+SINK_PROGRESS = "sinks/progress"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Engine:
     """A flow on a store. All methods that change something hold `lock`: an epoch and a definition never overlap.
 
     `attached` gives each source that is read an identity for as long as something needs it: what is kept of a source
-    and how far it was read belong together, and are forgotten together.
+    and how far it was read belong together, and are forgotten together. `sinks` gives each sink an identity for as long
+    as it is defined, with the epoch in which it was.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Engine:
             self.created: dict[str, int] = {}
             self.positions: dict[str, Any] = {}
             self.attached: dict[str, str] = {}
+            self.sinks: dict[str, tuple[str, int]] = {}
             self.watermarks = Watermarks()
         else:
             self.catalog = Catalog.from_json(self.manifest.catalog)
@@ -108,6 +111,7 @@ class Engine:
             self.created = dict(self.manifest.extra["created"])
             self.positions = dict(self.manifest.extra["positions"])
             self.attached = dict(self.manifest.extra["attached"])
+            self.sinks = {name: (one, since) for name, (one, since) in self.manifest.extra.get("sinks", {}).items()}
             self.watermarks = Watermarks.from_json(self.manifest.extra["watermarks"])
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
@@ -326,6 +330,7 @@ class Engine:
         positions = self.positions if positions is None else positions
         watermarks = (self.watermarks if watermarks is None else watermarks).keeping(new.dataflow.scans)
         attached = {name: self.attached.get(name) or secrets.token_hex(4) for name in new.dataflow.scans}
+        sinks = {sink.name: self.sinks.get(sink.name) or (secrets.token_hex(4), epoch) for sink in catalog.sinks}
         content: dict[str, Any] = {
             "epoch": epoch,
             "time_ms": now,
@@ -337,6 +342,7 @@ class Engine:
                 "created": created,
                 "positions": positions,
                 "attached": attached,
+                "sinks": sinks,
                 "statistics": {name: [known.rows, known.keys] for name, known in new.program.statistics.items()},
                 "since": epoch - self.history,
                 "watermarks": watermarks.to_json(),
@@ -349,6 +355,7 @@ class Engine:
         commit(self.store, manifest)
         self.manifest, self.catalog, self.plan, self.state = manifest, catalog, new, state
         self.timeline, self.created, self.positions, self.attached = timeline, created, positions, attached
+        self.sinks = sinks
         self.watermarks = watermarks
 
     def _collect(self) -> None:
@@ -357,7 +364,8 @@ class Engine:
 
 def named_files(manifest: Manifest) -> set[str]:
     """All objects that a manifest names."""
-    return State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
+    files = State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
+    return files | {SINK_PROGRESS} if manifest.extra.get("sinks") else files
 
 
 def _totals(reports: dict[int, Report]) -> Report:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.description import describe
-from rejoinder.engine.engine import Engine
+from rejoinder.engine.engine import SINK_PROGRESS, Engine
 from rejoinder.engine.planner import plan
 from rejoinder.engine.rendering import plain
 from rejoinder.engine.texts import length_text
 from rejoinder.errors import Unsupported
 from rejoinder.kernels.ordered import as_column
-from rejoinder.plan.catalog import Catalog, Source, View
+from rejoinder.options import redacted
+from rejoinder.plan.catalog import Catalog, Sink, Source, View
 from rejoinder.plan.physical import Aggregate, Distinct
 from rejoinder.sql.binder import bind
 from rejoinder.sql.types import spark_name
@@ -43,11 +45,13 @@ def explain(engine: Engine, target: str) -> str:
 
 
 def show(engine: Engine, what: str) -> list[dict[str, Any]]:
-    """The rows of SHOW ARRANGEMENTS, VIEWS, SOURCES (or TABLES), WATERMARKS."""
+    """The rows of SHOW ARRANGEMENTS, SINKS, VIEWS, SOURCES (or TABLES), WATERMARKS."""
     if what == "ARRANGEMENTS":
         return [_arrangement(engine, a.id) for a in engine.dataflow.arrangements]
     if what == "VIEWS":
         return [{"view": view.name, "columns": _columns(view), "query": view.query} for view in engine.catalog.views]
+    if what == "SINKS":
+        return [_sink(engine, sink) for sink in engine.catalog.sinks]
     if what == "WATERMARKS":
         imposed = engine.plan.program.sources  # with the watermarks that views impose
         sources = [imposed.get(s.name, s) for s in engine.catalog.sources]
@@ -57,6 +61,19 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
         {"source": s.name, "kind": s.kind, "format": s.format, "columns": _columns(s), "read": s.name in read}
         for s in engine.catalog.sources
     ]
+
+
+def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
+    """A sink, its options without secrets, and the last epoch that it is known to have; None before the first."""
+    identity, _ = engine.sinks[sink.name]
+    recorded = engine.store.find(SINK_PROGRESS)
+    return {
+        "sink": sink.name,
+        "view": sink.view,
+        "format": sink.format,
+        "options": ", ".join(f"{name} '{value}'" for name, value in redacted(sink.options).items()),
+        "delivered": None if recorded is None else json.loads(recorded).get(identity),
+    }
 
 
 def _watermark(engine: Engine, source: Source, column: str) -> dict[str, Any]:

@@ -83,6 +83,19 @@ def read_changes(
     return consolidate(_rows(store, refs, schema, after, until, hashes))
 
 
+def net_rows(
+    store: ObjectStore,
+    refs: Sequence[RunRef],
+    schema: pa.Schema,
+    *,
+    after: int,
+    until: int,
+    hashes: tuple[int, int],
+) -> pa.Table:
+    """The rows of some runs that came after `after` up to `until`, netted over the epochs, with `__diff`."""
+    return consolidate(without(_rows(store, refs, schema, after, until, hashes), [EPOCH]))
+
+
 def _rows(
     store: ObjectStore, refs: Sequence[RunRef], schema: pa.Schema, after: int, until: int, hashes: tuple[int, int]
 ) -> pa.Table:

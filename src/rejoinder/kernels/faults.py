@@ -19,6 +19,9 @@ POINTS = {
     "after_release": "on the driver, when what became due is written as well and no manifest names it",
     "after_commit": "on the driver, when the manifest is published and Spark does not know yet",
     "after_collection": "on the driver, when old files have been deleted",
+    "before_delivery": "on the driver, when an epoch is committed and a sink does not have it",
+    "in_delivery": "on the driver, when a sink holds an epoch's rows and does not show them, or not all of them",
+    "after_delivery": "on the driver, when a sink has an epoch and nobody else knows",
     "in_hydration": "on the driver, when a new view's runs are written and no manifest names them",
     "after_definition": "on the driver, when a definition is committed and what nobody uses any more is still there",
 }

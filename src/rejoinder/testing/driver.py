@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.engine.definitions import is_defined
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import show
@@ -41,6 +42,8 @@ from rejoinder.engine.rendering import (
     stream_rows,
     table_rows,
 )
+from rejoinder.engine.sinks.hosts import LocalHost
+from rejoinder.engine.sinks.outbox import Function, Outbox
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.engine.watermarks import Partition
 from rejoinder.errors import EvaluationError, InputError, NotCommitted, near_misses
@@ -49,7 +52,8 @@ from rejoinder.kernels.exchange import encode
 from rejoinder.kernels.ordered import as_column
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Source
-from rejoinder.sql.statements import parse_statements
+from rejoinder.sql.sink_definition import PYTHON, make_sink
+from rejoinder.sql.statements import CreateSink, parse_statements
 from rejoinder.sql.types import spark_name
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
@@ -85,6 +89,7 @@ class Driver:
         self._limits = Limits(max_state_rows, max_state_bytes)
         self._pending: list[tuple[Source, Row, int]] = []
         self._said = Said()
+        self._functions: dict[str, Function] = {}
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
@@ -97,6 +102,8 @@ class Driver:
             limits=self._limits,
         )
         self._engine.replan()
+        self._outbox = Outbox(self._engine, LocalHost())
+        self._outbox.functions = self._functions
 
     # -- definitions and queries --------------------------------------------------------------------------------------
 
@@ -112,6 +119,8 @@ class Driver:
         """
         result: Any = None
         for statement in parse_statements(text):
+            if isinstance(statement, CreateSink):
+                self._outbox.check(statement)
             match execute(self._engine, statement):
                 case Explained(text=text):
                     result = text
@@ -128,6 +137,17 @@ class Driver:
                 case None:
                     result = None
         return result
+
+    def foreach_epoch(self, view: str, function: Function, *, name: str | None = None, from_: str = "start") -> None:
+        """Call `function(epoch, changes)` after every step in which a view changed, with an Arrow table of the changes.
+
+        It has the view's columns, `_epoch` and `_diff`. The other sinks are made with CREATE SINK.
+        """
+        sink = make_sink(name or f"{view}_{PYTHON}", view, PYTHON, {"from": from_})
+        self._functions[sink.name] = function
+        statement = CreateSink(sink, if_not_exists=True)
+        if not is_defined(self._engine.catalog, statement):
+            execute(self._engine, statement)
 
     # -- input --------------------------------------------------------------------------------------------------------
 
@@ -212,6 +232,7 @@ class Driver:
         An epoch that is refused because of its rows has not happened, and the rows are gone, with what was said of
         watermarks and idle sources; after any other failure they wait for the next step.
         """
+        self._outbox.deliver()  # what was committed and not delivered
         pending, self._pending = self._pending, []
         said, self._said = self._said, Said()
         epoch = self._engine.epoch + 1
@@ -229,6 +250,7 @@ class Driver:
         except Exception:
             self._pending, self._said = pending, said
             raise
+        self._outbox.deliver()
         changes = {}
         for view, schema in self._engine.dataflow.views.items():
             changed = net_changes(self._store, self._manifest, view, schema, epoch)

@@ -1,0 +1,1 @@
+"""Sinks: where the changes of views go after each commit, and how far each has got."""

@@ -1,0 +1,149 @@
+"""Parquet, CSV and JSON files: the changes of an epoch appended as files that carry its number, once.
+
+Layout of the folder: `epoch-0000000012-0000.parquet` and so on, and `_rejoinder/` beside them, which readers pass over:
+the sink that owns the folder, how far it has got, and files that are not whole yet. Tasks write there; when all files
+of an epoch are whole they are moved to their names, then the epoch is noted. An attempt that died in between is written
+anew over its own names, and what it left over is removed. So an epoch is there once, however often it is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from rejoinder.engine.sinks.delivery import Delivery
+from rejoinder.errors import SinkFailed
+from rejoinder.kernels.faults import reach
+from rejoinder.kernels.json_text import json_lines
+from rejoinder.operators.formats import open_path
+from rejoinder.plan.catalog import Sink
+
+HIDDEN = "_rejoinder"
+OWNER, PROGRESS = "sink.json", "progress.json"
+
+
+@dataclass(frozen=True)
+class FilesTarget:
+    """A folder of files, local or in an object store."""
+
+    sink: Sink
+    identity: str
+    remembers: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Refuse a folder that cannot be made or written, or that another sink has filled."""
+        filesystem, folder = self._open()
+        hidden = posixpath.join(folder, HIDDEN)
+        try:
+            owner = _read(filesystem, posixpath.join(hidden, OWNER))
+            if owner is None and not self.identity:
+                filesystem.create_dir(hidden, recursive=True)
+                _write(filesystem, posixpath.join(hidden, "probe"), b"")
+                filesystem.delete_file(posixpath.join(hidden, "probe"))
+        except OSError as refused:
+            raise SinkFailed(
+                f"sink `{self.sink.name}` cannot write to `{self.sink.options['path']}`",
+                detail=str(refused),
+                hint="create the folder where workers and driver can write, or correct OPTIONS (path '…')",
+            ) from refused
+        if owner is not None and owner["identity"] != self.identity:
+            raise SinkFailed(
+                f"the folder `{self.sink.options['path']}` of sink `{self.sink.name}` belongs to another sink",
+                detail=f"`{owner['sink']}` wrote to it: what is there and what would come do not belong together",
+                hint="take another folder, or remove this one",
+            )
+
+    def delivered(self) -> int | None:
+        """The last epoch whose files are all there."""
+        filesystem, folder = self._open()
+        progress = _read(filesystem, posixpath.join(folder, HIDDEN, PROGRESS))
+        return None if progress is None else int(progress["epoch"])
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Write the files of an epoch."""
+        filesystem, folder = self._open()
+        hidden = posixpath.join(folder, HIDDEN)
+        staged = posixpath.join(hidden, f"staged-{secrets.token_hex(8)}")
+        filesystem.create_dir(staged, recursive=True)
+        _write(filesystem, posixpath.join(hidden, OWNER), _bytes(sink=self.sink.name, identity=self.identity))
+        written = delivery.run(WriteFile(self.sink.options["path"], posixpath.basename(staged), self.sink.format))
+        reach("in_delivery", delivery.epoch)
+        prefix = f"epoch-{delivery.epoch:010d}-"
+        names = [f"{prefix}{number:04d}.{self.sink.format}" for number, _ in enumerate(filter(None, written))]
+        for source, name in zip(filter(None, written), names, strict=True):
+            filesystem.move(posixpath.join(staged, source), posixpath.join(folder, name))
+        for info in filesystem.get_file_info(pafs.FileSelector(folder)):
+            if info.base_name.startswith(prefix) and info.base_name not in names:
+                filesystem.delete_file(info.path)
+        _write(filesystem, posixpath.join(hidden, PROGRESS), _bytes(epoch=delivery.epoch))
+        for info in filesystem.get_file_info(pafs.FileSelector(hidden)):
+            if info.base_name.startswith("staged-"):
+                filesystem.delete_dir(info.path)
+
+    def _open(self) -> tuple[pafs.FileSystem, str]:
+        return open_path(self.sink.options["path"])
+
+
+@dataclass(frozen=True)
+class WriteFile:
+    """Writes a part of an epoch to a file of its own, wherever it is run; gives its name, "" if there are no rows."""
+
+    path: str
+    staged: str
+    format: str
+
+    def __call__(self, number: int, chunks: Iterator[pa.Table]) -> str:
+        """Write the chunks one by one."""
+        first = next(chunks, None)
+        if first is None:
+            return ""
+        filesystem, folder = open_path(self.path)
+        name = f"{number:04d}-{secrets.token_hex(8)}"
+        with filesystem.open_output_stream(posixpath.join(folder, HIDDEN, self.staged, name)) as file:
+            match self.format:
+                case "parquet":
+                    with pq.ParquetWriter(file, first.schema) as writer:
+                        for chunk in _again(first, chunks):
+                            writer.write_table(chunk)
+                case "csv":
+                    with pacsv.CSVWriter(file, first.schema) as writer:
+                        for chunk in _again(first, chunks):
+                            writer.write_table(chunk)
+                case _:
+                    for chunk in _again(first, chunks):
+                        file.write(json_lines(chunk))
+        return name
+
+
+def _again(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    yield from rest
+
+
+def _bytes(**fields: Any) -> bytes:
+    return json.dumps(fields).encode()
+
+
+def _read(filesystem: pafs.FileSystem, path: str) -> dict[str, Any] | None:
+    if filesystem.get_file_info(path).type != pafs.FileType.File:
+        return None
+    with filesystem.open_input_file(path) as file:
+        found: dict[str, Any] = json.loads(file.read())
+        return found
+
+
+def _write(filesystem: pafs.FileSystem, path: str, data: bytes) -> None:
+    """Replace a small file in one step."""
+    whole = f"{path}.new"
+    with filesystem.open_output_stream(whole) as file:
+        file.write(data)
+    filesystem.move(whole, path)

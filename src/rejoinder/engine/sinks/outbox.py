@@ -1,0 +1,155 @@
+"""The outbox: brings every committed epoch to every sink, in order, and knows how far each has got.
+
+How far a sink is lies in the sink itself where it can keep that together with the rows; for all others, and to know
+about epochs without changes, in an object of the flow's store. An epoch is delivered after its commit and before the
+next one begins. So at most one is under way when a process dies; the next start delivers it first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rejoinder.engine.definitions import defined
+from rejoinder.engine.engine import SINK_PROGRESS, Engine
+from rejoinder.engine.reading import changelog_refs
+from rejoinder.engine.sinks.delivery import Delivery, EpochChanges, Host, Target
+from rejoinder.engine.sinks.targets import make_target
+from rejoinder.errors import NotCommitted, RejoinderError, SinkFailed
+from rejoinder.kernels.faults import reach
+from rejoinder.options import is_reference, scrubbed
+from rejoinder.plan.catalog import Sink
+from rejoinder.sql.statements import CreateSink
+
+Function = Callable[[int, Any], object]
+LONGEST_DETAIL = 1000
+
+
+class Outbox:
+    """The sinks of a flow. `functions` are those of `foreach_epoch`, by the name of their sink."""
+
+    def __init__(self, engine: Engine, host: Host) -> None:
+        self.engine = engine
+        self.host = host
+        self.functions: dict[str, Function] = {}
+        self._targets: dict[str, Target] = {}
+        self._delivered: dict[str, int] = {}
+
+    def check(self, statement: CreateSink) -> None:
+        """Refuse a sink that could not be written to, before it is defined."""
+        catalog, sink = self.engine.catalog, statement.sink
+        if defined(catalog, statement) != catalog:
+            with failures_of(sink, None):
+                self._make(sink, "", catalog.get(sink.view).schema).check()
+
+    def deliver(self) -> None:
+        """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""
+        engine = self.engine
+        with engine.lock:
+            before = dict(self._delivered)
+            for sink in engine.catalog.sinks:
+                identity = engine.sinks[sink.name][0]
+                try:
+                    self._deliver(sink, identity)
+                except BaseException:
+                    self._targets.pop(identity, None)  # ask it again how far it is
+                    self._delivered.pop(identity, None)
+                    raise
+            if self._delivered != before:
+                self._record()
+
+    def progress(self, sink: Sink) -> int | None:
+        """The last epoch that a sink has, as far as is known here; None before its first delivery."""
+        identity = self.engine.sinks[sink.name][0]
+        return self._delivered.get(identity, self._recorded().get(identity))
+
+    def _deliver(self, sink: Sink, identity: str) -> None:
+        engine = self.engine
+        schema = engine.catalog.get(sink.view).schema
+        if identity not in self._delivered:
+            self._open(sink, identity)
+        target = self._targets[identity]
+        last = self._delivered[identity]
+        since = engine.sinks[sink.name][1]
+        while last < engine.epoch:
+            epoch = max(last + 1, since)
+            is_snapshot = last < since
+            changes = self._changes(sink, schema, -2 if is_snapshot else epoch - 1, epoch)
+            reach("before_delivery", epoch)
+            if changes.parts:
+                with failures_of(sink, epoch):
+                    target.deliver(Delivery(sink, identity, changes, self.host, is_snapshot))
+                reach("after_delivery", epoch)
+            self._delivered[identity] = last = epoch
+            if changes.parts and not target.remembers:
+                self._record()
+
+    def _open(self, sink: Sink, identity: str) -> None:
+        """Ask a sink how far it is. Before its first delivery that is just before its snapshot, or before now."""
+        engine = self.engine
+        since = engine.sinks[sink.name][1]
+        with failures_of(sink, None):
+            target = self._make(sink, identity, engine.catalog.get(sink.view).schema)
+            target.check()
+            known = target.delivered()
+        recorded = self._recorded().get(identity)
+        if known is not None and known > engine.epoch:
+            raise SinkFailed(
+                f"sink `{sink.name}` has epoch {known}, and the flow is at epoch {engine.epoch}",
+                detail="the state is older than what the sink has: epochs to come would be taken for delivered",
+                hint=f"restore the sink as of epoch {engine.epoch}, or DROP SINK {sink.name} and create it anew",
+            )
+        first = since if sink.options.get("from") == "now" else since - 1
+        self._delivered[identity] = max(first, *(epoch for epoch in (known, recorded) if epoch is not None), -1)
+        self._targets[identity] = target
+
+    def _make(self, sink: Sink, identity: str, schema: Any) -> Target:
+        return make_target(sink, identity, schema, self.host, self.functions)
+
+    def _changes(self, sink: Sink, schema: Any, after: int, epoch: int) -> EpochChanges:
+        engine = self.engine
+        assert engine.manifest is not None, "an epoch is committed"
+        if 0 <= after < engine.manifest.extra["since"]:
+            raise NotCommitted(
+                f"the changes of `{sink.view}` in epoch {epoch} are no longer kept, and sink `{sink.name}` needs them",
+                detail=f"history starts at epoch {engine.manifest.extra['since']}",
+                hint=f"DROP SINK {sink.name} and create it anew, and open the flow with a longer history=…",
+            )
+        refs = [
+            ref
+            for ref in changelog_refs(engine.manifest, sink.view)
+            if ref.epochs[0] <= epoch and ref.epochs[1] > after
+        ]
+        return EpochChanges(engine.store, sink.view, tuple(refs), schema, after, epoch)
+
+    def _recorded(self) -> Mapping[str, int]:
+        found = self.engine.store.find(SINK_PROGRESS)
+        return {} if found is None else dict(json.loads(found))
+
+    def _record(self) -> None:
+        known = {identity for identity, _ in self.engine.sinks.values()}
+        told = {**self._recorded(), **self._delivered}
+        kept = {identity: epoch for identity, epoch in told.items() if identity in known}
+        self.engine.store.put(SINK_PROGRESS, json.dumps(kept).encode())
+
+
+@contextmanager
+def failures_of(sink: Sink, epoch: int | None) -> Iterator[None]:
+    """Tell whatever goes wrong in a sink in our words: which sink, which epoch, and what is to be done."""
+    try:
+        yield
+    except RejoinderError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a foreign system may fail in any way
+        cause = None if any(map(is_reference, sink.options.values())) else error  # a trace may tell a secret
+        detail = scrubbed(f"{type(error).__name__}: {str(error).strip()[:LONGEST_DETAIL]}", sink.options)
+        if epoch is None:
+            hint = "mend it, or DROP SINK it"
+            raise SinkFailed(f"sink `{sink.name}` cannot be used", detail=detail, hint=hint) from cause
+        raise SinkFailed(
+            f"sink `{sink.name}` failed at epoch {epoch}",
+            detail=detail,
+            hint=f"mend it and run again: epoch {epoch} is committed, and is delivered first",
+        ) from cause

@@ -1,0 +1,40 @@
+"""Which target a sink's format stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from rejoinder.engine.sinks.console import ConsoleTarget
+from rejoinder.engine.sinks.delivery import Host, Target
+from rejoinder.engine.sinks.files import FilesTarget
+from rejoinder.engine.sinks.function import FunctionTarget
+from rejoinder.errors import UnknownName, Unsupported
+from rejoinder.plan.catalog import Sink
+from rejoinder.sql.sink_definition import PYTHON
+
+
+def make_target(
+    sink: Sink, identity: str, schema: pa.Schema, host: Host, functions: Mapping[str, Callable[[int, Any], object]]
+) -> Target:
+    """The target of a sink. Making it touches nothing."""
+    match sink.format:
+        case "parquet" | "csv" | "json":
+            return FilesTarget(sink, identity)
+        case "console":
+            return ConsoleTarget(sink)
+        case _ if sink.format == PYTHON:
+            if sink.name not in functions:
+                raise UnknownName(
+                    f"the function of sink `{sink.name}` is not declared in this process",
+                    hint=f'call foreach_epoch("{sink.view}", …, name="{sink.name}") again before running, '
+                    f"or DROP SINK {sink.name}",
+                )
+            return FunctionTarget(functions[sink.name])
+    raise Unsupported(
+        f"sink `{sink.name}` USING {sink.format} needs Spark",
+        detail="this is the test driver, which has none",
+        hint="run it with rejoinder.Flow, or write files here",
+    )

@@ -1,0 +1,59 @@
+"""Work that is not part of an epoch's rounds, in tasks of its own: a function of a number, or rows read by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from rejoinder.errors import RejoinderError
+
+T = TypeVar("T")
+
+
+def run_tasks(session: SparkSession, task: Callable[[int], T], count: int) -> list[T]:
+    """Call the task with 0 … count − 1 in a Spark task each. An error of ours is raised as itself, without retries."""
+    context = session.sparkContext
+    results = context.parallelize(range(count), count).map(Told(task)).collect()
+    for _, failure in results:
+        if failure is not None:
+            raise failure
+    return [result for result, _ in results]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A task that hands an error of ours over as a value."""
+
+    task: Callable[[int], Any]
+
+    def __call__(self, number: int) -> tuple[Any, RejoinderError | None]:
+        """The result and None, or None and the error."""
+        try:
+            return self.task(number), None
+        except RejoinderError as failure:
+            return None, failure
+
+
+def frame_of(
+    session: SparkSession, schema: pa.Schema, read: Callable[[int], Iterator[pa.RecordBatch]], count: int
+) -> DataFrame:
+    """A DataFrame whose partitions are what `read` gives for 0 … count − 1, read whenever it is used."""
+    numbers = session.range(0, count, 1, count)
+    return numbers.mapInArrow(_Numbered(read), from_arrow_schema(schema))
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """Reads the parts whose numbers come as rows."""
+
+    read: Callable[[int], Iterator[pa.RecordBatch]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.read(number)

@@ -190,8 +190,8 @@ class Flow:
         op: str | None = None,
         event_time: str | None = None,
         delay: str | int | None = None,
-    ) -> Relation:
         **more: str | int,
+    ) -> Relation:
         """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` tells deletes.
 
         `event_time`, `delay` and further options are as for `stream`.
@@ -210,8 +210,8 @@ class Flow:
         diff: str | None = None,
         event_time: str | None = None,
         delay: str | int | None = None,
-    ) -> Relation:
         **more: str | int,
+    ) -> Relation:
         """Declare a streaming DataFrame as a changelog: `op` or `diff` names the column that tells what happens.
 
         `event_time`, `delay` and further options are as for `stream`.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
-from rejoinder.plan.catalog import Source
+from rejoinder.plan.catalog import Kind, Source
+from rejoinder.sql.source_definition import make_source
+from rejoinder.sql.topic_definition import KAFKA
 from rejoinder.sql.types import parse_type
 
 if TYPE_CHECKING:
@@ -39,6 +42,20 @@ def watermark(source: str, event_time: str | None, delay: str | int | None) -> d
         return {}
     text = str(delay).strip()
     return {event_time: text if text.isdigit() or text.upper().startswith("INTERVAL") else f"INTERVAL {text}"}
+
+
+def topic_source(
+    source: str,
+    kind: Kind,
+    columns: Mapping[str, str],
+    primary_key: tuple[str, ...],
+    options: Mapping[str, str],
+    watermarks: Mapping[str, str],
+) -> Source:
+    """A source on a topic, with its columns as names and SQL types."""
+    fields = [_field(source, column, text) for column, text in columns.items()]
+    given = {option.lower(): value for option, value in options.items()}
+    return make_source(source, kind, fields, primary_key, KAFKA, given, watermarks)
 
 
 def refuse_untold(source: Source) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rejoinder.api.declaring import frame_fields, refuse_untold, watermark
+from rejoinder.api.declaring import frame_fields, refuse_untold, topic_source, watermark
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.relation import Relation
 from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
@@ -36,6 +36,7 @@ from rejoinder.engine.sinks.hosts import SparkHost
 from rejoinder.engine.sinks.outbox import Outbox
 from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
+from rejoinder.engine.watermarks import Signals
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
@@ -219,6 +220,31 @@ class Flow:
         given = {**more, **{k: v for k, v in {"op": op, "diff": diff}.items() if v}}
         return self._declare(name, "changelog", frame, (), given, watermark(name, event_time, delay))
 
+    def kafka(
+        self,
+        name: str,
+        columns: Mapping[str, str],
+        *,
+        bootstrap: str,
+        topic: str,
+        kind: Kind = "stream",
+        primary_key: str | Sequence[str] = (),
+        event_time: str | None = None,
+        delay: str | int | None = None,
+        options: Mapping[str, str] | None = None,
+        **more: str,
+    ) -> Relation:
+        """Declare a topic of Kafka as a source, as CREATE … USING kafka does. `columns` maps names to SQL types.
+
+        Further options are keyword arguments (`format="avro"`, `timestamp="ts"`); those with dots in their names, such
+        as `kafka.security.protocol`, go into `options`. Secrets are given as "env:NAME".
+        """
+        given = {**(options or {}), **more, "bootstrap": bootstrap, "topic": topic}
+        key = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
+        source = topic_source(name, kind, columns, key, given, watermark(name, event_time, delay))
+        self.define(CreateSource(source, if_not_exists=True))
+        return self.relation(name)
+
     def _declare(
         self,
         name: str,
@@ -294,6 +320,28 @@ class Flow:
         """Take rows out of such a source; a table needs the key only."""
         self._inbox.add(self._memory_source(relation), rows, -1)
 
+    def idle(self, source: str, partition: int | str | None = None) -> None:
+        """Say that a partition of a source (None: each one that is known) sends nothing for now.
+
+        From the next epoch on nobody waits for its watermarks, until its next row; a running flow makes that epoch at
+        once. Rows that are on their way may come too late then. What is said is forgotten if the process ends before.
+        Raises `MissingInput` if there is no such partition.
+        """
+        relation = self.engine.catalog.get(source)
+        if not isinstance(relation, Source) or not relation.watermarks:
+            raise InvalidSql(
+                f"`{relation.name}` has no watermark that anybody could wait for",
+                hint="name a source that was declared with WATERMARK",
+            )
+        self.engine.say_idle(relation, partition)
+        if not self._runner.is_running:
+            return
+        if self._runner.is_ticking:
+            self._runner.ticker.wake()
+        else:  # the query has no way to make an epoch without input yet
+            self._runner.stop()
+            self._start(once=False, interval=self._runner.interval)
+
     def _memory_source(self, name: str) -> Source:
         source = self.engine.catalog.get(name)
         if not isinstance(source, Source) or source.format != "memory":
@@ -320,28 +368,6 @@ class Flow:
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the flow stops by itself; False if it has not by then. Raises what stopped it."""
         return self._runner.wait(seconds)
-    def idle(self, source: str, partition: int | str | None = None) -> None:
-        """Say that a partition of a source (None: each one that is known) sends nothing for now.
-
-        From the next epoch on nobody waits for its watermarks, until its next row; a running flow makes that epoch at
-        once. Rows that are on their way may come too late then. What is said is forgotten if the process ends before.
-        Raises `MissingInput` if there is no such partition.
-        """
-        relation = self.engine.catalog.get(source)
-        if not isinstance(relation, Source) or not relation.watermarks:
-            raise InvalidSql(
-                f"`{relation.name}` has no watermark that anybody could wait for",
-                hint="name a source that was declared with WATERMARK",
-            )
-        self.engine.say_idle(relation, partition)
-        if not self._runner.is_running:
-            return
-        if self._runner.is_ticking:
-            self._runner.ticker.wake()
-        else:  # the query has no way to make an epoch without input yet
-            self._runner.stop()
-            self._start(once=False, interval=self._runner.interval)
-
 
     @property
     def is_running(self) -> bool:
@@ -374,7 +400,7 @@ class Flow:
 
     def _on_batch(self, batch: DataFrame, epoch: int) -> None:
         with self.engine.lock:  # whoever stops the flow waits for the delivery too
-            progress = self.engine.run_epoch(epoch, batch)
+            progress = self.engine.run_epoch(epoch, batch, signals=Signals(partitions=self._runner.partitions))
             self._outbox.deliver()
         if progress is not None:
             for listener in self._listeners:

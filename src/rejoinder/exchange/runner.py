@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from rejoinder.errors import MissingInput, RejoinderError, RuntimeMismatch, StateError, Unsupported
 from rejoinder.exchange import checkpoint
+from rejoinder.exchange.kafka import partitions_of, topic_splits
 from rejoinder.exchange.query import start_query, wait_for
 from rejoinder.exchange.sources import file_splits, frame_splits, literal, streams_in, union_splits
 from rejoinder.exchange.ticks import Ticker
@@ -50,8 +51,9 @@ class Runner:
         self.ticker = ticker
         self.on_batch = on_batch
         self.interval = ""
-        self.query: StreamingQuery | None = None
         self.is_ticking = False
+        self.query: StreamingQuery | None = None
+        self.partitions: dict[str, list[int]] = {}  # of sources that know theirs
         self.failure: BaseException | None = None
         self._is_idle = False
         self._is_stopping = self._is_cancelling = False
@@ -86,6 +88,8 @@ class Runner:
         self.query = None
         if not sources:
             return
+        topics = [source for source in sources if source.format == "kafka"]
+        self.partitions = {topic.name: partitions_of(self.session, topic.name, topic.options) for topic in topics}
         splits = [self._splits(source, frames, inbox) for source in sources]
         positions = self._positions(sources, splits)
         if is_ticking or self.checkpoint.is_fixed:
@@ -167,6 +171,18 @@ class Runner:
                 hint="a file must stay until the epoch that reads it is committed, and every worker must see it: "
                 "on a cluster, keep sources and state on a shared file system",
             )
+        if "KAFKA_DATA_LOSS" in text or "failOnDataLoss" in text:
+            return MissingInput(
+                "records of a topic were removed before they were read",
+                detail=next((line for line in text.splitlines() if line.strip()), None),
+                hint="OPTIONS (failOnDataLoss 'false') goes on with what is there; keep records longer at the broker",
+            )
+        if "org.apache.kafka.common.errors.TimeoutException" in text:
+            return MissingInput(
+                "a Kafka broker does not answer any more",
+                detail=next((line for line in text.splitlines() if "TimeoutException" in line), None),
+                hint="start it, then start the flow again: it goes on from the last committed epoch",
+            )
         if "No module named 'rejoinder'" in text:
             return RuntimeMismatch(
                 "the workers cannot import rejoinder",
@@ -195,6 +211,8 @@ class Runner:
     def _splits(self, source: ReadSource, frames: Mapping[str, DataFrame], inbox: Callable[[str], str]) -> DataFrame:
         if source.format == "dataframe":
             return frame_splits(frames[source.name], source.name)
+        if source.format == "kafka":
+            return topic_splits(self.session, source.name, source.options)
         if source.format == "memory":
             numbered = F.regexp_extract("path", r"(\d+)\.arrow$", 1).cast("bigint")
             # Names are all that counts, and a pattern ties Spark to no folder: the state may be moved.

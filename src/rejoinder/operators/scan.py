@@ -20,6 +20,7 @@ from rejoinder.kernels.exchange import decode
 from rejoinder.operators.coalescer import Input
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
+from rejoinder.operators.formats.records import read_records
 from rejoinder.plan.accumulators import UNIT_SCHEMA
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.logical import LOCK, RELEASE
@@ -37,7 +38,10 @@ DELETES = frozenset({"d", "-", "-d", "-u", "delete", "-1"})
 
 @dataclass(frozen=True)
 class Split:
-    """One unit of reading. `modified` orders the splits of a source within an epoch."""
+    """One unit of reading. `modified` orders the splits of a source within an epoch.
+
+    A path alone is a file, a payload alone rows that Spark handed over; with both, it holds records of a topic.
+    """
 
     source: str
     path: str | None
@@ -71,8 +75,12 @@ def scan(
         return
     source = scan_.source
     sequence = (split.modified << 20) | (zlib.crc32((split.path or "").encode()) & 0xFFFFF)
-    if split.payload is not None:
-        tables: Iterator[tuple[bool, pa.Table]] = ((True, chunk) for chunk in _chunks(decode(split.payload)))
+    tables: Iterator[tuple[bool, pa.Table]]
+    if split.payload is not None and split.path is not None:
+        tables = read_records(split.path, decode(split.payload), source)
+        place = f"topic {split.path}"
+    elif split.payload is not None:
+        tables = ((True, chunk) for chunk in _chunks(decode(split.payload)))
         place = f"a batch of `{source.name}`"
     else:
         assert split.path is not None
@@ -147,7 +155,8 @@ def _as_delta(table: pa.Table, source: Source, sequence: int, place: str) -> pa.
     if signs is not None:
         delta = drop_unit_diffs(replaced(delta, DIFF, signs))
     if source.kind == "table":
-        delta = replaced(delta, SEQUENCE, np.full(delta.num_rows, sequence, np.int64))
+        told = table.column(SEQUENCE).combine_chunks() if SEQUENCE in table.column_names else None
+        delta = replaced(delta, SEQUENCE, np.full(delta.num_rows, sequence, np.int64) if told is None else told)
     return delta
 
 

@@ -17,6 +17,10 @@ REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
 
+REJECTED_RECORDS = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), *list(REJECTED_SCHEMA)[2:]]
+)
+
 LATE = ".late"
 LATE_SCHEMA = pa.schema(
     [
@@ -48,6 +52,11 @@ class Source:
     def rejected(self) -> str:
         """The relation of the records that could not be read."""
         return f"{self.name}.rejected"
+
+    @property
+    def rejected_schema(self) -> pa.Schema:
+        """The columns of that relation."""
+        return REJECTED_RECORDS if self.format == "kafka" else REJECTED_SCHEMA
 
     @property
     def keeps_changes(self) -> bool:

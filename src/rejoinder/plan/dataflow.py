@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
-from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, REJECTED_SCHEMA, Source
+from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
 from rejoinder.plan.delta import PathFinder
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.graph import join_graph
@@ -303,7 +303,7 @@ class Builder:
             name: pa.schema([f for f in block.schema if f.name not in (RELEASE, LOCK)])
             for name, block in self.program.views.items()
         }
-        rejected = {s.rejected: REJECTED_SCHEMA for s in self.program.sources.values() if s.diverts}
+        rejected = {s.rejected: s.rejected_schema for s in self.program.sources.values() if s.diverts}
         recorded = {s.changes: s.schema for s in self.program.sources.values() if s.keeps_changes}
         timely = [name for name in self.fragments if name.endswith(ON_TIME)]
         late = {

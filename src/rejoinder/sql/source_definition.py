@@ -12,14 +12,16 @@ from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.emission import Clause, interval_microseconds
 from rejoinder.sql.intervals import MICROS
 from rejoinder.sql.source_timing import TIMING, checked_timing
+from rejoinder.sql.topic_definition import KAFKA, PASSED_ON, TOPIC_OPTIONS, check_layout, topic_options
 from rejoinder.sql.types import spark_name
 
-_FORMATS = ("arrow", "csv", "json", "memory", "parquet")
+_FORMATS = ("arrow", "csv", "json", KAFKA, "memory", "parquet")
 _MARKS = ("op", "diff", "order", "malformed", "late")
 _READING = ("path", "header", "sep", "delimiter", "quote", "nullvalue", "multiline")
 _PICKING = ("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage")
 _TIDYING = ("cleansource", "sourcearchivedir", "latestfirst")
 _OPTIONS = frozenset((*_MARKS, *TIMING, *_READING, *_PICKING, *_TIDYING))
+_TOPIC_OPTIONS = frozenset((*_MARKS, *TIMING, *TOPIC_OPTIONS, "subscribe"))
 
 
 def make_source(
@@ -34,6 +36,8 @@ def make_source(
     """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault."""
     given = dict(options)
     _check_options(name, format_, given)
+    if format_ == KAFKA:
+        given = topic_options(name, given)
     op, diff, order = given.pop("op", None), given.pop("diff", None), given.pop("order", None)
     marks = {mark.lower() for mark in (op, diff) if mark}
     kept = [f for f in fields if f.name.lower() not in marks]
@@ -50,7 +54,10 @@ def make_source(
         for column, text in (watermarks or {}).items()
     }
     given = checked_timing(name, given, pa.schema(kept), delays)
-    return Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays)
+    source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays)
+    if format_ == KAFKA:
+        check_layout(source)
+    return source
 
 
 def delay_of(relation: str, column: str, schema: pa.Schema, text: str, words: str = "DELAY OF") -> int | None:
@@ -88,9 +95,10 @@ def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:
             detail=f"known: {', '.join(_FORMATS)}",
             hint=near_misses(format_, _FORMATS) or "convert the data, or hand a DataFrame over",
         )
+    known = _TOPIC_OPTIONS if format_ == KAFKA else _OPTIONS
     for option in given:
-        if option not in _OPTIONS:
-            hint = near_misses(option, _OPTIONS) or f"one of {', '.join(sorted(_OPTIONS))}"
+        if option not in known and not (format_ == KAFKA and option.startswith(PASSED_ON)):
+            hint = near_misses(option, known) or f"one of {', '.join(sorted(known))}"
             raise UnknownName(f"option `{option}` of `{name}` is not known", detail=listed, hint=hint)
     if given.get("malformed", "fail") not in ("fail", "divert"):
         fact = f"option `malformed` of `{name}` is `{given['malformed']}`"
@@ -98,7 +106,7 @@ def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:
     if given.get("late", "keep") not in ("keep", "drop", "fail"):
         fact = f"option `late` of `{name}` is `{given['late']}`"
         raise InvalidSql(fact, detail=listed, hint="'keep' (in the late relation), 'drop' or 'fail'")
-    if format_ not in ("memory", "dataframe") and "path" not in given:
+    if format_ not in ("memory", "dataframe", KAFKA) and "path" not in given:
         raise InvalidSql(f"`{name}` USING {format_} has no path", detail=listed, hint="add OPTIONS (path '…')")
 
 

@@ -20,7 +20,7 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
     data = file.read_buffer()
     schema = _read_schema(source)
     try:
-        table = _parse(data, schema)
+        table = parse_json(data, schema)
     except pa.ArrowInvalid:
         yield from _by_line(data, path, source, schema)
         return
@@ -32,18 +32,20 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
 
 
 def _read_schema(source: Source) -> pa.Schema:
-    fields = [field.with_type(_readable(field.type)) for field in source.schema]
+    fields = [field.with_type(readable(field.type)) for field in source.schema]
     extra = source.diff or source.op
     if extra is not None and extra not in source.schema.names:
         fields.append(pa.field(extra, pa.int64() if source.diff else pa.string()))
     return pa.schema(fields)
 
 
-def _readable(kind: pa.DataType) -> pa.DataType:
+def readable(kind: pa.DataType) -> pa.DataType:
+    """The type to read a column as: Arrow reads times without zone only, and UTC is meant."""
     return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
 
 
-def _parse(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+def parse_json(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+    """Read JSON objects as rows of a schema. Raises `pa.ArrowInvalid` if one is malformed."""
     if not len(data):
         return schema.empty_table()
     textual = pa.schema([f.with_type(pa.string()) if pa.types.is_date32(f.type) else f for f in schema])
@@ -70,7 +72,7 @@ def _by_line(data: pa.Buffer, path: str, source: Source, schema: pa.Schema) -> I
             continue
         try:
             json.loads(line)
-            _parse(line, schema)
+            parse_json(line, schema)
             good.append(line)
         except (ValueError, pa.ArrowInvalid) as reason:
             odd.append((number, line.decode(errors="replace"), str(reason)))
@@ -82,6 +84,6 @@ def _by_line(data: pa.Buffer, path: str, source: Source, schema: pa.Schema) -> I
                     f"`{source.rejected}`",
                 ) from reason
     if good:
-        yield True, _parse(b"\n".join(good), schema)
+        yield True, parse_json(b"\n".join(good), schema)
     if odd:
         yield False, rejected_lines(path, odd)

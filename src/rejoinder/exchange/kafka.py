@@ -1,0 +1,146 @@
+"""Topics as sources: Spark keeps the offsets and hands records over as bytes; a look at the broker before the start.
+
+Spark finds out about a broker that does not answer after minutes, and in words of its own. So each topic is asked for
+first, by Kafka's own client in Spark's JVM; that also tells the partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from rejoinder.errors import InputError, MissingInput, near_misses
+from rejoinder.exchange.packages import KAFKA, provide
+from rejoinder.exchange.rounds import SPLITS
+from rejoinder.kernels.exchange import encode
+from rejoinder.options import resolved, scrubbed
+
+PREFIX = "kafka."
+ANSWER_MS = "5000"
+# Unless the user says otherwise an epoch takes this many records of a topic per core: a backlog must fit the memory.
+EPOCH_RECORDS = 200_000
+PACKED_BYTES = 32 << 20
+PASSED_ON = {
+    "startingoffsets": "startingOffsets",
+    "failondataloss": "failOnDataLoss",
+    "maxoffsetspertrigger": "maxOffsetsPerTrigger",
+    "minpartitions": "minPartitions",
+}
+
+
+def topic_splits(session: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
+    """The records of a topic from its start, as bytes."""
+    provide(session, KAFKA)
+    known = resolved(f"`{name}`", options)
+    reader = (
+        session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", known["bootstrap"])
+        .option("subscribe", known["topic"])
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", EPOCH_RECORDS * session.sparkContext.defaultParallelism)
+        .option("includeHeaders", "headers" in known)
+    )
+    for option, value in known.items():
+        if option in PASSED_ON or option.startswith(PREFIX):
+            reader = reader.option(PASSED_ON.get(option, option), value)
+    parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in known else [])]
+    return reader.load().select(*parts).mapInArrow(PackRecords(name, known["topic"]), SPLITS)
+
+
+@dataclass(frozen=True)
+class PackRecords:
+    """Packs records into splits, of some megabytes each; `modified` is when the newest was sent."""
+
+    name: str
+    topic: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a split for every batch that Spark hands over, several if its records are large."""
+        for batch in batches:
+            pieces = max(1, -(-batch.nbytes // PACKED_BYTES))
+            size = max(1, -(-batch.num_rows // pieces))
+            for at in range(0, batch.num_rows, size):
+                yield self._split(pa.Table.from_batches([batch.slice(at, size)]))
+
+    def _split(self, records: pa.Table) -> pa.RecordBatch:
+        newest = pc.max(records.column("timestamp")).cast(pa.int64()).as_py() or 0
+        return pa.RecordBatch.from_pydict(
+            {
+                "source": [self.name],
+                "path": [self.topic],
+                "modified": [newest // 1000],
+                "payload": [encode(records)],
+            },
+        )
+
+
+def partitions_of(session: SparkSession, name: str, options: Mapping[str, str]) -> list[int]:
+    """The partitions of a topic. Raises `MissingInput`, within seconds, if broker or topic are not there."""
+    provide(session, KAFKA)
+    known = resolved(f"`{name}`", options)
+    jvm: Any = session._jvm
+    settings = jvm.java.util.Properties()
+    settings.put("default.api.timeout.ms", ANSWER_MS)
+    settings.put("request.timeout.ms", ANSWER_MS)
+    for option, value in known.items():
+        if option.startswith(PREFIX):
+            settings.put(option.removeprefix(PREFIX), value)
+    settings.put("bootstrap.servers", known["bootstrap"])
+    try:
+        client = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        try:
+            return _ask(client, name, known["topic"], known["bootstrap"])
+        finally:
+            client.close(jvm.java.time.Duration.ZERO)
+    except Py4JJavaError as failure:
+        raise _unreachable(failure, name, known["bootstrap"], options) from None
+
+
+def _ask(client: Any, name: str, topic: str, address: str) -> list[int]:
+    try:
+        found = client.describeTopics([topic]).allTopicNames().get()
+    except Py4JJavaError as failure:
+        if "UnknownTopicOrPartitionException" not in str(failure.java_exception):
+            raise
+        topics = sorted(client.listTopics().names().get())
+        raise MissingInput(
+            f"there is no topic `{topic}` at {address}",
+            detail=f"source `{name}`; topics there: {', '.join(topics[:20]) or 'none'}",
+            hint=near_misses(topic, topics) or "create the topic, or correct OPTIONS (topic '…')",
+        ) from None
+    return [part.partition() for part in found[topic].partitions()]
+
+
+def _unreachable(failure: Py4JJavaError, name: str, address: str, options: Mapping[str, str]) -> InputError:
+    """What a broker's silence or refusal means, without what Java says around it."""
+    reasons = _causes(failure.java_exception)
+    detail = scrubbed(f"source `{name}`: {reasons[-1]}", options)
+    if any("Authentication" in reason or "Authorization" in reason for reason in reasons):
+        return MissingInput(
+            f"the Kafka broker at {address} refuses us",
+            detail=detail,
+            hint="correct the options kafka.security.… and kafka.sasl.…",
+        )
+    if any("ConfigException" in reason and "bootstrap" not in reason for reason in reasons):
+        return InputError(
+            f"Kafka does not take the options of `{name}`", detail=detail, hint="correct the options kafka.…"
+        )
+    return MissingInput(
+        f"no Kafka broker answers at {address}",
+        detail=detail,
+        hint="start it, or correct OPTIONS (bootstrap 'host:port')",
+    )
+
+
+def _causes(error: Any) -> list[str]:
+    found = []
+    while error is not None:
+        found.append(str(error.toString()))
+        error = error.getCause()
+    return found

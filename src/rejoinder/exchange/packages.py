@@ -1,0 +1,81 @@
+"""Jars that Spark does not bring along (connectors, formats, drivers): found on its class path, or fetched when needed.
+
+They are fetched as `spark.jars.packages` fetches, by the same resolver and into the same cache, but into a session that
+runs: a flow may declare its first source on Kafka at any time. What is fetched can be set on the session, for those
+whose registry is another, or who are offline: `spark.rejoinder.packages.<name>`, a list of Maven coordinates (with
+`?exclude=group:module&transitive=false` where wanted) or paths of jars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rejoinder.errors import RuntimeMismatch
+
+SETTING = "spark.rejoinder.packages."
+
+
+@dataclass(frozen=True)
+class Package:
+    """What to fetch, and a class by which to know that it is there. `{spark}` and `{scala}` are those that run."""
+
+    name: str
+    marker: str
+    coordinates: Sequence[str]
+
+
+KAFKA = Package(
+    "kafka",
+    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+    ["org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"],
+)
+
+
+def provide(session: SparkSession, package: Package) -> None:
+    """Make a package usable from this thread. Raises `RuntimeMismatch` if it is neither there nor to be had."""
+    jvm: Any = session._jvm
+    # Threads look for classes on their own: those of Python's threads do not know what came after the start of Spark.
+    loader = session._jsparkSession.sharedState().jarClassLoader()
+    jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    if _is_there(jvm, package.marker, loader):
+        return
+    versions = {"spark": session.version, "scala": jvm.scala.util.Properties.versionNumberString().rpartition(".")[0]}
+    set_ = str(session.conf.get(SETTING + package.name, "") or "")
+    wanted = [each.strip() for each in set_.split(",") if each.strip()] or list(package.coordinates)
+    for place in (each.format(**versions) for each in wanted):
+        try:
+            session.sql(f"ADD JAR '{f'ivy://{place}' if ':' in place and '://' not in place else place}'")
+        except (Py4JJavaError, PySparkException) as failure:
+            raise RuntimeMismatch(
+                f"the jars for {package.name} cannot be fetched",
+                detail=f"{place}: {_reason(str(failure))}",
+                hint=f"start Spark with spark.jars.packages={','.join(package.coordinates).format(**versions)}, or set "
+                f"{SETTING}{package.name} to coordinates or paths of jars",
+            ) from None
+    if not _is_there(jvm, package.marker, loader):
+        raise RuntimeMismatch(
+            f"the jars for {package.name} do not hold what is needed",
+            detail=f"class {package.marker} is not in {', '.join(wanted)}",
+            hint=f"correct {SETTING}{package.name}, or leave it out",
+        )
+
+
+def _is_there(jvm: Any, name: str, loader: Any) -> bool:
+    try:
+        jvm.java.lang.Class.forName(name, False, loader)
+    except Py4JError:
+        return False
+    return True
+
+
+def _reason(text: str) -> str:
+    """What the resolver has to say, of a page of it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    told = [line for line in lines if "not found" in line or "unresolved" in line]
+    return (told or lines or [text])[0]

@@ -1,0 +1,92 @@
+"""Sources on Kafka, as they are defined: what is refused, and with which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from rejoinder.errors import PlanningError
+from rejoinder.plan.catalog import Source
+from rejoinder.plan.records import Layout, layout_of
+from rejoinder.sql.statements import CreateSource, parse_statements
+
+PLACE = "bootstrap 'here:9092', topic 't'"
+
+
+def defined(text: str) -> Source:
+    (statement,) = parse_statements(text)
+    assert isinstance(statement, CreateSource)
+    return statement.source
+
+
+def test_which_part_fills_which_column() -> None:
+    source = defined(
+        "CREATE TABLE s (ID BIGINT, x STRING, Ts TIMESTAMP, p INT, o BIGINT, PRIMARY KEY (id)) "
+        f"USING kafka OPTIONS ({PLACE}, timestamp 'ts', partition 'P', offset 'o')"
+    )
+    assert layout_of(source) == Layout(
+        "json", ("x",), "text", ("ID",), {"timestamp": "Ts", "partition": "p", "offset": "o"}
+    )
+    source = defined(f"CREATE STREAM s (a INT, b INT, c INT) USING kafka OPTIONS ({PLACE}, key 'b, A')")
+    assert layout_of(source) == Layout("json", ("c",), "json", ("b", "a"), {})
+
+
+def test_names_that_spark_has_for_place() -> None:
+    source = defined("CREATE STREAM s (a INT) USING kafka OPTIONS (kafka.bootstrap.servers 'here:9092', subscribe 't')")
+    assert source.options == {"bootstrap": "here:9092", "topic": "t"}
+
+
+def test_options_of_the_client_are_passed_on() -> None:
+    security = "kafka.security.protocol 'SASL_SSL', kafka.sasl.jaas.config 'env:JAAS'"
+    options = defined(f"CREATE STREAM s (a INT) USING kafka OPTIONS ({PLACE}, {security})").options
+    assert options["kafka.security.protocol"] == "SASL_SSL" and options["kafka.sasl.jaas.config"] == "env:JAAS"
+
+
+def test_a_secret_in_clear_is_refused_and_not_repeated() -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hush";'
+    with pytest.raises(PlanningError, match="holds a secret in clear") as caught:
+        defined(f"CREATE STREAM s (a INT) USING kafka OPTIONS ({PLACE}, kafka.sasl.jaas.config '{jaas}')")
+    assert "hush" not in str(caught.value) and "'env:KAFKA_SASL_JAAS_CONFIG'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ("a INT", "topic 't'", "has no bootstrap"),
+        ("a INT", "bootstrap 'h:1'", "has no topic"),
+        ("a INT", "bootstrap 'h:1', topic 'a,b'", "not the name of one topic"),
+        ("a INT", f"{PLACE}, format 'avr'", "did you mean `avro`"),
+        ("a INT", f"{PLACE}, key_format 'xml'", "'text' or 'json' or 'raw' or 'none'"),
+        ("a INT", f"{PLACE}, path 'x'", "option `path` of `s` is not known"),
+        ("a INT", f"{PLACE}, maxOffsetsPerTrigger 'many'", "give a number"),
+        ("a INT", f"{PLACE}, timestamp 'ts'", "no column `ts`, which option `timestamp` names"),
+        ("a INT", f"{PLACE}, timestamp 'a'", "cannot take the timestamp into `a`"),
+        ("a INT, b STRING", f"{PLACE}, headers 'b'", "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
+        ("a INT, b STRING", f"{PLACE}, offset 'b'", "declare it as BIGINT"),
+        ("a BIGINT", f"{PLACE}, key 'a', timestamp 'a'", "takes `a` from two parts"),
+        ("a INT", f"{PLACE}, key 'a', key_format 'none'", "key_format is 'none'"),
+        ("a INT, b INT", f"{PLACE}, format 'text'", "has 2 columns for a value that is one text"),
+        ("a INT", f"{PLACE}, format 'raw'", "declare the column as BINARY"),
+        ("a BINARY", f"{PLACE}, format 'text'", "declare the column as STRING"),
+        ("a INT, b INT", f"{PLACE}, key 'a, b', key_format 'text'", "has 2 columns for a key"),
+        ("a INT", f"{PLACE}, format 'avro'", "have no schema"),
+        ("a INT", f"{PLACE}, format 'avro', avro_schema '5'", "cannot be used"),
+        ("a INT", f"{PLACE}, format 'avro', avro_schema '{{\"type\": \"record\"}}'", "cannot be used"),
+        ("a INT, WATERMARK a DELAY OF 1", f"{PLACE}, partitions '3'", "says what Kafka knows"),
+    ],
+)
+def test_what_is_refused(columns: str, options: str, words: str) -> None:
+    with pytest.raises(PlanningError) as caught:
+        defined(f"CREATE STREAM s ({columns}) USING kafka OPTIONS ({options})")
+    assert words in str(caught.value)
+
+
+def test_a_field_that_the_avro_schema_does_not_have() -> None:
+    schema = '{"type": "record", "name": "r", "fields": [{"name": "price", "type": "long"}]}'
+    with pytest.raises(PlanningError, match="no field `prize`") as caught:
+        defined(f"CREATE STREAM s (prize INT) USING kafka OPTIONS ({PLACE}, format 'avro', avro_schema '{schema}')")
+    assert "did you mean `price`" in str(caught.value)
+
+
+def test_the_key_of_a_table_is_that_of_its_records() -> None:
+    with pytest.raises(PlanningError, match="has the primary key a, and takes b from the key"):
+        defined(f"CREATE TABLE s (a INT, b INT, PRIMARY KEY (a)) USING kafka OPTIONS ({PLACE}, key 'b')")

@@ -17,6 +17,7 @@ RejoinderError
 │   ├── LateRow              a row below the watermark, where none may be
 │   └── WatermarkRegress     a watermark that does not rise
 ├── EvaluationError          an expression failed on a row
+│   └── FunctionFailed       a Python function failed, was too slow, or gave something unusable
 ├── StateError               the state directory cannot be used
 │   ├── Fenced               another driver has committed to this state
 │   ├── Corrupt              a run or manifest that fails its checksum
@@ -124,6 +125,10 @@ class WatermarkRegress(InputError):
 
 class EvaluationError(RejoinderError):
     code = "RJ300"
+
+
+class FunctionFailed(EvaluationError):
+    code = "RJ301"
 
 
 class StateError(RejoinderError):

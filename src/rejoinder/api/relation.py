@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+
+from rejoinder.api.enriching import enrich_call
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,31 @@ class Relation:
     def cross_join(self, other: Relation) -> Relation:
         """Every row with every row of another relation."""
         return Relation("", f"{self._from()} CROSS JOIN {other._right()}", is_join=True)
+
+    def enrich(
+        self,
+        function: Callable[..., object] | str,
+        *,
+        columns: Mapping[str, str],
+        concurrency: int = 16,
+        timeout: float | None = None,
+        retries: int = 0,
+        batch: int | None = None,
+    ) -> Relation:
+        """The rows with what a Python function answers about each: `columns` are the names and types of the answers.
+
+        The function takes a row as a dict and gives a dict of the answers' columns, or None for NULLs; with `batch`, a
+        table of up to that many rows and gives one of as many. `async def` or plain; it must be importable by workers,
+        so no lambda. At most `concurrency` calls of a task are out at a time; one is given up after `timeout` seconds,
+        and tried `retries` times more.
+
+        >>> Relation("orders").enrich("shop.rates:lookup", columns={"rate": "DOUBLE"}, retries=2).query
+        "SELECT * FROM ENRICH(TABLE `orders`, 'shop.rates:lookup', '`rate` DOUBLE', retries => 2) AS `orders`"
+        """
+        call = enrich_call(
+            self._item(), function, columns, concurrency=concurrency, timeout=timeout, retries=retries, batch=batch
+        )
+        return Relation(self.name, call + (f" AS {_quoted(self.name)}" if self.name else ""))
 
     def where(self, condition: str) -> Relation:
         """The rows for which a SQL condition is true."""

@@ -1,4 +1,4 @@
-"""AsyncTransform: an asynchronous Python function for each row, such as a lookup in a service; watermarks keep place.
+"""AsyncTransform: a Python function for each row, such as a lookup in a service; watermarks keep their place.
 
 At most `concurrency` calls are out at a time: `rows` waits for an answer before it starts one more. Answers leave in
 the order of their rows, or unordered as they come; no watermark overtakes a row that came before it, and none waits
@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.core.async_calls import AsyncCalls
 from rejoinder.core.async_queue import Call, Mark, OrderedQueue, UnorderedQueue
 from rejoinder.core.messages import Message, Rows
 from rejoinder.core.operator import Operator
-from rejoinder.errors import EvaluationError
+from rejoinder.errors import FunctionFailed
 from rejoinder.operators.coalescer import Idle, Watermark
+from rejoinder.operators.function_calls import FunctionCalls
 
 Row = Mapping[str, Any]
 Answer = Row | Sequence[Row] | None
@@ -28,6 +28,8 @@ Answer = Row | Sequence[Row] | None
 
 class AsyncTransform(Operator):
     """Call `function` for each row; the rows that it gives have the columns of `schema`.
+
+    A call is given up after `timeout` seconds, and one that failed is tried `retries` times more.
 
     Messages come out of whatever is called next; `ready` asks for those that can leave now, `wait` waits for an answer,
     `drain` for all. Use it as a context manager, or `close` it.
@@ -41,20 +43,23 @@ class AsyncTransform(Operator):
 
     def __init__(
         self,
-        function: Callable[[Row], Awaitable[Answer]],
+        function: Callable[[Row], Answer] | Callable[[Row], Awaitable[Answer]],
         schema: pa.Schema,
         *,
         inputs: int | Sequence[int] = 1,
         ordered: bool = True,
         concurrency: int = 64,
+        timeout: float | None = None,
+        retries: int = 0,
     ) -> None:
         super().__init__(inputs)
         if concurrency < 1:
             raise ValueError("an asynchronous transform needs a concurrency of at least 1")
         self.schema = schema
         self._ordered = ordered
-        self._concurrency = concurrency
-        self._calls: AsyncCalls[Row, Answer, Call[Row, Sequence[Row]]] = AsyncCalls(function)
+        self._calls: FunctionCalls[Row, Answer, Call[Row, Sequence[Row]]] = FunctionCalls(
+            function, concurrency=concurrency, timeout=timeout, retries=retries
+        )
         self._queue = self._empty()
         self._leaving: list[Sequence[Row] | Mark] = []
 
@@ -140,7 +145,7 @@ class AsyncTransform(Operator):
 
     def _start(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            while self._calls.open >= self._concurrency:
+            while not self._calls.has_room:
                 ended = self._calls.fetch(wait=True)
                 if ended is not None:
                     self._take(*ended)
@@ -155,7 +160,7 @@ class AsyncTransform(Operator):
     def _take(self, call: Call[Row, Sequence[Row]], ended: Future[Answer]) -> None:
         failure = ended.exception()
         if failure is not None:
-            raise EvaluationError(
+            raise FunctionFailed(
                 "the asynchronous transform failed on a row",
                 detail=f"row {dict(call.row)}: {type(failure).__name__}: {failure}",
                 hint="catch the error in the function, and give None to leave the row out",
@@ -167,7 +172,7 @@ class AsyncTransform(Operator):
         for each in rows:
             unknown = [name for name in each if name not in self.schema.names]
             if unknown:
-                raise EvaluationError(
+                raise FunctionFailed(
                     f"the asynchronous transform gave a column `{unknown[0]}` that its schema lacks",
                     detail=f"row {dict(row)}; the schema has {', '.join(self.schema.names) or 'no columns'}",
                     hint="name it in the schema of the transform, or leave it out of the answer",
@@ -194,7 +199,7 @@ class AsyncTransform(Operator):
         try:
             return [Rows(pa.Table.from_pylist([dict(row) for row in rows], schema=self.schema))]
         except (pa.ArrowInvalid, pa.ArrowTypeError) as failure:
-            raise EvaluationError(
+            raise FunctionFailed(
                 "an answer of the asynchronous transform does not fit its schema",
                 detail=str(failure).splitlines()[0],
                 hint="give values of the types that the schema of the transform names",

@@ -13,7 +13,7 @@ from rejoinder.plan.graph import inputs_of
 from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels, shown, written
 from rejoinder.plan.logical import RELEASE
-from rejoinder.plan.normal import Block, Derived, Distinct, Versions
+from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Versions
 from rejoinder.plan.physical import Arrangement, Path, PathHop
 from rejoinder.sql.types import spark_name
 
@@ -84,6 +84,9 @@ class _Text:
                 if keys
                 else f"all rows of {blocks[0]} as one group: {calls}"
             )
+        if isinstance(operation, Enrichment):
+            answers = ", ".join(name for name, _ in operation.answers)
+            return f"{blocks[0]} with {answers} from {operation.function.text}"
         if isinstance(operation, Distinct):
             if operation.words:
                 return f"{operation.words}, each once: {blocks[0]}"

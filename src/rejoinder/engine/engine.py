@@ -260,6 +260,7 @@ class Engine:
         with self.lock:
             new = plan(catalog, self.state.statistics())
             refuse_products(new.dataflow, self.dataflow, self.state.statistics(), self.max_pairs)
+            self.executor.check(new.dataflow.functions - self.dataflow.functions)
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self.state
             filled = self.filled()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 import pyarrow as pa
 
+from rejoinder.operators.python_function import load
 from rejoinder.operators.scan import SPLITS
 from rejoinder.operators.stage import REPORT, BucketRound, EpochWork, ScanRound
 from rejoinder.operators.task import Report
@@ -22,6 +23,10 @@ class Executor(Protocol):
 
     def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
         """Run all rounds on (relation, bucket) splits: a hydration."""
+        ...
+
+    def check(self, functions: Collection[str]) -> None:
+        """Raise `UnknownName` if a task could not import one of these functions."""
         ...
 
 
@@ -39,6 +44,11 @@ class LocalExecutor:
     def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
         """Run all rounds on arrangement splits."""
         return self.run(work, [split_batch([(name, None, bucket, None) for name, bucket in splits])])
+
+    def check(self, functions: Collection[str]) -> None:
+        """Import them here."""
+        for name in functions:
+            load(name)
 
 
 def split_batch(rows: list[tuple[str, str | None, int, bytes | None]]) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -20,6 +20,7 @@ from rejoinder.engine.executor import reports_from
 from rejoinder.errors import StateError
 from rejoinder.exchange.rounds import attach, listed_splits, run_attached
 from rejoinder.exchange.session import is_adaptive, is_local
+from rejoinder.operators.python_function import load
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.operators.task import Report
 from rejoinder.store.objects import ObjectStore
@@ -42,6 +43,19 @@ class StagedRound:
             check_marker(self.setting.store, self.marker)
         work = EpochWork.from_text(self.setting, text)
         return ScanRound(work)(batches) if self.number == 0 else BucketRound(work, self.number)(batches)
+
+
+@dataclass(frozen=True)
+class Import:
+    """A round that does nothing but import functions, to know whether a worker can."""
+
+    functions: tuple[str, ...]
+
+    def __call__(self, text: str, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Import them."""
+        for name in self.functions:
+            load(name)
+        return iter(())
 
 
 def make_marker(owner: object, store: ObjectStore) -> str:
@@ -82,6 +96,11 @@ class SparkExecutor:
     def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
         """Run all rounds on arrangement splits."""
         return self._run(work, self._staged(listed_splits(self.session, splits), work.setting)) if splits else {}
+
+    def check(self, functions: Collection[str]) -> None:
+        """Import them in a worker."""
+        if functions:
+            run_attached(attach(listed_splits(self.session, [("functions", 0)]), [Import(tuple(functions))], 1), "")
 
     def _staged(self, splits: DataFrame, setting: Setting) -> DataFrame:
         """Put all rounds behind the splits; the result is what the last round reports."""

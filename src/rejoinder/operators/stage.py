@@ -21,6 +21,7 @@ from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.coverage import coverage
 from rejoinder.operators.distinct import distinct
+from rejoinder.operators.enrich import enrich
 from rejoinder.operators.hold import hold
 from rejoinder.operators.lookup import lookup
 from rejoinder.operators.on_time import on_time
@@ -39,6 +40,7 @@ from rejoinder.plan.physical import (
     Derive,
     Distinct,
     Emit,
+    Enrich,
     Hold,
     Lookup,
     OnTime,
@@ -63,6 +65,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Derive: derive,
     Distinct: distinct,
     Emit: emit,
+    Enrich: enrich,
     Hold: hold,
     Lookup: lookup,
     OnTime: on_time,

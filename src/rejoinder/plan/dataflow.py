@@ -17,6 +17,7 @@ from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
 from rejoinder.plan.delta import PathFinder
+from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.graph import join_graph
 from rejoinder.plan.grouping import group, kept_arrangements
@@ -88,6 +89,8 @@ class Builder:
                     self.require(arrangement, name, self.retentions.made(derived))
             elif isinstance(derived.operation, normal.Versions):
                 self.require(versions_arrangement(derived, derived.operation), name)
+            elif isinstance(derived.operation, normal.Enrichment):
+                self.require(answers_arrangement(derived, derived.operation), name, self.retentions.made(derived))
         for name, block in self.program.views.items():
             self.joins[name] = [self._join(block, name)]
         for gate in self.program.gates:
@@ -199,6 +202,10 @@ class Builder:
         elif isinstance(derived.operation, Grouping):
             self.fragments[derived.name + "/input"] = fragments
             group(self, derived, derived.operation, whole=False)
+            return
+        elif isinstance(derived.operation, normal.Enrichment):
+            self.fragments[derived.name + "/input"] = fragments
+            enrich(self, derived, derived.operation, whole=False)
             return
         else:
             counts = row_arrangement(derived.name + "/input", derived.schema)

@@ -15,7 +15,7 @@ from rejoinder.errors import Unsupported
 from rejoinder.kernels.evaluate import Expression, column, quoted
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.logical import Emission, Filter, Join, Node, Project, Query, Scan, conjunction
+from rejoinder.plan.logical import Emission, Enrich, Filter, Join, Node, Project, Query, Scan, conjunction
 
 OUTER = ("left", "full", "anti", "full anti")
 Times = Mapping[str, tuple[str, str, pa.DataType]]
@@ -86,7 +86,7 @@ def _joins(node: Node) -> Iterator[Join]:
             yield node
             yield from _joins(node.left)
             yield from _joins(node.right)
-        case Filter() | Project():
+        case Filter() | Project() | Enrich():
             yield from _joins(node.input)
         case _:
             return
@@ -98,7 +98,7 @@ def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
         case Scan():
             known = sources[node.relation].watermarks if node.relation in sources else {}
             return {i: (node.relation, n, node.schema.field(n).type) for i, n in node.columns if n in known}
-        case Filter():
+        case Filter() | Enrich():
             return _event_times(node.input, sources)
         case Project():
             inner = _event_times(node.input, sources)
@@ -148,6 +148,8 @@ def identifiers(node: Node) -> set[str]:
             return identifiers(node.input)
         case Project():
             return {i for i, _ in node.outputs}
+        case Enrich():
+            return {i for i, _ in node.arguments} | {i for i, _, _ in node.answers}
         case Join():
             return identifiers(node.left) | identifiers(node.right)
         case _:

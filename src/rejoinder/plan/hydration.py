@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.dataflow import Builder
+from rejoinder.plan.enrichment import enrich
 from rejoinder.plan.grouping import group
-from rejoinder.plan.normal import Derived, Union, Versions
+from rejoinder.plan.normal import Derived, Enrichment, Union, Versions
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import Arrangement, ArrangementScan, ChangelogScan, Dataflow, Distinct, UnitScan
 from rejoinder.plan.program import Program, row_arrangement
@@ -101,6 +102,9 @@ class Hydration(Builder):
             self.fragments[inputs] = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
         if isinstance(derived.operation, Grouping):
             group(self, derived, derived.operation, whole=True)
+            return
+        if isinstance(derived.operation, Enrichment):
+            enrich(self, derived, derived.operation, whole=True)
             return
         counts = row_arrangement(inputs, derived.schema)
         merged = self.deliver(inputs, counts.key)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from rejoinder.kernels import evaluate
 from rejoinder.kernels.evaluate import Comparison, Expression, once, quoted
 from rejoinder.kernels.rising import shift
+from rejoinder.plan.functions import PythonFunction
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
@@ -154,7 +155,21 @@ class Validity:
     end: str
 
 
-Node = Scan | Filter | Project | Join | UnionAll | Distinct | Aggregate | Expand | Validity
+@dataclass(frozen=True)
+class Enrich:
+    """Columns of the input, and what a function answers about each row.
+
+    `arguments` are the input's identifiers with the names by which the function knows them; `answers` have identifiers
+    of their own.
+    """
+
+    input: Node
+    arguments: tuple[tuple[str, str], ...]
+    answers: tuple[tuple[str, str, pa.DataType], ...]
+    function: PythonFunction
+
+
+Node = Scan | Filter | Project | Join | UnionAll | Distinct | Aggregate | Expand | Validity | Enrich
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from rejoinder.kernels.evaluate import Expression, column, quoted
 from rejoinder.plan import logical
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.containment import containment
+from rejoinder.plan.enrichment import enriched
 from rejoinder.plan.grouping import aggregated
 from rejoinder.plan.logical import Bound, Node, Predicate, Query, after, substitute
 from rejoinder.plan.normal import (
@@ -109,6 +110,8 @@ def melt(node: Node, derived: Known) -> Block:
             return aggregated(node, melt(node.input, derived), derived)
         case logical.Validity():
             return valid(node, melt(node.input, derived), derived)
+        case logical.Enrich():
+            return enriched(node, melt(node.input, derived), derived)
         case logical.Expand():
             block = melt(node.input, derived)
             elements = substitute(node.elements, dict(block.outputs))

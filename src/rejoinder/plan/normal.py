@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.accumulators import Grouping
+from rejoinder.plan.functions import PythonFunction
 from rejoinder.plan.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query, renamed, substitute
 
 PRESENT = "__present"
@@ -53,7 +54,22 @@ class Versions:
         return f"validity of {self.time} by {', '.join(self.partition)}"
 
 
-Operation = Union | Distinct | Grouping | Versions
+@dataclass(frozen=True)
+class Enrichment:
+    """The rows of the only block, and what a function answers about each; it knows the columns as `arguments`."""
+
+    function: PythonFunction
+    arguments: tuple[str, ...]
+    answers: Columns
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        answers = ", ".join(f"{name} {kind}" for name, kind in self.answers)
+        return f"{self.function.text} of {', '.join(self.arguments)} gives {answers}"
+
+
+Operation = Union | Distinct | Grouping | Versions | Enrichment
 
 
 @dataclass(frozen=True)

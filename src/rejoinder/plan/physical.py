@@ -19,6 +19,7 @@ from rejoinder.kernels.hashing import is_exact
 from rejoinder.plan.accumulators import Accumulator
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Retention
+from rejoinder.plan.functions import PythonFunction
 from rejoinder.plan.normal import Mode
 
 Outputs = tuple[tuple[str, Expression], ...]
@@ -320,6 +321,25 @@ class Validity:
 
 
 @dataclass(frozen=True)
+class Enrich:
+    """Give each row what a function answers about it: asked when the row comes, remembered while it is there.
+
+    The arrangement holds the rows with their answers, by the columns of the row. `arguments` are those columns as the
+    function knows them, `answers` what it gives. `views` are named when a call fails. `whole`: the input is everything
+    there is, not a change of what the arrangement holds (in a hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    function: PythonFunction
+    arguments: pa.Schema
+    answers: pa.Schema
+    views: tuple[str, ...]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Sweep:
     """Cancel what a stream of intervals [`start`, `end`) takes back and gives again, all other columns equal."""
 
@@ -354,7 +374,7 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Send | Sweep | Emit
-Step = Stateless | Arrange | Upsert | Lookup | Presence | Coverage | Distinct | Aggregate | Validity | Hold
+Step = Stateless | Arrange | Upsert | Lookup | Presence | Coverage | Distinct | Aggregate | Validity | Enrich | Hold
 
 
 @dataclass(frozen=True)
@@ -407,6 +427,11 @@ class Dataflow:
         """All steps, round by round."""
         for steps in self.rounds:
             yield from steps
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """The functions of the user's that are called, by name."""
+        return frozenset(step.function.name for step in self.steps() if isinstance(step, Enrich))
 
     @property
     def channels(self) -> dict[int, Channel]:

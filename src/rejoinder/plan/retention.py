@@ -15,7 +15,7 @@ from rejoinder.errors import Unsupported
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, least, slack_of
-from rejoinder.plan.normal import Block, Derived, Distinct, Normalised, Versions
+from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Normalised, Versions
 from rejoinder.plan.physical import Arrangement
 
 SEGMENTS = 4
@@ -140,6 +140,12 @@ def _kept(
                 derived.name,
                 any(frontiers.of_input(derived, name) and frontiers.is_known_input(derived, name) for name in keys),
             )
+        # Answers are for rows that may be taken back or met: their being bounded is no reason to leave late rows out.
+        if isinstance(derived.operation, Enrichment) and not any(
+            frontiers.of_input(derived, name) and frontiers.is_known_input(derived, name)
+            for name, _ in derived.blocks[0].outputs
+        ):
+            yield derived.name, derived.name, False
 
 
 def on_time(sources: Mapping[str, Source]) -> frozenset[str]:

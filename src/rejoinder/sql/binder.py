@@ -26,6 +26,7 @@ from rejoinder.sql.emission import (
     take_release,
     with_release,
 )
+from rejoinder.sql.enriching import bind_enrichment, is_enrichment
 from rejoinder.sql.expressions import compile_expression, compile_window, output_name
 from rejoinder.sql.grouping import bind_groups, is_grouped
 from rejoinder.sql.joins import combine
@@ -192,6 +193,8 @@ class Binder:
 
     def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind a name in FROM: a CTE, a view (put in place) or a source."""
+        if is_enrichment(node):
+            return bind_enrichment(self, node, ctes)
         if is_table_function(node):
             return bind_table_function(self, node, ctes)
         given = node.args.get("alias")

@@ -4,7 +4,7 @@
 - `||` stands beside `+` and `-`, and goes from left to right with them.
 - `window` is a function and a name like others.
 - ASOF JOIN has a MATCH_CONDITION.
-- TUMBLE, HOP and IMPOSE_ORDER take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
+- TUMBLE, HOP, IMPOSE_ORDER and ENRICH take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
 - EXPLAIN and SHOW are words like others: what follows them is read, not taken as one string.
 """
 
@@ -60,5 +60,5 @@ class SparkSql(Spark):
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             **SparkParser.FUNCTION_PARSERS,
-            **dict.fromkeys(("CUMULATE", "HOP", "IMPOSE_ORDER", "TUMBLE"), _table_function),
+            **dict.fromkeys(("CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "TUMBLE"), _table_function),
         }

@@ -46,7 +46,7 @@ from rejoinder.engine.sinks.hosts import LocalHost
 from rejoinder.engine.sinks.outbox import Function, Outbox
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.engine.watermarks import Partition
-from rejoinder.errors import EvaluationError, InputError, NotCommitted, near_misses
+from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCommitted, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
 from rejoinder.kernels.ordered import as_column
@@ -230,7 +230,8 @@ class Driver:
         """Commit one epoch at processing time `at` (datetime in UTC, or milliseconds); give the net changes by view.
 
         An epoch that is refused because of its rows has not happened, and the rows are gone, with what was said of
-        watermarks and idle sources; after any other failure they wait for the next step.
+        watermarks and idle sources; after any other failure, such as that of a function that was asked about them,
+        they wait for the next step.
         """
         self._outbox.deliver()  # what was committed and not delivered
         pending, self._pending = self._pending, []
@@ -245,6 +246,9 @@ class Driver:
             self._engine.run_epoch(
                 epoch, [split_batch(splits)], time_ms=_milliseconds(at), positions=positions, signals=said.signals()
             )
+        except FunctionFailed:
+            self._pending, self._said = pending, said
+            raise
         except (InputError, EvaluationError):
             raise
         except Exception:

@@ -8,16 +8,24 @@ from rejoinder.engine.state import State
 from rejoinder.engine.watermarks import Watermarks
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.operators.task import Clock
-from rejoinder.plan.physical import Channel, Dataflow, DueScan, Emit, Send
+from rejoinder.plan.frontier import Merged, merges_in, value_of
+from rejoinder.plan.physical import Channel, Dataflow, DueScan, Emit, OnTime, Send
 from rejoinder.plan.program import Gate, row_arrangement
 
 
 def released(gate: Gate, watermarks: Watermarks, now: int) -> int:
-    """How far a gate is open: on the clock, or at the smallest of its watermarks."""
+    """How far a gate is open: on the clock, or as far as its watermarks are."""
     if gate.interval:
         return now
-    values = [watermarks.of(source, column) for source, column in gate.origins]
-    return min((LEAST if value is None else value for value in values), default=LEAST)
+    return LEAST if gate.limit is None else value_of(gate.limit, watermarks.times, LEAST)
+
+
+def merges_of(dataflow: Dataflow, gates: Iterable[Gate]) -> tuple[Merged, ...]:
+    """The merges whose values a plan needs, inner ones first."""
+    limits = [gate.limit for gate in gates if gate.limit is not None]
+    limits += [retention.limit for retention in dataflow.retentions.values()]
+    limits += [formula for step in dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
+    return tuple(dict.fromkeys(merge for limit in limits for merge in merges_in(limit)))
 
 
 def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
@@ -39,7 +47,7 @@ def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
 def clock_of(gates: Iterable[Gate], watermarks: Watermarks, now: int, opened: int) -> Clock:
     """What tasks know of time (milliseconds): the epoch's clock, and how far the gates were open at `opened`."""
     open_until = {gate.pending.id: released(gate, watermarks, opened * 1000) for gate in gates}
-    return Clock(now * 1000, open_until, watermarks.values)
+    return Clock(now * 1000, open_until, watermarks.times)
 
 
 def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Clock, views: Dataflow) -> Dataflow | None:

@@ -12,10 +12,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
+from rejoinder.engine.clocks import clock_of, due_dataflow, merges_of, next_tick
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_limits
 from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
@@ -45,7 +45,8 @@ SINK_PROGRESS = "sinks/progress"
 class Progress:
     """What an epoch did. `rows_out` counts changes as written, before netting over buckets.
 
-    `lag_seconds` is the age of the newest file that the epoch read, at the commit; None if it read no file.
+    `lag_seconds` is the age of the newest file that the epoch read, at the commit; None if it read no file. `late` is
+    how many rows came too late, by view and by whose they are.
     """
 
     epoch: int
@@ -55,6 +56,7 @@ class Progress:
     bytes_written: int
     state_bytes: int
     lag_seconds: float | None = None
+    late: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 class Engine:
@@ -117,6 +119,7 @@ class Engine:
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
         self._reorder()
+        self.watermarks = self.watermarks.merging(merges_of(self.dataflow, self.plan.program.gates))
 
     def replan(self) -> None:
         """Order the paths by the statistics of today; fill what a newer planner wants and the state does not have."""
@@ -181,6 +184,7 @@ class Engine:
             reach("after_tasks", epoch)
             totals = _totals(reports)
             moved = self.watermarks.advanced(sources, totals.observed, signals, now, self.started)
+            moved = moved.merging(merges_of(self.dataflow, gates)).counting(totals.late)
             after = clock_of(gates, moved, now, now)
             state = self._release(self.state.with_reports(reports), epoch, before, after, totals)
             check_limits(self.plan, self.catalog.views, state, self.limits)
@@ -249,7 +253,7 @@ class Engine:
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
         lag = max(0, self.clock() - totals.newest) / 1000 if totals.newest else None
         rows_out = {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
-        progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag)
+        progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late)
         self.progress.append(progress)
         return progress
 
@@ -264,14 +268,15 @@ class Engine:
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self.state
             filled = self.filled()
+            watermarks = self.watermarks.merging(merges_of(new.dataflow, new.program.gates))
             fresh = set(new.dataflow.views) - set(state.changelogs)
             if fresh or not {a.id for a in filled} >= set(arrangements):
-                state = self._hydrate(new, filled, set(new.dataflow.views) - fresh)
+                state = self._hydrate(new, filled, set(new.dataflow.views) - fresh, watermarks)
             state = state.keeping(arrangements, new.dataflow.views)
             changed = [view for view in catalog.views if view not in self.catalog.views]
             check_limits(new, changed, state, self.limits)
             created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
-            self._commit(catalog, new, state, epoch=self.epoch, created=created)
+            self._commit(catalog, new, state, epoch=self.epoch, created=created, watermarks=watermarks)
             reach("after_definition", self.epoch)
             self._collect()
 
@@ -295,13 +300,13 @@ class Engine:
         parts = self.state.arrangements
         return [a for a in self.dataflow.arrangements if any(part.refs for part in parts.get(a.id, ()))]
 
-    def _hydrate(self, new: Plan, filled: list[Arrangement], views: set[str]) -> State:
+    def _hydrate(self, new: Plan, filled: list[Arrangement], views: set[str], watermarks: Watermarks) -> State:
         dataflow = plan_hydration(new.program, filled, views)
         splits = self.state.splits(dataflow)
         if not splits:
             return self.state
         now = self.timeline.latest
-        clock = clock_of(new.program.gates, self.watermarks, now, now)
+        clock = clock_of(new.program.gates, watermarks, now, now)
         reports = self.executor.run_listed(self._work(dataflow, self.epoch, self.state, clock), splits)
         reach("in_hydration", self.epoch)
         if self.spool is not None:
@@ -329,7 +334,8 @@ class Engine:
             timeline = timeline.after(self.store, epoch, now, epoch - self.history)
         created = self.created if created is None else created
         positions = self.positions if positions is None else positions
-        watermarks = (self.watermarks if watermarks is None else watermarks).keeping(new.dataflow.scans)
+        watermarks = self.watermarks if watermarks is None else watermarks
+        watermarks = watermarks.keeping(new.dataflow.scans, new.dataflow.views)
         attached = {name: self.attached.get(name) or secrets.token_hex(4) for name in new.dataflow.scans}
         sinks = {sink.name: self.sinks.get(sink.name) or (secrets.token_hex(4), epoch) for sink in catalog.sinks}
         content: dict[str, Any] = {

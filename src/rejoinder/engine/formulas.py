@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rejoinder.engine.texts import length_text
 from rejoinder.kernels.rising import Step
-from rejoinder.plan.frontier import Formula, Greatest, Least, Stepped, Watermark
+from rejoinder.plan.frontier import Formula, Greatest, Least, Merged, Stepped, Watermark
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 Kinds = Callable[[str, str], pa.DataType]
@@ -39,6 +39,8 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
             text += _moved(step.plus, kind) + _rounded(step, kind)
             kind = _counted(step, kind)
         return text
+    if isinstance(formula, Merged):
+        return f"least of those not idle({', '.join(formula_text(each, kinds) for each in formula.of)})"
     word = "least" if isinstance(formula, Least) else "greatest"
     return f"{word}({', '.join(formula_text(each, kinds) for each in formula.of)})"
 
@@ -53,7 +55,7 @@ def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:
             for step in formula.steps:
                 kind = _counted(step, kind)
             return kind
-        case Least() | Greatest():
+        case Least() | Greatest() | Merged():
             return kind_of(formula.of[0], kinds)
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rejoinder.errors import MissingInput, WatermarkRegress, near_misses
+from rejoinder.kernels.ordered import LEAST
 from rejoinder.operators.coalescer import Input
 from rejoinder.operators.source_watermarks import SourceWatermarks
 from rejoinder.plan.catalog import Source
+from rejoinder.plan.frontier import MERGED, Merged, value_of
 
 Partition = Input
 Times = Mapping[str, Mapping[str, int]]
@@ -44,23 +46,39 @@ class Signals:
 class Watermarks:
     """What is known of each source: a snapshot of its partitions, `columns` that the keys in it stand for, and `told`.
 
-    `seen` and `idle_since` are on the epochs' clock, in milliseconds.
+    `seen` and `idle_since` are on the epochs' clock, in milliseconds. `merged` are the last values of merges, by key;
+    `late` is how many rows came too late so far, by view and by whose they are.
     """
 
     sources: Mapping[str, Snapshot] = field(default_factory=dict)
+    merged: Mapping[str, int] = field(default_factory=dict)
+    late: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest."""
-        return {"sources": dict(self.sources)}
+        return {"sources": dict(self.sources), "merged": dict(self.merged), "late": dict(self.late)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Watermarks:
         """Read what `to_json` gave."""
-        return cls(dict(data["sources"]))
+        return cls(dict(data["sources"]), dict(data["merged"]), dict(data["late"]))
 
-    def keeping(self, names: Collection[str]) -> Watermarks:
-        """What is known of these sources; the others are let go."""
-        return replace(self, sources={name: known for name, known in self.sources.items() if name in names})
+    def keeping(self, sources: Collection[str], views: Collection[str]) -> Watermarks:
+        """What is known of these sources and views; the others are let go."""
+        return replace(
+            self,
+            sources={name: known for name, known in self.sources.items() if name in sources},
+            late={view: counts for view, counts in self.late.items() if view in views},
+        )
+
+    def counting(self, late: Mapping[str, Mapping[str, int]]) -> Watermarks:
+        """The same with more rows that came too late."""
+        total = {view: dict(counts) for view, counts in self.late.items()}
+        for view, counts in late.items():
+            known = total.setdefault(view, {})
+            for name, rows in counts.items():
+                known[name] = known.get(name, 0) + rows
+        return replace(self, late=total)
 
     @property
     def values(self) -> dict[str, dict[str, int]]:
@@ -69,6 +87,27 @@ class Watermarks:
             name: {known["columns"][key]: value for key, value in known["released"]}
             for name, known in self.sources.items()
         }
+
+    @property
+    def times(self) -> Times:
+        """What formulas are worked out with: the watermarks, and the values of merges."""
+        return {**self.values, MERGED: dict(self.merged)}
+
+    def merging(self, merges: Iterable[Merged]) -> Watermarks:
+        """The same with the values of these merges, inner ones first; others are let go.
+
+        A merge is at the least of its branches that are not idle, and never goes back.
+        """
+        found: dict[str, int] = {}
+        for merge in merges:
+            times = {**self.values, MERGED: found}
+            read = zip(merge.of, merge.sources, strict=True)
+            active = [branch for branch, names in read if not all(self.is_idle(name) for name in names)]
+            least = min((value_of(branch, times, LEAST) for branch in active), default=LEAST)
+            value = max(least, self.merged.get(merge.key, LEAST))
+            if value != LEAST:
+                found[merge.key] = value
+        return replace(self, merged=found)
 
     def of(self, source: str, column: str) -> int | None:
         """The watermark of a column; None before the first."""

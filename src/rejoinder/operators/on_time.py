@@ -1,7 +1,8 @@
-"""OnTime: rows of a source that are not late pass; the others are noted, with what they missed.
+"""OnTime: rows that are not late pass; the others are noted, with what they missed.
 
-A row is late if one of its event times is below the watermark that was in force before this epoch, or is NULL where a
-watermark is declared. Stateless; what is late is written to the `late` relation of each view that leaves it out.
+A row of a source is late if one of its event times is below the watermark that was in force before this epoch, or is
+NULL where a watermark is declared; a row of a union's branch, if it is below what the union had passed. Stateless; what
+is late is written to the `late` relation of each view that leaves it out, and counted.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from rejoinder.errors import LateRow
 from rejoinder.kernels.columns import DIFF, HASH, SEQUENCE, diffs, replaced, take, without
 from rejoinder.kernels.evaluate import Expression, project, quoted
 from rejoinder.kernels.hashing import Mask
-from rejoinder.kernels.ordered import as_column
+from rejoinder.kernels.ordered import LEAST, as_column
 from rejoinder.operators.stateless import write_changes
 from rejoinder.operators.task import Task
-from rejoinder.plan.catalog import LATE, LATE_SCHEMA, Source
+from rejoinder.plan.catalog import LATE, LATE_SCHEMA
+from rejoinder.plan.frontier import value_of
 from rejoinder.plan.physical import OnTime
 from rejoinder.store.segments import TIMELESS, times_of
 
@@ -26,46 +28,49 @@ def on_time(task: Task, step: OnTime) -> None:
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
-    watermarks = task.clock.watermarks.get(step.source.name, {})
     late = np.zeros(stream.num_rows, bool)
-    for column in step.source.watermarks:
-        missed = _missed(stream, column, watermarks.get(column)) & ~late
+    for column, promise in step.times:
+        watermark = value_of(promise, task.clock.watermarks, LEAST)
+        missed = _missed(stream, column, watermark, timeless=step.timeless) & ~late
         if missed.any():
-            _note(task, take(stream, np.flatnonzero(missed)), column, watermarks.get(column), step)
+            _note(task, take(stream, np.flatnonzero(missed)), column, watermark, step)
             late |= missed
     passed = stream if not late.any() else take(stream, np.flatnonzero(~late))
     if passed.num_rows:
         task.streams[step.output] = passed
 
 
-def _missed(stream: pa.Table, column: str, watermark: int | None) -> Mask:
+def _missed(stream: pa.Table, column: str, watermark: int, *, timeless: bool) -> Mask:
     times = times_of(stream, column)
-    missed: Mask = times == TIMELESS
-    return missed if watermark is None else missed | (times < watermark)
+    missed: Mask = times < watermark
+    return missed if timeless else missed | (times == TIMELESS)
 
 
-def _note(task: Task, rows: pa.Table, column: str, watermark: int | None, step: OnTime) -> None:
+def _note(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime) -> None:
     """Write late rows down for every view that leaves them out; or fail, or drop them, if the source says so."""
-    policy = step.source.options.get("late", "keep")
+    labels, kind = dict(step.labels), rows.schema.field(column).type
     plain = without(rows, [HASH, DIFF, SEQUENCE])
-    if policy == "fail":
+    plain = plain.rename_columns([labels.get(name, name) for name in plain.column_names])
+    named = labels.get(column, column)
+    if step.policy == "fail":
         raise LateRow(
-            f"a row of `{step.source.name}` is late",
+            f"a row of `{step.name}` is late",
             detail=f"row {plain.slice(0, 1).to_pylist()[0]}; {rows.num_rows} such row(s); "
-            f"the watermark of `{column}` is {_shown(watermark, column, step.source)}",
+            f"the watermark of `{named}` is {_shown(watermark, kind)}",
             hint="raise the delay of its WATERMARK, or keep late rows: OPTIONS (late 'keep')",
         )
-    task.report.late[step.source.name] = task.report.late.get(step.source.name, 0) + rows.num_rows
-    if policy == "drop":
+    for view in step.views:
+        task.report.count_late(view, step.name, rows.num_rows)
+    if step.policy == "drop":
         return
     times = times_of(rows, column)
-    behind = pa.array((watermark or 0) - times, pa.int64(), mask=times == TIMELESS)
+    behind = pa.array(np.where(times == TIMELESS, 0, watermark) - times, pa.int64(), mask=times == TIMELESS)
     table = pa.table(
         {
-            "input": pa.array([step.source.name] * rows.num_rows),
+            "input": pa.array([step.name] * rows.num_rows),
             "row": project(plain, [("row", _as_json(plain))]).column("row"),
-            "column": pa.array([column] * rows.num_rows),
-            "watermark": pa.array([_shown(watermark, column, step.source)] * rows.num_rows, pa.string()),
+            "column": pa.array([named] * rows.num_rows),
+            "watermark": pa.array([_shown(watermark, kind)] * rows.num_rows, pa.string()),
             "behind": behind,
         },
         schema=LATE_SCHEMA,
@@ -79,7 +84,7 @@ def _as_json(rows: pa.Table) -> Expression:
     return Expression(f"CAST(to_json({{{fields}}}) AS VARCHAR)", pa.string(), tuple(rows.column_names))
 
 
-def _shown(watermark: int | None, column: str, source: Source) -> str | None:
-    if watermark is None:
+def _shown(watermark: int, kind: pa.DataType) -> str | None:
+    if watermark == LEAST:
         return None
-    return str(as_column(np.array([watermark]), source.schema.field(column).type).cast(pa.string())[0].as_py())
+    return str(as_column(np.array([watermark]), kind).cast(pa.string())[0].as_py())

@@ -29,7 +29,7 @@ class Report:
     """What a task tells the driver: names and counts, never rows.
 
     `newest`: when the newest file was written (ms); `observed`: the largest time of each event-time column, by
-    source and partition.
+    source and partition; `late`: how many rows came too late, by view and by whose they are.
     """
 
     spines: dict[str, Spine] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Report:
     rows_out: dict[str, int] = field(default_factory=dict)
     newest: int = 0
     observed: dict[str, dict[Input, dict[str, int]]] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
+    late: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for a metadata row."""
@@ -60,17 +60,21 @@ class Report:
         self.changelogs |= {name: Spine.from_json(spine) for name, spine in data["changelogs"].items()}
         for name, refs in data["emitted"].items():
             self.emitted.setdefault(name, []).extend(RunRef.from_json(ref) for ref in refs)
-        for counts, more in (
-            (self.rows_in, data["rows_in"]),
-            (self.rows_out, data["rows_out"]),
-            (self.late, data["late"]),
-        ):
+        for counts, more in ((self.rows_in, data["rows_in"]), (self.rows_out, data["rows_out"])):
             for name, rows in more.items():
                 counts[name] = counts.get(name, 0) + rows
+        for view, inputs in data["late"].items():
+            for name, rows in inputs.items():
+                self.count_late(view, name, rows)
         self.newest = max(self.newest, data["newest"])
         for source, partitions in data["observed"].items():
             for partition, columns in partitions:
                 self.observe(source, partition, columns)
+
+    def count_late(self, view: str, name: str, rows: int) -> None:
+        """Note that rows of an input came too late for a view."""
+        counts = self.late.setdefault(view, {})
+        counts[name] = counts.get(name, 0) + rows
 
     def observe(self, source: str, partition: Input, times: Mapping[str, int]) -> None:
         """Note that a partition of a source had rows, and their largest event times by column."""

@@ -18,11 +18,12 @@ from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
 from rejoinder.plan.delta import PathFinder
 from rejoinder.plan.enrichment import answers_arrangement, enrich
-from rejoinder.plan.frontier import Frontiers
+from rejoinder.plan.frontier import Frontiers, Watermark
 from rejoinder.plan.graph import join_graph
 from rejoinder.plan.grouping import group, kept_arrangements
 from rejoinder.plan.labels import Labels
 from rejoinder.plan.logical import LOCK, RELEASE
+from rejoinder.plan.merging import punctual
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import (
@@ -196,9 +197,10 @@ class Builder:
             self.paths.append(Path(derived.name, derived.blocks[0].inputs[0].relation, ()))
             validate(self, derived, derived.operation, whole=False)
             return
-        fragments = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
+        branches = [self.block(join, derived.name) for join in self.joins[derived.name]]
+        fragments = [fragment for branch in branches for fragment in branch]
         if isinstance(derived.operation, normal.Union):
-            self.fragments[derived.name] = fragments
+            self.fragments[derived.name] = self.punctual(derived, branches)
         elif isinstance(derived.operation, Grouping):
             self.fragments[derived.name + "/input"] = fragments
             group(self, derived, derived.operation, whole=False)
@@ -277,7 +279,9 @@ class Builder:
         name, (fragment,) = source.name + ON_TIME, self.fragments[source.name]
         stream = f"{fragment.stream}/on-time"
         views = tuple(view for view in self.program.views if self.reads(view, name))
-        self.add(fragment.round, OnTime(fragment.stream, stream, source, views))
+        times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
+        policy = source.options.get("late", "keep")
+        self.add(fragment.round, OnTime(fragment.stream, stream, source.name, times, views, policy))
         self.fragments[name] = [Fragment(fragment.round, stream)]
         self.arrange(name, check=source.kind == "changelog")
 
@@ -293,6 +297,11 @@ class Builder:
         if not gates:
             for fragment in self.fragments[name]:
                 self.add(fragment.round, Emit(fragment.stream, name))
+    def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
+        """The changes of a union's branches that are not late for it."""
+        views = tuple(view for view in self.program.views if self.reads(view, union.name))
+        return punctual(self, union, branches, self.retentions.frontiers, self.program.sources, views)
+
         elif self.fragments[name]:
             number = 1 + max(fragment.round for fragment in self.fragments[name])
             key = row_arrangement(name, self.program.views[name].schema).key

@@ -3,6 +3,8 @@
 - The on-time rows of a source have the watermark as frontier of each event-time column that has one.
 - A column of a join comes from one input. Its own changes keep to that input's frontier; changes of another input meet
   kept rows only as far back as the bounds of the join allow. The frontier is the least of these.
+- A column of a union comes from any of its branches. Nobody waits for a branch all of whose sources are idle: what it
+  sends later, below what was promised meanwhile, is late for the union.
 - A value that rises with a column, such as the start of a window, has the frontier of the column, sent the same way.
 - A row that is kept to be looked up may be forgotten once no change that could still come can meet it.
 
@@ -11,7 +13,7 @@ A frontier is a formula over watermarks: it is planned once and worked out whene
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rejoinder.kernels.evaluate import Expression
@@ -19,6 +21,7 @@ from rejoinder.kernels.rising import Step, shift, stepped
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.bounds import Distances, block_bounds
 from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block, Derived, Versions
 
@@ -71,7 +74,30 @@ class Stepped:
         return text
 
 
-Formula = Watermark | Least | Greatest | Stepped
+@dataclass(frozen=True)
+class Merged:
+    """The least over the branches of a union that are not idle: those with a source that is not. It never goes back.
+
+    What it was last is kept with the watermarks, under `key`. While all branches are idle it stays where it is.
+    """
+
+    of: tuple[Formula, ...]
+    sources: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        return f"merged({', '.join(map(str, self.of))})"
+
+    @property
+    def key(self) -> str:
+        """What identifies it: the formulas of its branches, and the sources that they read."""
+        read = (f"{formula} of {', '.join(names)}" for formula, names in zip(self.of, self.sources, strict=True))
+        return f"merged({'; '.join(read)})"
+
+
+Formula = Watermark | Least | Greatest | Stepped | Merged
+
+MERGED = "#merged"
+"""Where the values of merges are, by key, among the watermarks: no source has such a name."""
 
 
 def least(formulas: Sequence[Formula]) -> Formula:
@@ -95,7 +121,7 @@ def lowered(formula: Formula, by: int) -> Formula:
             return Least(tuple(lowered(each, by) for each in formula.of))
         case Greatest():
             return Greatest(tuple(lowered(each, by) for each in formula.of))
-        case Stepped():
+        case Stepped() | Merged():
             return raised(formula, shift(-by))
 
 
@@ -107,7 +133,7 @@ def raised(formula: Formula, steps: tuple[Step, ...]) -> Formula:
 
 
 def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none: int) -> int:
-    """Work a formula out; a watermark that is not there yet is `none`, the least of all."""
+    """Work a formula out; a watermark, or the value of a merge, that is not there yet is `none`, the least of all."""
     match formula:
         case Watermark():
             found = watermarks.get(formula.source, {}).get(formula.column)
@@ -119,6 +145,26 @@ def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none
         case Stepped():
             found = value_of(formula.of, watermarks, none)
             return none if found == none else stepped(found, formula.steps)
+        case Merged():
+            return watermarks.get(MERGED, {}).get(formula.key, none)
+
+
+def merges_in(formula: Formula) -> Iterator[Merged]:
+    """The merges in a formula, inner ones first."""
+    if not isinstance(formula, Watermark):
+        for each in (formula.of,) if isinstance(formula, Stepped) else formula.of:
+            yield from merges_in(each)
+    if isinstance(formula, Merged):
+        yield formula
+
+
+def watermarks_in(formula: Formula) -> Iterator[Watermark]:
+    """The watermarks that a formula is made of."""
+    if isinstance(formula, Watermark):
+        yield formula
+        return
+    for each in (formula.of,) if isinstance(formula, Stepped) else formula.of:
+        yield from watermarks_in(each)
 
 
 def slack_of(formula: Formula) -> int:
@@ -126,7 +172,7 @@ def slack_of(formula: Formula) -> int:
     match formula:
         case Watermark():
             return formula.minus
-        case Least() | Greatest():
+        case Least() | Greatest() | Merged():
             return max(slack_of(each) for each in formula.of)
         case Stepped():
             return slack_of(formula.of) - stepped(0, formula.steps) + sum(step.width - 1 for step in formula.steps)
@@ -174,7 +220,7 @@ class Frontiers:
         return self.of_input(made, name)
 
     def of_input(self, made: Derived, name: str) -> Formula | None:
-        """The frontier of what a derived relation is made from: the least over its blocks."""
+        """The frontier of what a derived relation is made from: merged if it is a union, of other sources each."""
         formulas = []
         for block in made.blocks:
             outputs = dict(block.outputs)
@@ -184,7 +230,13 @@ class Frontiers:
             if found is None:
                 return None
             formulas.append(found)
-        return least(formulas)
+        return self.merged(made, formulas)
+
+    def merged(self, made: Derived, formulas: Sequence[Formula]) -> Formula:
+        """What the branches of a union have passed together. If all read the same sources, none is idle alone."""
+        read = [sources_of(block, self.derived) & self.sources.keys() for block in made.blocks]
+        named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
+        return least(formulas) if len(set(named)) == 1 else Merged(tuple(formulas), named)
 
     def of_output(self, block: Block, expression: Expression) -> Formula | None:
         """The frontier of an output of a block."""

@@ -12,8 +12,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql
-from rejoinder.plan.catalog import Source
-from rejoinder.plan.lineage import Origin, origins, sources_of
+from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.frontier import Formula, Frontiers, Merged, Watermark, least
+from rejoinder.plan.lineage import origins
 from rejoinder.plan.logical import RELEASE, Emission
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.program import Gate, row_arrangement
@@ -35,16 +36,16 @@ def gates_of(
     if emission.clocks:
         each = [replace(pending, relation=f"{view}/pending{at or ''}") for at in range(len(emission.clocks))]
         return tuple(
-            Gate(view, own, width, 0, (origin,), at)
+            Gate(view, own, width, 0, Watermark(*origin), at)
             for at, (own, origin) in enumerate(zip(each, emission.clocks, strict=True))
         )
-    return (Gate(view, pending, width, 0, _watermarks(view, block, derived, emission, sources)),)
+    return (Gate(view, pending, width, 0, _limit(view, block, derived, emission, sources)),)
 
 
-def _watermarks(
+def _limit(
     view: str, block: Block, derived: Mapping[str, Derived], emission: Emission, sources: Mapping[str, Source]
-) -> tuple[Origin, ...]:
-    """The watermarks that a row waits for: all that its view reads of the type of its release."""
+) -> Formula:
+    """What a row waits for: all watermarks that its view reads of the type of its release."""
     release = dict(block.outputs)[RELEASE]
     needed = sorted(origins(release, block, derived))
     for source, column in needed:
@@ -60,7 +61,6 @@ def _watermarks(
             detail=f"release: {release.text or release.sql}",
             hint="take an event-time column, or the end of a window: WINDOW_END(w)",
         )
-    all_of = [(name, c) for name in sorted(sources_of(block, derived)) for c in sources[name].watermarks]
     kinds = {sources[name].schema.field(c).type.id for name, c in needed} | {release.type.id}
     if len(kinds) > 1:
         raise InvalidSql(
@@ -68,7 +68,53 @@ def _watermarks(
             detail=", ".join(f"{name}.{c}: {sources[name].schema.field(c).type}" for name, c in needed),
             hint="release rows by a column of the type of the event-time column",
         )
-    return tuple((n, c) for n, c in all_of if sources[n].schema.field(c).type.id in kinds)
+    found = _Waiting(Frontiers(sources, derived), release.type).of_block(block, set(release.columns))
+    assert found is not None, "there is at least the watermark of the release"
+    return found
+
+
+class _Waiting:
+    """Finds what all the watermarks of a type below a relation have passed.
+
+    A union does not wait for a branch that is idle, if what it sends later can be told to be late: by a column of the
+    union that is an event time in each branch. All that the release is made of must be such columns.
+    """
+
+    def __init__(self, frontiers: Frontiers, kind: pa.DataType) -> None:
+        self.frontiers, self.kind = frontiers, kind
+
+    def of_block(self, block: Block, columns: set[str]) -> Formula | None:
+        """The limit of a block; `columns` are those that the release is made of. None if it has no watermark."""
+        inputs = [(each.relation, {name for i, name in each.columns if i in columns}) for each in block.inputs]
+        found = [self.of_relation(relation, names) for relation, names in inputs]
+        known = [limit for limit in found if limit is not None]
+        return least(known) if known else None
+
+    def of_relation(self, relation: str, names: set[str]) -> Formula | None:
+        """The limit of a relation, of which the release takes these columns."""
+        made = self.frontiers.derived.get(relation)
+        if made is None:
+            source = self.frontiers.sources.get(relation.removesuffix(ON_TIME))
+            timed = [] if source is None else [c for c in source.watermarks if self._fits(source.schema.field(c).type)]
+            return least([Watermark(source.name, column) for column in timed]) if source and timed else None
+        found = []
+        for block in made.blocks:
+            outputs = dict(block.outputs)
+            own = set(outputs) if names - set(outputs) else names
+            found.append(self.of_block(block, {i for name in own for i in outputs[name].columns}))
+        known = [limit for limit in found if limit is not None]
+        if len(known) > 1 and len(known) == len(found) and self._is_told(made, names):
+            return self.frontiers.merged(made, known)
+        return least(known) if known else None
+
+    def _is_told(self, made: Derived, names: set[str]) -> bool:
+        """Whether late changes of a union are known by its columns."""
+        times = [f.name for f in made.schema if isinstance(self.frontiers.of(made.name, f.name), Merged)]
+        fitting = [name for name in times if self._fits(made.schema.field(name).type)]
+        return names <= set(times) and bool(fitting)
+
+    def _fits(self, kind: pa.DataType) -> bool:
+        return bool(kind.id == self.kind.id)
 
 
 def width_of(kind: pa.DataType) -> int:

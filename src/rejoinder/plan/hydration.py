@@ -121,6 +121,10 @@ class Hydration(Builder):
         inner = [at for at, each in enumerate(join.block.inputs) if each.mode == "inner"]
         start = min(inner, key=lambda at: self._rows(join.block.inputs[at].relation))
         if not self.fragments[join.block.inputs[start].relation]:
+    def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
+        """What is there already is not late."""
+        return [fragment for branch in branches for fragment in branch]
+
             return []
         return [path(self, join, view, start, all_after=True)]
 

@@ -18,7 +18,7 @@ from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.kernels.hashing import is_exact
 from rejoinder.plan.accumulators import Accumulator
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.frontier import Retention
+from rejoinder.plan.frontier import Formula, Retention
 from rejoinder.plan.functions import PythonFunction
 from rejoinder.plan.normal import Mode
 
@@ -156,12 +156,20 @@ class Channel:
 
 @dataclass(frozen=True)
 class OnTime:
-    """Let the rows of a source pass whose event times are not below their watermarks; note the others for `views`."""
+    """Let the rows pass whose `times` are not below what is promised of them; note the others for `views`.
+
+    `name` says whose rows they are, `labels` what their columns are called there; `policy` is keep, drop or fail. If
+    they are not `timeless`, rows without a time are late.
+    """
 
     input: str
     output: str
-    source: Source
+    name: str
+    times: tuple[tuple[str, Formula], ...]
     views: tuple[str, ...]
+    policy: str = "keep"
+    labels: tuple[tuple[str, str], ...] = ()
+    timeless: bool = False
 
 
 @dataclass(frozen=True)

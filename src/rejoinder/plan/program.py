@@ -10,6 +10,7 @@ import pyarrow as pa
 from rejoinder.kernels.evaluate import column
 from rejoinder.plan.catalog import ON_TIME, Catalog, Source
 from rejoinder.plan.delta import Statistics
+from rejoinder.plan.frontier import Formula, watermarks_in
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.physical import Arrangement, Key
 
@@ -19,16 +20,22 @@ class Gate:
     """When the changes of a view come out.
 
     - with an `interval` (microseconds): at every multiple of it on the clock;
-    - else when every watermark of `origins` has reached the release of a row. A view may have several gates: then the
-      `lock` of a row tells which one it waits at.
+    - else when `limit`, which is made of watermarks, has reached the release of a row. A view may have several gates:
+      then the `lock` of a row tells which one it waits at.
     """
 
     view: str
     pending: Arrangement
     width: int
     interval: int = 0
-    origins: tuple[tuple[str, str], ...] = ()
+    limit: Formula | None = None
     lock: int = 0
+
+    @property
+    def origins(self) -> tuple[tuple[str, str], ...]:
+        """The watermarks, as source and column, that it waits for."""
+        found = [] if self.limit is None else [(each.source, each.column) for each in watermarks_in(self.limit)]
+        return tuple(sorted(dict.fromkeys(found), key=lambda origin: origin[0]))
 
 
 @dataclass(frozen=True)

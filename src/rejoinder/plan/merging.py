@@ -1,0 +1,55 @@
+"""Unions of streams that may be idle: what a branch sends after it was idle, and the others went on, is late.
+
+A merge does not wait for an idle branch (`frontier.Merged`), so what is above it forgets and emits without it. A change
+that comes later, below what was promised meanwhile, would meet state that is gone: it is noted, and goes no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from rejoinder.plan.catalog import Source
+from rejoinder.plan.frontier import Frontiers, Merged
+from rejoinder.plan.labels import Labels
+from rejoinder.plan.normal import Derived
+from rejoinder.plan.paths import Fragment
+from rejoinder.plan.physical import OnTime, Step
+
+POLICIES = ("fail", "keep", "drop")
+"""What becomes of late rows; of several sources the first of these counts."""
+
+
+class Rounds(Protocol):
+    """What a union needs of the builder of a dataflow."""
+
+    labels: Labels
+
+    def add(self, number: int, step: Step) -> None: ...
+
+
+def punctual(
+    rounds: Rounds,
+    union: Derived,
+    branches: Sequence[Sequence[Fragment]],
+    frontiers: Frontiers,
+    sources: Mapping[str, Source],
+    views: tuple[str, ...],
+) -> list[Fragment]:
+    """The changes of a union's branches without what is late for the union. `views` are those that read it."""
+    found = [(name, frontiers.of(union.name, name)) for name in union.schema.names]
+    times = tuple((name, formula) for name, formula in found if isinstance(formula, Merged))
+    if not times:
+        return [fragment for fragments in branches for fragment in fragments]
+    labels = tuple((name, rounds.labels.column(union.name, name)) for name in union.schema.names)
+    result = []
+    for names, fragments in zip(times[0][1].sources, branches, strict=True):
+        policy = min((sources[name].options.get("late", "keep") for name in names), key=POLICIES.index)
+        for fragment in fragments:
+            stream = f"{fragment.stream}/on-time"
+            whose = ", ".join(names)
+            step = OnTime(fragment.stream, stream, whose, times, views, policy, labels, timeless=True)
+            rounds.add(fragment.round, step)
+            result.append(replace(fragment, stream=stream))
+    return result

@@ -25,6 +25,9 @@ import pyarrow as pa
 from rejoinder.api.declaring import frame_fields, refuse_untold, topic_source, watermark
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.relation import Relation
+from rejoinder.api.rows import Rows
+from rejoinder.api.stream import Stream
+from rejoinder.api.table import Table
 from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import explain, show
@@ -42,7 +45,7 @@ from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
 from rejoinder.operators.task import MAX_PAIRS
-from rejoinder.plan.catalog import Kind, Sink, Source
+from rejoinder.plan.catalog import Catalog, Kind, Sink, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
 from rejoinder.sql.source_definition import make_source
@@ -116,6 +119,11 @@ class Flow:
 
     # -- definitions ------------------------------------------------------------------------------------------------
 
+    @property
+    def catalog(self) -> Catalog:
+        """All definitions."""
+        return self.engine.catalog
+
     def sql(self, text: str) -> Any:
         """Run statements. Gives a DataFrame for the last query, text for EXPLAIN, rows for SHOW, else None.
 
@@ -172,14 +180,15 @@ class Flow:
         event_time: str | None = None,
         delay: str | int | None = None,
         **options: str | int,
-    ) -> Relation:
+    ) -> Stream:
         """Declare a streaming DataFrame as an append-only stream.
 
         `event_time` names a column with a time in it, and `delay` says by how much a row may come late, as in
         "5 seconds": the watermark stays that far behind the largest time seen. Further keyword arguments are the
         options that OPTIONS (…) has in SQL: late, partition_by, partitions, idle_after, max_ahead.
         """
-        return self._declare(name, "stream", frame, (), options, watermark(name, event_time, delay))
+        self._declare(name, "stream", frame, (), options, watermark(name, event_time, delay))
+        return Stream.of(self, name, time=event_time)
 
     def keyed(
         self,
@@ -192,7 +201,7 @@ class Flow:
         event_time: str | None = None,
         delay: str | int | None = None,
         **more: str | int,
-    ) -> Relation:
+    ) -> Table:
         """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` tells deletes.
 
         `event_time`, `delay` and further options are as for `stream`.
@@ -200,7 +209,8 @@ class Flow:
         keys = (key,) if isinstance(key, str) else tuple(key)
         options = {"order": order, "op": op}
         given = {**more, **{k: v for k, v in options.items() if v}}
-        return self._declare(name, "table", frame, keys, given, watermark(name, event_time, delay))
+        self._declare(name, "table", frame, keys, given, watermark(name, event_time, delay))
+        return Table.of(self, name)
 
     def changelog(
         self,
@@ -268,12 +278,12 @@ class Flow:
     def view(
         self,
         name: str,
-        query: str | Relation,
+        query: str | Relation | Rows,
         *,
         max_state_rows: int | None = None,
         max_state_bytes: int | None = None,
     ) -> Relation:
-        """Create a view from SQL text or a relation; with limits of its own to what may be kept for it."""
+        """Create a view from SQL text or a relation, stream or table; with limits of its own to what is kept for it."""
         text = query if isinstance(query, str) else query.query
         given = {STATE_ROWS: max_state_rows, STATE_BYTES: max_state_bytes}
         options = checked_options(name, {option: str(most) for option, most in given.items() if most is not None})

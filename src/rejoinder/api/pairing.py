@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rejoinder.api.rows import Rows, quoted
+from rejoinder.api.rows import Rows
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.sql.binder import bind
+from rejoinder.sql.texts import name_text as quoted
+from rejoinder.sql.texts import qualified
 from rejoinder.sql.types import spark_name
 
 On = str | Sequence[str] | Mapping[str, str]
@@ -76,40 +78,13 @@ class Pairing:
         text = f"SELECT {expression} AS value FROM {self.left.item} AS {quoted(self.left.name)}"
         return bind(text, self.left.home.catalog).schema.field("value").type
 
-    @property
-    def is_by_columns(self) -> bool:
-        """Whether the left side's part is nothing but columns."""
-        known = {name.lower() for name in self.left.columns}
-        return all(expression.lower() in known for expression, _ in self.pairs)
-
     def joined(
-        self,
-        kind: str,
-        *,
-        select: Select = None,
-        carried: Mapping[str, str] | None = None,
-        conditions: Sequence[str] = (),
-        at_arrival: bool = False,
+        self, kind: str, *, select: Select = None, conditions: Sequence[str] = (), at_arrival: bool = False
     ) -> str:
-        """The text of the join. `carried` are expressions of the left side by the names that conditions have for them.
-
-        Conditions call the sides by `{l}` and `{r}`.
-        """
-        left, right = quoted(self.left.name), quoted(self.right.name)
-        added = dict(carried or {})
-        tests = []
-        known = {name.lower() for name in self.left.columns}
-        for number, (expression, name) in enumerate(self.pairs):
-            column = expression
-            if expression.lower() not in known:
-                column = f"__on{number}"
-                added[column] = expression
-            tests.append(f"{left}.{quoted(column)} = {right}.{quoted(name)}")
-        tests += [condition.format(l=left, r=right) for condition in conditions]
-        start = f"{self.left.item} AS {left}"
-        if added:
-            more = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in added.items())
-            start = f"(SELECT *, {more} FROM {start}) AS {left}"
+        """The text of the join, under further conditions."""
+        left, right = self.names
+        tests = [f"{self.of_left(expression)} = {right}.{quoted(name)}" for expression, name in self.pairs]
+        tests += conditions
         columns = ", ".join(select if select is not None else self._columns(coalesced=kind == "FULL"))
         item, first = self.right.item, ""
         if at_arrival:
@@ -118,11 +93,26 @@ class Pairing:
                 item, first = name, f"WITH {name} AS {item} "
             item += " FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP"
         words = f"{kind} JOIN".strip()
-        return f"{first}SELECT {columns} FROM {start} {words} {item} AS {right} ON {' AND '.join(tests)}"
+        return (
+            f"{first}SELECT {columns} FROM {self.left.item} AS {left} "
+            f"{words} {item} AS {right} ON {' AND '.join(tests)}"
+        )
+
+    def of_left(self, expression: str) -> str:
+        """An expression of the left side as the join says it."""
+        known = {name.lower() for name in self.left.columns}
+        if expression.lower() in known:
+            return f"{self.names[0]}.{quoted(expression)}"
+        return qualified(expression, self.left.name, self.left.columns)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the join calls the sides."""
+        return quoted(self.left.name), quoted(self.right.name)
 
     def _columns(self, *, coalesced: bool) -> list[str]:
         """All columns; the key once, from whichever side has it."""
-        left, right = quoted(self.left.name), quoted(self.right.name)
+        left, right = self.names
         theirs = {expression.lower(): name for expression, name in self.pairs}
         result = []
         for name in self.left.columns:

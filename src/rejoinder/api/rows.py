@@ -15,6 +15,7 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql, UnknownName, near_misses
 from rejoinder.plan.catalog import Catalog
 from rejoinder.sql.binder import bind
+from rejoinder.sql.texts import name_text as quoted
 
 Length = str | int | timedelta
 
@@ -100,15 +101,6 @@ class Rows:
 
     def _define(self, name: str) -> None:
         self.home.sql(f"CREATE VIEW {quoted(name)} AS {self.query}")
-
-
-def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever it holds.
-
-    >>> quoted("order")
-    '`order`'
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 def length_text(length: Length) -> str:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import overload
 
 from rejoinder.api.pairing import On, Pairing, Select, refuse_join
-from rejoinder.api.rows import Home, Length, Rows, length_text, quoted
+from rejoinder.api.rows import Home, Length, Rows, length_text
 from rejoinder.api.table import Table, grouped, selected_window
 from rejoinder.api.time_windows import TimeWindows
 from rejoinder.api.windowed import WindowedTable
 from rejoinder.errors import InvalidSql
 from rejoinder.plan.catalog import Source
 from rejoinder.sql.binder import Binder
+from rejoinder.sql.texts import name_text as quoted
 
 Within = Length | tuple[Length, Length]
 """How far the other side's time may be away, in either direction; or how far before, and how far after."""
@@ -59,7 +60,9 @@ class Stream(Rows):
 
     # -- joins --------------------------------------------------------------------------------------------------------
 
-    def join(self, other: Stream, *, on: On, within: Within, select: Select = None) -> Stream:
+    def join(
+        self, other: Stream, *, on: On | None = None, within: Within | None = None, select: Select = None
+    ) -> Stream:
         """Pairs of rows with equal keys whose times are `within` so much of each other, each pair once."""
         return self._with_stream("", "join", other, on, within, select)
 
@@ -87,30 +90,35 @@ class Stream(Rows):
         its key and the window that `window` selects.
         """
         if isinstance(other, Stream):
-            if on is None or within is None:
-                raise InvalidSql(
-                    f"the join of `{self.name}` and `{other.name}` has no {'key' if on is None else 'bound in time'}",
-                    hint='streams are joined on="column", within="10 minutes"',
-                )
             return self._with_stream("LEFT", "left_join", other, on, within, select)
         if isinstance(other, Table):
             return self._made(other.looked_up_by(self, on, ()).joined("LEFT", select=select, at_arrival=True))
         if isinstance(other, WindowedTable):
-            lookup = selected_window(self, other, on, window, ())
-            return self._made(lookup.joined("LEFT", select=select, at_arrival=True))
+            pairing, chosen = selected_window(self, other, on, window, ())
+            return self._made(pairing.joined("LEFT", select=select, conditions=[chosen], at_arrival=True))
         raise refuse_join(self, "left_join", other)
 
-    def outer_join(self, other: Stream, *, on: On, within: Within, select: Select = None) -> Stream:
+    def outer_join(
+        self, other: Stream, *, on: On | None = None, within: Within | None = None, select: Select = None
+    ) -> Stream:
         """Pairs as in `join`, and rows of either side that had no partner when they came."""
         return self._with_stream("FULL", "outer_join", other, on, within, select)
 
-    def _with_stream(self, kind: str, method: str, other: Stream, on: On, within: Within, select: Select) -> Stream:
+    def _with_stream(
+        self, kind: str, method: str, other: object, on: On | None, within: Within | None, select: Select
+    ) -> Stream:
         if not isinstance(other, Stream):
             raise refuse_join(self, method, other)
+        if on is None or within is None:
+            raise InvalidSql(
+                f"the join of `{self.name}` and `{other.name}` has no {'key' if on is None else 'bound in time'}",
+                hint='streams are joined on="column", within="10 minutes"',
+            )
         before, after = (length_text(each) for each in (within if isinstance(within, tuple) else (within, within)))
         ours, theirs = quoted(self._time()), quoted(other._time())
-        near = f"{{r}}.{theirs} BETWEEN {{l}}.{ours} - {before} AND {{l}}.{ours} + {after}"
         pairing = Pairing.of(self, other, on)
+        here, there = pairing.names
+        near = f"{there}.{theirs} BETWEEN {here}.{ours} - {before} AND {here}.{ours} + {after}"
         made = self._made(pairing.joined(kind, select=select, conditions=[near], at_arrival=bool(kind)))
         return made if kind != "FULL" else replace(made, time=None)  # rows of the other side do not have it
 
@@ -135,7 +143,7 @@ class Stream(Rows):
         return GroupedStream(self, keys)
 
     def to_table(self, key: str | Sequence[str], *, order: str | None = None, deleted: str | None = None) -> Table:
-        """The last row of each key: by the column `order`, and as they come; none, if `deleted` is true for that row."""
+        """The last row of each key, by the column `order` and as they come; none, if `deleted` is true for that row."""
         names = tuple(self.column(name) for name in ([key] if isinstance(key, str) else key))
         by = f"DESCRIPTOR({', '.join(map(quoted, names))})"
         by += "" if order is None else f", DESCRIPTOR({quoted(self.column(order))})"

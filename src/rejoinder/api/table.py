@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
 from rejoinder.api.pairing import On, Pairing, Select, refuse_join
-from rejoinder.api.rows import Home, Rows, quoted
+from rejoinder.api.rows import Home, Rows
 from rejoinder.api.windowed import WINDOW, WindowedTable
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.plan.catalog import Source
+from rejoinder.sql.texts import name_text as quoted
 from rejoinder.sql.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 from rejoinder.sql.windows import is_window
 
@@ -65,7 +66,8 @@ class Table(Rows):
     ) -> Table:
         """All rows, with the row of a table, or of a windowed table in the window that `window` selects."""
         if isinstance(other, WindowedTable):
-            return self._made(selected_window(self, other, on, window, self.key).joined("LEFT", select=select))
+            pairing, chosen = selected_window(self, other, on, window, self.key)
+            return self._made(pairing.joined("LEFT", select=select, conditions=[chosen]))
         return self._with_table("LEFT", "left_join", other, on, select)
 
     def outer_join(self, other: Table, *, select: Select = None) -> Table:
@@ -84,7 +86,7 @@ class Table(Rows):
         from rejoinder.api.stream import Stream
 
         listed = ", ".join(quoted(name) for name in self.columns)
-        come = f"FROM CHANGES(TABLE {self.item}) AS {quoted(self.name)} WHERE NOT `_undo`"
+        come = f"FROM CHANGES(TABLE {self.item}) AS {quoted(self.name)} WHERE NOT _undo"
         if deletes is None:
             return Stream(self.home, f"(SELECT {listed} {come})", self.name, None)
         flag, gone, now = quoted(deletes), "`gone#arrival`", "`now#arrival`"
@@ -92,7 +94,7 @@ class Table(Rows):
         text = (
             f"WITH {now} AS ({self.query}) SELECT {listed}, FALSE AS {flag} {come} UNION ALL "
             f"SELECT {listed}, TRUE AS {flag} FROM CHANGES(TABLE {self.item}) AS {gone} "
-            f"LEFT ANTI JOIN {now} FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS {now} ON {same} WHERE {gone}.`_undo`"
+            f"LEFT ANTI JOIN {now} FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS {now} ON {same} WHERE {gone}._undo"
         )
         return Stream(self.home, f"({text})", self.name, None)
 
@@ -169,26 +171,10 @@ def grouped(rows: Rows, keys: Sequence[str], calls: Sequence[str], window: str =
     return names, f"SELECT {', '.join((shown, *calls))} FROM {base} GROUP BY {by}"
 
 
-@dataclass(frozen=True)
-class SelectedWindow:
-    """A side, a windowed table, and the window of it that is looked up for a row."""
-
-    pairing: Pairing
-    window: str
-    condition: str
-
-    def joined(self, kind: str, *, select: Select, at_arrival: bool = False) -> str:
-        """The text of the join."""
-        carried = {"__window": self.window}
-        return self.pairing.joined(
-            kind, select=select, carried=carried, conditions=[self.condition], at_arrival=at_arrival
-        )
-
-
 def selected_window(
     left: Rows, right: WindowedTable, on: On | None, window: str | None, key: Sequence[str]
-) -> SelectedWindow:
-    """The join of a side with a windowed table: by its key, and by the window that an expression selects."""
+) -> tuple[Pairing, str]:
+    """How a side meets a windowed table: the pairing by its key, and the condition that selects the window."""
     if window is None:
         raise InvalidSql(
             f"which window of `{right.name}` is meant is not said",
@@ -199,9 +185,9 @@ def selected_window(
     pairing = _by_key(Pairing.of(left, right, on, default), right.key)
     kind = pairing.type_of(window)
     if kind in (TIMESTAMP, TIMESTAMP_NTZ):
-        return SelectedWindow(pairing, window, f"{{l}}.`__window` = WINDOW_START({{r}}.{WINDOW})")
+        return pairing, f"{pairing.of_left(window)} = WINDOW_START({pairing.names[1]}.{WINDOW})"
     if is_window(kind):
-        return SelectedWindow(pairing, window, f"{{l}}.`__window` = {{r}}.{WINDOW}")
+        return pairing, f"{pairing.of_left(window)} = {pairing.names[1]}.{WINDOW}"
     raise TypeMismatch(
         f"{window} selects no window of `{right.name}`",
         detail=f"it is {spark_name(kind)}",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rejoinder.api.rows import Length, length_text, quoted
+from rejoinder.api.rows import Length, length_text
+from rejoinder.sql.texts import name_text as quoted
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ def tumble(size: Length) -> TimeWindows:
     """Windows without gaps or overlaps.
 
     >>> tumble("5 minutes").text("ts")
-    'TUMBLE(`ts`, INTERVAL 5 minutes)'
+    'TUMBLE(ts, INTERVAL 5 minutes)'
     """
     return TimeWindows(length_text(size), length_text(size))
 
@@ -34,6 +35,6 @@ def hop(size: Length, *, every: Length) -> TimeWindows:
     """Windows of a size, a new one `every` so often.
 
     >>> hop("10 minutes", every="1 minute").text("ts")
-    'HOP(`ts`, INTERVAL 1 minute, INTERVAL 10 minutes)'
+    'HOP(ts, INTERVAL 1 minute, INTERVAL 10 minutes)'
     """
     return TimeWindows(length_text(size), length_text(every))

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
 from rejoinder.api.pairing import On, Pairing, Select, refuse_join
-from rejoinder.api.rows import Length, Rows, length_text, quoted
+from rejoinder.api.rows import Length, Rows, length_text
 from rejoinder.api.time_windows import TimeWindows
 from rejoinder.errors import InvalidSql
+from rejoinder.sql.texts import name_text as quoted
 
 if TYPE_CHECKING:
     from rejoinder.api.stream import Stream
@@ -82,7 +83,7 @@ class WindowedTable(Rows):
         from rejoinder.api.stream import Stream
 
         listed = ", ".join(columns or (quoted(name) for name in self.columns))
-        text = f"SELECT {listed} FROM CHANGES(TABLE {self.item}) AS {quoted(self.name)} WHERE NOT `_undo`"
+        text = f"SELECT {listed} FROM CHANGES(TABLE {self.item}) AS {quoted(self.name)} WHERE NOT _undo"
         return Stream(self.home, f"({text})", self.name, None)
 
     def _with_windowed(
@@ -105,8 +106,10 @@ class WindowedTable(Rows):
         if shift is None:
             pairing = Pairing.of(self, other, None, [*pairs, (WINDOW, WINDOW)])
             return self._made(pairing.joined(kind, select=select))
-        moved = f"WINDOW_START({{r}}.{WINDOW}) = WINDOW_START({{l}}.{WINDOW}) + {length_text(shift)}"
-        return self._made(Pairing.of(self, other, None, pairs).joined(kind, select=select, conditions=[moved]))
+        pairing = Pairing.of(self, other, None, pairs)
+        here, there = pairing.names
+        moved = f"WINDOW_START({there}.{WINDOW}) = WINDOW_START({here}.{WINDOW}) + {length_text(shift)}"
+        return self._made(pairing.joined(kind, select=select, conditions=[moved]))
 
     def _made(self, query: str) -> WindowedTable:
         made = replace(self, item=f"({query})")

@@ -13,7 +13,7 @@ from rejoinder.plan.graph import inputs_of
 from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels, shown, written
 from rejoinder.plan.logical import RELEASE
-from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Versions
+from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Recording, Versions
 from rejoinder.plan.physical import Arrangement, Path, PathHop
 from rejoinder.sql.types import spark_name
 
@@ -84,6 +84,12 @@ class _Text:
                 if keys
                 else f"all rows of {blocks[0]} as one group: {calls}"
             )
+        if isinstance(operation, Last):
+            keys = ", ".join(self.labels.column(derived.name, name) for name in operation.key)
+            order = f" in the order of {self.labels.column(derived.name, operation.order)}" if operation.order else ""
+            return f"last row of {blocks[0]} for each {keys}{order}"
+        if isinstance(operation, Recording):
+            return f"changes of {blocks[0]} as rows"
         if isinstance(operation, Enrichment):
             answers = ", ".join(name for name, _ in operation.answers)
             return f"{blocks[0]} with {answers} from {operation.function.text}"
@@ -101,7 +107,8 @@ class _Text:
         """The inputs of a block, as joined, and its filters."""
         first, *others = block.inputs
         text = self.labels.relation(first.relation)
-        text += "".join(f" {_JOINS[each.mode]} {self.labels.relation(each.relation)}" for each in others)
+        for each in others:
+            text += f" {_JOINS[each.mode]} {self.labels.relation(each.relation)}{' at arrival' if each.arrival else ''}"
         filters = [p.expression for p in block.predicates if p.equality is None or len(inputs_of(p.expression)) < 2]
         return text + (f" where {self.labels.conditions(filters, block)}" if filters else "")
 
@@ -134,7 +141,10 @@ class _Text:
         text += f", {hop.within}" if hop.within else ""
         text += f" where {hop.filter}" if hop.filter else ""
         text += f", if {hop.guard}" if hop.guard else ""
-        text += f", {'with' if hop.after else 'without'} this epoch"
+        if hop.arrival:
+            text += ", as it is at arrival"
+        else:
+            text += f", {'with' if hop.after else 'without'} this epoch"
         return text + (f", keeping {hop.condition}" if hop.condition else "")
 
     def _waiting(self) -> list[str]:

@@ -18,6 +18,7 @@ from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.plan.program import Gate, Program, program_of
+from rejoinder.plan.recording import depends_on_past
 from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded
 from rejoinder.sql.binder import bind
 
@@ -44,7 +45,8 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
         normal = _normal(query, sources, on_time(declared), relations)
         blocks[view.name] = (normal.block, normal.derived)
         relations |= normal.derived
-        if normal.emission is None and is_timed(normal, sources, relations):  # its rows are nowhere else
+        past = is_timed(normal, sources, relations) or depends_on_past(normal.derived)
+        if normal.emission is None and past:  # its rows are nowhere else
             forgetting.append(view.name)
         relations[view.name] = as_relation(view.name, normal.block)
         if normal.emission is not None:

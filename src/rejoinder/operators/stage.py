@@ -26,6 +26,7 @@ from rejoinder.operators.hold import hold
 from rejoinder.operators.lookup import lookup
 from rejoinder.operators.on_time import on_time
 from rejoinder.operators.presence import presence
+from rejoinder.operators.record import record
 from rejoinder.operators.scan import Split, largest_times, scan
 from rejoinder.operators.stateless import derive, emit, send, settle_changelogs
 from rejoinder.operators.sweep import sweep
@@ -45,6 +46,7 @@ from rejoinder.plan.physical import (
     Lookup,
     OnTime,
     Presence,
+    Record,
     Send,
     Step,
     Sweep,
@@ -70,6 +72,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Lookup: lookup,
     OnTime: on_time,
     Presence: presence,
+    Record: record,
     Coverage: coverage,
     Send: send,
     Sweep: sweep,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.errors import NullKey
+from rejoinder.errors import NullKey, Unsupported
 from rejoinder.kernels.columns import (
     DIFF,
     HASH,
@@ -18,6 +18,7 @@ from rejoinder.kernels.columns import (
     Int64,
     contiguous,
     diffs,
+    has_diffs,
     hashes,
     numbers,
     replaced,
@@ -29,7 +30,7 @@ from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.groups import group_rows
 from rejoinder.kernels.probe import match
 from rejoinder.kernels.sorting import rank_values
-from rejoinder.operators.task import Task, key_columns
+from rejoinder.operators.task import Task, key_columns, partition_hashes
 from rejoinder.plan.physical import Upsert
 from rejoinder.store.run import read_run
 
@@ -39,8 +40,14 @@ def upsert(task: Task, step: Upsert) -> None:
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
-    for part, column in zip(step.arrangement.key.parts, key_columns(stream, step.arrangement.key), strict=True):
-        if column.null_count:
+    key = step.arrangement.key
+    if SEQUENCE not in stream.column_names and has_diffs(stream):  # rows, not messages: what cancels was never there
+        stream = consolidate(stream)
+        stream = take(stream, np.flatnonzero(diffs(stream) > 0))
+    if HASH not in stream.column_names:
+        stream = stream.append_column(HASH, pa.array(partition_hashes(stream, key)[0]))
+    for number, (part, column) in enumerate(zip(key.parts, key_columns(stream, key), strict=True)):
+        if column.null_count and number not in key.null_safe:
             name = part.columns[0]
             row = without(take(stream, np.flatnonzero(np.asarray(column.is_null()))[:1]), [HASH, DIFF, SEQUENCE])
             raise NullKey(
@@ -48,6 +55,8 @@ def upsert(task: Task, step: Upsert) -> None:
                 detail=f"column `{name}` of row {row.to_pylist()[0]}",
                 hint="filter such rows out upstream, or declare the source as a STREAM or CHANGELOG",
             )
+    if step.whole and step.order is None:
+        _refuse_unordered(stream, step)
     old = _current(task, stream, step)
     incoming = without(_ranked(stream, old, step), [SEQUENCE])
     newest = take(incoming, np.flatnonzero(diffs(incoming) > 0))
@@ -56,6 +65,22 @@ def upsert(task: Task, step: Upsert) -> None:
     change = consolidate(change)
     if change.num_rows:
         task.streams[step.output] = change
+
+
+def _refuse_unordered(stream: pa.Table, step: Upsert) -> None:
+    """Refuse to choose among rows of a key of which nobody knows in which order they came."""
+    rows = consolidate(without(stream, [HASH, SEQUENCE]))
+    groups = group_rows(rows, _names(step))
+    doubles = np.flatnonzero(np.bincount(groups.group_of, minlength=len(groups.starts)) > 1)
+    if len(doubles):
+        at = int(np.flatnonzero(groups.group_of == doubles[0])[0])
+        values = [rows.column(name)[at].as_py() for name in _names(step)]
+        raise Unsupported(
+            "the last row of a key is not known among rows that were read before",
+            detail=f"{len(doubles)} key(s) have several rows, such as {values!r}, and the order in which they came is "
+            "not kept",
+            hint="give a column that orders them, or define it before the rows are read",
+        )
 
 
 def _current(task: Task, stream: pa.Table, step: Upsert) -> pa.Table:
@@ -71,7 +96,7 @@ def _current(task: Task, stream: pa.Table, step: Upsert) -> pa.Table:
     if not parts:
         return schema.empty_table()
     rows = consolidate(contiguous(parts))
-    if step.arrangement.key.exact:
+    if step.arrangement.key.exact and not step.arrangement.key.null_safe:
         return rows
     touched = group_rows(contiguous([without(stream, [DIFF, SEQUENCE]), rows.select(schema.names)]), _names(step))
     from_stream = np.zeros(len(touched.starts), bool)

@@ -44,6 +44,7 @@ from rejoinder.plan.physical import (
     Upsert,
 )
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
+from rejoinder.plan.recording import keep_last, last_arrangement, record
 from rejoinder.plan.retention import Limits, Retentions
 from rejoinder.plan.validity import validate, versions_arrangement
 
@@ -90,6 +91,8 @@ class Builder:
                     self.require(arrangement, name, self.retentions.made(derived))
             elif isinstance(derived.operation, normal.Versions):
                 self.require(versions_arrangement(derived, derived.operation), name)
+            elif isinstance(derived.operation, normal.Last):
+                self.require(last_arrangement(derived, derived.operation), name)
             elif isinstance(derived.operation, normal.Enrichment):
                 self.require(answers_arrangement(derived, derived.operation), name, self.retentions.made(derived))
         for name, block in self.program.views.items():
@@ -205,6 +208,14 @@ class Builder:
             self.fragments[derived.name + "/input"] = fragments
             group(self, derived, derived.operation, whole=False)
             return
+        elif isinstance(derived.operation, normal.Last):
+            self.fragments[derived.name + "/input"] = fragments
+            keep_last(self, derived, derived.operation, whole=False)
+            return
+        elif isinstance(derived.operation, normal.Recording):
+            self.fragments[derived.name + "/input"] = fragments
+            record(self, derived)
+            return
         elif isinstance(derived.operation, normal.Enrichment):
             self.fragments[derived.name + "/input"] = fragments
             enrich(self, derived, derived.operation, whole=False)
@@ -244,7 +255,8 @@ class Builder:
                 filters = self.labels.conditions(tests, join.block)
                 self.paths.append(Path(view, join.block.inputs[0].relation, (), condition=filters))
             return single(self, join)
-        return [path(self, join, view, start, all_after=False) for start in range(len(join.block.inputs))]
+        starts = [start for start, each in enumerate(join.block.inputs) if not each.arrival]
+        return [path(self, join, view, start, all_after=False) for start in starts]
 
     # -- the whole --------------------------------------------------------------------------------------------------
 
@@ -285,6 +297,11 @@ class Builder:
         self.fragments[name] = [Fragment(fragment.round, stream)]
         self.arrange(name, check=source.kind == "changelog")
 
+    def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
+        """The changes of a union's branches that are not late for it."""
+        views = tuple(view for view in self.program.views if self.reads(view, union.name))
+        return punctual(self, union, branches, self.retentions.frontiers, self.program.sources, views)
+
     def reads(self, view: str, relation: str) -> bool:
         """Whether a view or derived relation reads another one, directly or through others."""
         inputs = [each.relation for join in self.joins.get(view, []) for each in join.block.inputs]
@@ -297,11 +314,6 @@ class Builder:
         if not gates:
             for fragment in self.fragments[name]:
                 self.add(fragment.round, Emit(fragment.stream, name))
-    def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
-        """The changes of a union's branches that are not late for it."""
-        views = tuple(view for view in self.program.views if self.reads(view, union.name))
-        return punctual(self, union, branches, self.retentions.frontiers, self.program.sources, views)
-
         elif self.fragments[name]:
             number = 1 + max(fragment.round for fragment in self.fragments[name])
             key = row_arrangement(name, self.program.views[name].schema).key

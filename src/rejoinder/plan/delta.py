@@ -9,7 +9,8 @@ Rules (one path per input, n(n−1) lookups, ties broken by input order):
   name keys, and rows of the inputs that the condition needs are looked up by them. Padding matches no key;
 - next comes the input with the smallest expected fan-out, by the statistics of its arrangement;
 - path i sees an input before it with this epoch's changes, an input after it without. Inputs of versions come first,
-  so that a row meets the versions as they are after the epoch, and not those that it is about to lose.
+  so that a row meets the versions as they are after the epoch, and not those that it is about to lose;
+- no path starts at an input at arrival, and every other one meets it with this epoch's changes.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Hop:
     `values` names what the key is made of, to tell whether a stream is partitioned by it already. `tests` are the
     conditions, apart from the block's own, that can be tested from this hop on. The arrangement may be ordered: then
     only rows within `between` are met, or those of the latest order value up to `latest`; `strict`: windows are open
-    at their start and closed at their end, instead of the other way round.
+    at their start and closed at their end, instead of the other way round. `pairs` are conditions on pairs that say
+    which rows count as partners.
     """
 
     input: int
@@ -66,6 +68,7 @@ class Hop:
     between: tuple[Expression, Expression] | None = None
     latest: Expression | None = None
     strict: bool = False
+    pairs: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,9 @@ class PathFinder:
         self.primary_keys = primary_keys
 
     def path(self, start: int) -> tuple[Hop, ...]:
-        """Choose the order in which the changes of input `start` meet the other inputs."""
+        """Choose the order in which the changes of input `start` meet the other inputs; at arrival, they meet none."""
+        if self.block.inputs[start].arrival:
+            return ()
         walk = _Walk({start})
         walk.windows = [ranged(window) if window.input == start else window for window in self.graph.windows]
         if self.block.inputs[start].mode != "inner":
@@ -178,13 +183,14 @@ class PathFinder:
             arrangement = replace(arrangement, order=dict(each.columns)[by.columns[0]])
         key = Key(tuple(part.here for part in parts), safe)
         values = tuple(part.value + (" or NULL" if part.null_safe else "") for part in parts)
-        hop = Hop(at, arrangement, key, values, after=self._rank(at) < self._rank(start))
+        hop = Hop(at, arrangement, key, values, after=each.arrival or self._rank(at) < self._rank(start))
         if around is not None:
             hop = replace(hop, latest=around.time, strict=around.strict)
         elif inside is not None:
             hop = replace(hop, between=(inside.start, inside.end), strict=inside.strict)
         if forward:
-            hop = replace(hop, mode=each.mode, guard=conjunction(self.graph.on[at].guards))
+            on = self.graph.on[at]
+            hop = replace(hop, mode=each.mode, guard=conjunction(on.guards), pairs=on.pairs)
         return hop, parts
 
     def _rank(self, at: int) -> tuple[bool, int]:

@@ -23,7 +23,7 @@ from rejoinder.plan.bounds import Distances, block_bounds
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
-from rejoinder.plan.normal import Block, Derived, Versions
+from rejoinder.plan.normal import Block, Derived, Last, Versions
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Frontiers:
             source = self.sources[relation.removesuffix(ON_TIME)]
             return Watermark(source.name, name) if name in source.watermarks else None
         made = self.derived.get(relation)
-        if made is None or isinstance(made.operation, Versions):
+        if made is None or isinstance(made.operation, Versions | Last):
             return None
         if isinstance(made.operation, Grouping) and name not in made.operation.key_names:
             return None
@@ -246,8 +246,12 @@ class Frontiers:
         i = rising.column
         at = int(i.split(".", 1)[0])
         name = dict(block.inputs[at].columns)[i]
-        own = self.of(block.inputs[at].relation, name)
-        met = [self.limit(block, start, i) for start in range(len(block.inputs)) if start != at]
+        starts = [start for start, each in enumerate(block.inputs) if start != at and not each.arrival]
+        met = [self.limit(block, start, i) for start in starts]
+        if block.inputs[at].arrival:  # it comes with changes of the others alone
+            own, met = met[0], met[1:]
+        else:
+            own = self.of(block.inputs[at].relation, name)
         formulas = [each for each in (own, *met) if each is not None]
         known = own is not None and len(formulas) == 1 + len(met)
         return raised(least(formulas), rising.steps) if known else None

@@ -69,12 +69,16 @@ class Window:
 
 @dataclass(frozen=True)
 class Condition:
-    """What the `on` of an input with a mode says: its key, what guards the lookup, and which inputs that needs."""
+    """What the `on` of an input with a mode says: its key, what guards the lookup, and which inputs that needs.
+
+    `pairs` are conditions on pairs besides the key, which only an input at arrival can have.
+    """
 
     links: tuple[Link, ...] = ()
     guards: tuple[Expression, ...] = ()
     needs: frozenset[int] = frozenset()
     window: Window | None = None
+    pairs: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,20 +139,24 @@ def _joined(
 
 def _condition(block: Block, at: int, filters: list[Expression]) -> Condition:
     """Sort the `on` of an input; conditions on the input alone go to its filters."""
-    links, guards = [], []
+    links: list[Link] = []
+    guards: list[Expression] = []
+    pairs: list[Expression] = []
     windows, predicates = _windows(block, block.inputs[at].on)
     for predicate in predicates:
         used = inputs_of(predicate.expression)
         if used == {at}:
             filters.append(predicate.expression)
-        elif at in used:
-            assert predicate.equality is not None
+        elif at in used and predicate.equality is not None:
             links.append(Link(predicate.equality, predicate.null_safe))
+        elif at in used:
+            assert block.inputs[at].arrival
+            pairs.append(predicate.expression)
         else:
             guards.append(predicate.expression)
     needs = {i for link in links for i in inputs_of(link.sides[0])} | {i for g in guards for i in inputs_of(g)}
-    needs |= {i for window in windows for i in inputs_of(window.time)}
-    return Condition(tuple(links), tuple(guards), frozenset(needs), next(iter(windows), None))
+    needs |= {i for window in windows for i in inputs_of(window.time)} | {i for p in pairs for i in inputs_of(p)} - {at}
+    return Condition(tuple(links), tuple(guards), frozenset(needs), next(iter(windows), None), tuple(pairs))
 
 
 def _windows(block: Block, predicates: Sequence[Predicate]) -> tuple[tuple[Window, ...], list[Predicate]]:

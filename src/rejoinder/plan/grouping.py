@@ -16,7 +16,7 @@ from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan import logical
 from rejoinder.plan.accumulators import UNIT, UNIT_SCHEMA, Grouping, lay_out
 from rejoinder.plan.catalog import ON_TIME
-from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Input, Union, derive
+from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Input, Recording, Union, derive
 from rejoinder.plan.paths import Fragment
 from rejoinder.plan.physical import Aggregate, Arrangement, Key, Step
 from rejoinder.plan.program import Program
@@ -108,8 +108,7 @@ def readers(program: Program, relation: str) -> tuple[str, ...]:
 def is_append_only(program: Program, relation: str) -> bool:
     """Whether rows of a relation (or `/input` of a derived one) are never taken back.
 
-    Streams are; filters, projections, inner and semi joins, unions, DISTINCT and enrichment of what is append-only
-    are.
+    Streams are; filters, projections, inner and semi joins, unions, DISTINCT and enrichment of what is append-only are.
     """
     source = program.sources.get(relation.removesuffix(ON_TIME))
     if source is not None:
@@ -119,10 +118,15 @@ def is_append_only(program: Program, relation: str) -> bool:
     if relation in program.views:
         return _appends(program, program.views[relation])
     derived = program.derived[relation.removesuffix("/input")]
+    if isinstance(derived.operation, Recording) and not relation.endswith("/input"):
+        return True
     if not relation.endswith("/input") and not isinstance(derived.operation, Union | Distinct | Enrichment):
         return False
     return all(_appends(program, block) for block in derived.blocks)
 
 
 def _appends(program: Program, block: Block) -> bool:
-    return all(each.mode in ("inner", "semi") and is_append_only(program, each.relation) for each in block.inputs)
+    return all(
+        each.arrival or (each.mode in ("inner", "semi") and is_append_only(program, each.relation))
+        for each in block.inputs
+    )

@@ -16,10 +16,11 @@ from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.enrichment import enrich
 from rejoinder.plan.grouping import group
-from rejoinder.plan.normal import Derived, Enrichment, Union, Versions
+from rejoinder.plan.normal import Derived, Enrichment, Last, Recording, Union, Versions
 from rejoinder.plan.paths import Fragment, JoinPlan, path, single
 from rejoinder.plan.physical import Arrangement, ArrangementScan, ChangelogScan, Dataflow, Distinct, UnitScan
 from rejoinder.plan.program import Program, row_arrangement
+from rejoinder.plan.recording import keep_last, record
 from rejoinder.plan.validity import validate
 
 
@@ -103,6 +104,12 @@ class Hydration(Builder):
         if isinstance(derived.operation, Grouping):
             group(self, derived, derived.operation, whole=True)
             return
+        if isinstance(derived.operation, Last):
+            keep_last(self, derived, derived.operation, whole=True)
+            return
+        if isinstance(derived.operation, Recording):
+            record(self, derived)
+            return
         if isinstance(derived.operation, Enrichment):
             enrich(self, derived, derived.operation, whole=True)
             return
@@ -114,17 +121,17 @@ class Hydration(Builder):
         self.fragments[derived.name] = [Fragment(merged.round, change)]
         self.arrange(derived.name, check=False)
 
-    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
-        """All rows of the smallest input meet the other inputs as they are."""
-        if len(join.block.inputs) == 1:
-            return single(self, join)
-        inner = [at for at, each in enumerate(join.block.inputs) if each.mode == "inner"]
-        start = min(inner, key=lambda at: self._rows(join.block.inputs[at].relation))
-        if not self.fragments[join.block.inputs[start].relation]:
     def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
         """What is there already is not late."""
         return [fragment for branch in branches for fragment in branch]
 
+    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
+        """All rows of the smallest input meet the other inputs as they are."""
+        if len(join.block.inputs) == 1:
+            return single(self, join)
+        inner = [at for at, each in enumerate(join.block.inputs) if each.mode == "inner" and not each.arrival]
+        start = min(inner, key=lambda at: self._rows(join.block.inputs[at].relation))
+        if not self.fragments[join.block.inputs[start].relation]:
             return []
         return [path(self, join, view, start, all_after=True)]
 

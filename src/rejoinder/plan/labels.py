@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan.accumulators import ROWS, Grouping
-from rejoinder.plan.normal import Block, Derived, Enrichment, Versions
+from rejoinder.plan.normal import RECORDED, Block, Derived, Enrichment, Recording, Versions
 from rejoinder.plan.physical import Arrangement, Key
 
 SHORTEST = 4
@@ -81,6 +81,9 @@ class Labels:
         result = self._outputs(derived.blocks)
         if isinstance(operation, Grouping):
             result |= {each.name: each.text for each in operation.accumulators} | {ROWS: "count(*)"}
+        if isinstance(operation, Recording):
+            system = derived.schema.names[len(derived.blocks[0].outputs) :]
+            result |= dict(zip(system, RECORDED, strict=True))
         if isinstance(operation, Enrichment):
             names = derived.schema.names[len(operation.arguments) :]
             result |= {name: answer for name, (answer, _) in zip(names, operation.answers, strict=True)}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME
-from rejoinder.plan.normal import Block, Derived, Enrichment, Versions
+from rejoinder.plan.normal import Block, Derived, Enrichment, Recording, Versions
 
 Origin = tuple[str, str]
 
@@ -40,7 +40,7 @@ def _made_from(made: Derived, block: Block, name: str) -> list[Expression]:
     outputs = dict(block.outputs)
     if isinstance(made.operation, Grouping) and name not in made.operation.key_names:
         return list(outputs.values())
-    if isinstance(made.operation, Enrichment) and name not in outputs:
+    if isinstance(made.operation, Enrichment | Recording) and name not in outputs:
         return list(outputs.values())
     at = made.schema.names.index(name)
     return [block.outputs[at][1]] if name not in outputs else [outputs[name]]

@@ -77,6 +77,7 @@ class Project:
 
 
 JoinKind = Literal["inner", "left", "full", "semi", "anti", "full anti"]
+ArrivalKind = Literal["inner", "left", "full", "semi", "anti"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,42 @@ class Join:
     right: Node
     predicates: tuple[Predicate, ...]
     kind: JoinKind = "inner"
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Rows of an append-only left side, each joined once: with the right side as it is in the epoch in which they come.
+
+    Later changes of the right side change nothing about them. `full` is for two append-only sides: pairs as in any
+    join, and rows of either side that had no partner when they came.
+    """
+
+    left: Node
+    right: Node
+    predicates: tuple[Predicate, ...]
+    kind: ArrivalKind
+
+
+@dataclass(frozen=True)
+class Latest:
+    """Of an append-only input, the last row of each key: by `order` if it is given, and then as they come."""
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    key: tuple[str, ...]
+    order: str | None
+
+
+@dataclass(frozen=True)
+class Records:
+    """The changes of the input as rows that stay: its `columns`, then `_undo`, `_epoch` and `_emit_time` as `system`.
+
+    A row that comes is a row with `_undo` FALSE, one that goes a row with `_undo` TRUE.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    system: tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
@@ -169,7 +206,21 @@ class Enrich:
     function: PythonFunction
 
 
-Node = Scan | Filter | Project | Join | UnionAll | Distinct | Aggregate | Expand | Validity | Enrich
+Node = (
+    Scan
+    | Filter
+    | Project
+    | Join
+    | Arrival
+    | UnionAll
+    | Distinct
+    | Aggregate
+    | Expand
+    | Validity
+    | Enrich
+    | Latest
+    | Records
+)
 
 
 @dataclass(frozen=True)

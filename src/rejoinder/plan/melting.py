@@ -6,6 +6,7 @@
 - With other conditions on pairs, the rows that have a partner are kept as a relation (each once), and the others are
   those that it lacks.
 - FULL joins are unions: of the LEFT join, and of the padded rows of the right side.
+- Joins at arrival are relations of their own.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from rejoinder.plan.normal import (
     inlined,
 )
 from rejoinder.plan.padding import is_null_on_padding
+from rejoinder.plan.recording import last, recorded
 from rejoinder.plan.validity import valid
 
 
@@ -94,6 +96,12 @@ def melt(node: Node, derived: Known) -> Block:
             return replace(block, outputs=tuple((i, substitute(e, columns)) for i, e in node.outputs))
         case logical.Join():
             return _join(node, derived)
+        case logical.Arrival():
+            return _arrival(node, derived)
+        case logical.Latest():
+            return last(node, melt(node.input, derived), derived)
+        case logical.Records():
+            return recorded(node, melt(node.input, derived), derived)
         case logical.UnionAll():
             blocks = []
             for part, selected in zip(node.inputs, node.selected, strict=True):
@@ -138,6 +146,39 @@ def _join(node: logical.Join, derived: Known) -> Block:
                 first = _padded(_one_sided(left, right, node.predicates, "anti", derived), left, right)
             columns = (*left.columns, *right.columns)
             return derive("union", Union(f"{node.kind.upper()} JOIN"), (first, unmatched_right), columns, derived)
+
+
+def _arrival(node: logical.Arrival, derived: Known) -> Block:
+    """Rows that meet the other side when they come: a relation of its own, as no later change may join them again."""
+    left, right = melt(node.left, derived), melt(node.right, derived)
+    columns = (*left.columns, *right.columns)
+    if node.kind != "full":
+        block = _at_arrival(left, right, node.predicates, node.kind, derived)
+        return derive("arrivals", Union(), (block,), block.columns, derived)
+    left, right = _relation(left, derived), _relation(right, derived)
+    blocks = (
+        _inner(left, right, node.predicates),
+        _padded(_at_arrival(left, right, node.predicates, "anti", derived), left, right),
+        _padded(_at_arrival(right, left, node.predicates, "anti", derived), left, right),
+    )
+    return derive("arrivals", Union("FULL JOIN at arrival"), blocks, columns, derived)
+
+
+def _at_arrival(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
+    if len(left.inputs) > 1:
+        left = _relation(left, derived)
+    if len(right.inputs) > 1:
+        right = _relation(right, derived)
+    only = replace(right.inputs[0], arrival=True)
+    if mode == "inner":
+        return _inner(left, replace(right, inputs=(only,)), on)
+    outputs = left.outputs
+    if mode == "left":
+        only, padded = _nullable(only, right)
+        outputs = (*outputs, *padded)
+    conditions = _oriented(inlined(on, dict((*left.outputs, *right.outputs))), {i for i, _ in only.columns})
+    joined = replace(only, mode=mode, on=(*right.predicates, *conditions))
+    return Block((*left.inputs, joined), left.predicates, outputs)
 
 
 def _inner(left: Block, right: Block, predicates: tuple[Predicate, ...]) -> Block:

@@ -19,6 +19,7 @@ from rejoinder.plan.functions import PythonFunction
 from rejoinder.plan.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query, renamed, substitute
 
 PRESENT = "__present"
+RECORDED = ("_undo", "_epoch", "_emit_time")
 
 Mode = Literal["inner", "left", "semi", "anti"]
 Columns = tuple[tuple[str, pa.DataType], ...]
@@ -69,7 +70,27 @@ class Enrichment:
         return f"{self.function.text} of {', '.join(self.arguments)} gives {answers}"
 
 
-Operation = Union | Distinct | Grouping | Versions | Enrichment
+@dataclass(frozen=True)
+class Last:
+    """The last row of each key, by `order` if it is given, and then as they come."""
+
+    key: tuple[str, ...]
+    order: str | None
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        return f"last by {', '.join(self.key)}" + (f" in the order of {self.order}" if self.order else "")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The changes of the only block as rows that stay."""
+
+    text = "changes"
+
+
+Operation = Union | Distinct | Grouping | Versions | Enrichment | Last | Recording
 
 
 @dataclass(frozen=True)
@@ -83,6 +104,9 @@ class Input:
 
     Conditions of `on` are equalities of this input with another one, or read this input alone, or other inputs alone,
     or say that a time of another input lies in the window of this one's `versions`.
+
+    At `arrival`, changes of the input go nowhere: rows of the others meet it as it is when they come. Then `on` may
+    hold any conditions.
     """
 
     relation: str
@@ -91,6 +115,7 @@ class Input:
     mode: Mode = "inner"
     on: tuple[Predicate, ...] = ()
     versions: Versions | None = None
+    arrival: bool = False
 
     def type_of(self, name: str) -> pa.DataType:
         """The type of a column, by name."""
@@ -99,9 +124,10 @@ class Input:
     @property
     def text(self) -> str:
         """Canonical text."""
+        at = " at arrival" if self.arrival else ""
         if self.mode == "inner":
-            return self.relation
-        return f"{self.mode} {self.relation} on {' & '.join(sorted(p.expression.sql for p in self.on))}"
+            return self.relation + at
+        return f"{self.mode} {self.relation}{at} on {' & '.join(sorted(p.expression.sql for p in self.on))}"
 
 
 @dataclass(frozen=True)

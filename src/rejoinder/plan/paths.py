@@ -204,8 +204,8 @@ class _Path:
         if hop.mode == "inner":
             now = [*filters, *now]
         else:
-            partners = conjunction(filters)
-        available = self._wanted(at, [*self.tests, *now])
+            partners = conjunction([*filters, *hop.pairs])
+        available = self._wanted(at, [*self.tests, *now, *hop.pairs])
         remaining = self._wanted(at, self.tests)
         types = {i: self.block.inputs[m].type_of(n) for m in met for i, n in self.block.inputs[m].columns}
         if self.block.inputs[self.start].mode != "inner":
@@ -249,7 +249,7 @@ class _Path:
         wanted = {name for _, e in self.block.outputs for name in e.columns}
         wanted |= {name for p in tests for name in p.columns}
         for hop in self.hops[at + 1 :]:
-            parts = [*hop.key.parts, *hop.tests, hop.guard, hop.latest, *(hop.between or ())]
+            parts = [*hop.key.parts, *hop.tests, *hop.pairs, hop.guard, hop.latest, *(hop.between or ())]
             wanted |= {name for part in parts if part is not None for name in part.columns}
         return wanted
 
@@ -282,7 +282,8 @@ class _Path:
                 within,
                 labels.conditions(self.graph.filters[hop.input], self.block, self.names),
                 "" if hop.guard is None else labels.conditions(self.graph.on[hop.input].guards, self.block, self.names),
-                labels.conditions(tests, self.block, self.names),
+                labels.conditions([*tests, *hop.pairs], self.block, self.names),
+                self.block.inputs[hop.input].arrival,
             )
         )
 

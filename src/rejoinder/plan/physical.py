@@ -205,12 +205,27 @@ class Arrange:
 
 @dataclass(frozen=True)
 class Upsert:
-    """Turn the rows of a table's source, one per key and change, into the change of the table's content."""
+    """Turn the rows of a table's source, one per key and change, into the change of the table's content.
+
+    `whole`: the input is everything there is, in no order, not what comes in this epoch (in a hydration).
+    """
 
     input: str
     output: str
     arrangement: Arrangement
     order: str | None
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """Write the changes of a stream down as rows, with the sign, the epoch and its time in three more columns."""
+
+    input: str
+    output: str
+    undo: str
+    epoch: str
+    time: str
 
 
 @dataclass(frozen=True)
@@ -220,9 +235,9 @@ class Lookup:
     `after`: see the arrangement with this epoch's changes, else without (the tie-break). `fetched` maps columns of
     the arrangement to columns of the pair, `carried` lists the stream's columns to keep; `predicate` is about pairs.
     In a mode other than `inner`, rows that fail the `guard` have no partner, and `filter` says which rows of the
-    arrangement can be one; `present` names the column that is TRUE in pairs and NULL in padded rows. In an ordered
-    arrangement, only rows with an order value in [`between`) are met, or those at the `latest` value up to a time; if
-    `strict`, in (`between`], or before a time.
+    arrangement can be one (at arrival, which pairs count); `present` names the column that is TRUE in pairs and NULL in
+    padded rows. In an ordered arrangement, only rows with an order value in [`between`) are met, or those at the
+    `latest` value up to a time; if `strict`, in (`between`], or before a time.
     """
 
     input: str
@@ -381,7 +396,7 @@ class Emit:
     view: str
 
 
-Stateless = OnTime | Derive | Send | Sweep | Emit
+Stateless = OnTime | Derive | Send | Record | Sweep | Emit
 Step = Stateless | Arrange | Upsert | Lookup | Presence | Coverage | Distinct | Aggregate | Validity | Enrich | Hold
 
 
@@ -402,6 +417,7 @@ class PathHop:
     filter: str = ""
     guard: str = ""
     condition: str = ""
+    arrival: bool = False
 
 
 @dataclass(frozen=True)

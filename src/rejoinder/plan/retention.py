@@ -15,7 +15,7 @@ from rejoinder.errors import Unsupported
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, least, slack_of
-from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Normalised, Versions
+from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions
 from rejoinder.plan.physical import Arrangement
 
 SEGMENTS = 4
@@ -123,7 +123,7 @@ def _kept(
     for block in (normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)):
         for at, each in enumerate(block.inputs):
             for start, other in enumerate(block.inputs):
-                if start != at:
+                if start != at and not other.arrival:
                     is_bounded = any(
                         frontiers.limit(block, start, i)
                         and (frontiers.passes_over(block, i) or frontiers.is_known(each.relation, name))
@@ -131,7 +131,7 @@ def _kept(
                     )
                     yield source_of(each.relation), source_of(other.relation), is_bounded
     for derived in normal.derived.values():
-        if isinstance(derived.operation, Versions):
+        if isinstance(derived.operation, Versions | Last):
             yield derived.name, derived.name, False
         if isinstance(derived.operation, Distinct | Grouping):
             keys = derived.schema.names if isinstance(derived.operation, Distinct) else derived.operation.key_names

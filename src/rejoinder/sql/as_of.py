@@ -19,6 +19,7 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.catalog import Source, View
 from rejoinder.plan.logical import Node, Predicate, Project, Validity
+from rejoinder.sql.arrival import is_at_arrival
 from rejoinder.sql.clauses import text_of
 from rejoinder.sql.expressions import compile_expression
 from rejoinder.sql.scope import Scope, Side
@@ -40,6 +41,8 @@ def is_as_of(node: exp.Join) -> bool:
 
 def _version(node: exp.Join) -> exp.Expression | None:
     version = node.this.args.get("version") if isinstance(node.this, exp.Table) else None
+    if is_at_arrival(node):
+        return None
     return version if isinstance(version, exp.Version) and version.name.upper() == "TIMESTAMP" else None
 
 

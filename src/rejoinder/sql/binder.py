@@ -16,6 +16,7 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
+from rejoinder.sql.arrival import is_at_arrival, refuse_changing
 from rejoinder.sql.as_of import event_time_of, has_version
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
 from rejoinder.sql.emission import (
@@ -205,7 +206,8 @@ class Binder:
                 detail=f"in FROM {text_of(node)}",
                 hint="relations of a flow have plain names",
             )
-        if node.args.get("version") and not (isinstance(node.parent, exp.Join) and has_version(node.parent)):
+        joined = node.parent if isinstance(node.parent, exp.Join) else None
+        if node.args.get("version") and not (joined and (has_version(joined) or is_at_arrival(joined))):
             raise Unsupported(
                 "AS OF is offered for the right side of a join",
                 detail=text_of(node),
@@ -262,9 +264,28 @@ class Binder:
         """Bind one JOIN (or comma) with what stands left of it."""
         refuse_unread_clauses(node)
         right, other = self.relation(node.this, ctes)
+        if is_at_arrival(node):
+            self.refuse_changing(left, "the left side of a join as of the current time", node)
+            if node.side.upper() == "FULL":
+                self.refuse_changing(right, "the right side of a FULL JOIN as of the current time", node)
         event_time = event_time_of(node, self.catalog.get(node.this.name)) if has_version(node) else None
         joined = combine(Side(left, scope), Side(right, other), node, self.numbers, event_time)
         return joined.root, joined.scope
+
+    def refuse_changing(self, side: Node, which: str, node: exp.Expr) -> None:
+        """Refuse a side whose rows can be taken back, where they must not be."""
+        refuse_changing(side, which, text_of(node), self.is_stream)
+
+    def is_stream(self, relation: str) -> bool:
+        """Whether a source or view is append-only."""
+        found = self.catalog.get(relation)
+        if isinstance(found, Source):
+            return found.kind == "stream"
+        try:
+            self.refuse_changing(self.query(parse_query(found.query), {}).root, relation, parse_query(found.query))
+        except Unsupported:
+            return False
+        return True
 
     # -- expressions ------------------------------------------------------------------------------------------------
 

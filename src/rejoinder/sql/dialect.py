@@ -60,5 +60,5 @@ class SparkSql(Spark):
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             **SparkParser.FUNCTION_PARSERS,
-            **dict.fromkeys(("CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "TUMBLE"), _table_function),
+            **dict.fromkeys(("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "TUMBLE"), _table_function),
         }

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported
 from rejoinder.kernels.evaluate import Expression, column
-from rejoinder.plan.logical import Join, JoinKind, Predicate, Project
+from rejoinder.plan.logical import Arrival, Join, JoinKind, Predicate, Project
+from rejoinder.sql.arrival import at_arrival, is_at_arrival
 from rejoinder.sql.as_of import as_of, is_as_of
 from rejoinder.sql.clauses import text_of
 from rejoinder.sql.predicates import bind_condition, coerced, equal
@@ -69,7 +70,9 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
         right, valid = as_of(left.scope, right, predicates, node, numbers, event_time)
         predicates = (*predicates, *valid)
     first, second = (right, left) if is_swapped else (left, right)
-    joined = Join(first.root, second.root, predicates, kind)
+    joined: Join | Arrival = Join(first.root, second.root, predicates, kind)
+    if is_at_arrival(node):
+        joined = at_arrival(left.root, right.root, predicates, kind, swapped=is_swapped, node=node)
     if kind in ("semi", "anti"):
         keys = [theirs if is_swapped else ours for ours, theirs in pairs]
         return Side(joined, first.scope.with_columns([*keys, *(c for c in first.scope.columns if c not in keys)]))
@@ -144,7 +147,12 @@ def _merged(left: Scope, right: Scope, shown: Sequence[Column], hidden: Sequence
 
 
 def _coalesced(
-    left: Scope, right: Scope, joined: Join, pairs: Sequence[tuple[Column, Column]], number: int, node: exp.Join
+    left: Scope,
+    right: Scope,
+    joined: Join | Arrival,
+    pairs: Sequence[tuple[Column, Column]],
+    number: int,
+    node: exp.Join,
 ) -> Side:
     """Each pair as one column that is NULL only if both are: either side of a FULL JOIN may be missing."""
     outputs = {i: column(i, kind) for i, kind in left.beside(right).carried().items()}

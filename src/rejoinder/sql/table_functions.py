@@ -19,6 +19,8 @@ from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.kernels.evaluate import column
 from rejoinder.plan.logical import Filter, Node, Project, Query, Scan, Window
 from rejoinder.sql.clauses import text_of
+from rejoinder.sql.conversions import FORMS as CONVERSIONS
+from rejoinder.sql.conversions import converted, relation_of
 from rejoinder.sql.expressions import compile_window
 from rejoinder.sql.repeating import repeat_rows
 from rejoinder.sql.scope import Scope
@@ -43,17 +45,21 @@ def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[No
     """Bind a function over a relation. Raises a `PlanningError` that shows how it is written."""
     call = _call(node)
     name = call.name.upper() if isinstance(call, exp.Anonymous) else call.key.upper()
-    if name not in _FORMS:
+    if name not in _FORMS and name not in CONVERSIONS:
         raise Unsupported(
             f"{name} in FROM is not offered",
             detail=text_of(node),
-            hint=near_misses(name, list(_FORMS)) or f"functions over relations: {', '.join(_FORMS.values())}",
+            hint=near_misses(name, [*_FORMS, *CONVERSIONS])
+            or f"functions over relations: {', '.join((*_FORMS.values(), *CONVERSIONS.values()))}",
         )
-    given, time, lengths = _arguments(call, name)
+    given = relation_of(call, name) if name in CONVERSIONS else _arguments(call, name)[0]
     if isinstance(given, exp.Query) and not isinstance(given, exp.Subquery):
         given = exp.Subquery(this=given)
     root, scope = binder.relation(given, ctes)
     alias = node.alias or given.alias_or_name or next(iter({c.qualifier for c in scope.columns}), "")
+    if name in CONVERSIONS:
+        return binder.inlined(converted(binder, _query(root, scope), scope, call, name), alias, node)
+    _, time, lengths = _arguments(call, name)
     if name == "IMPOSE_ORDER":
         return binder.inlined(_query(_ordered(root, scope, time, lengths[0], call), scope), alias, node)
     window = exp.Anonymous(this=name, expressions=[time.copy(), *(length.copy() for length in lengths)])

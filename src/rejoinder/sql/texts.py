@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
@@ -62,3 +64,38 @@ def _words(text: str) -> list[tuple[TokenType, str]]:
     quoted = (TokenType.STRING, TokenType.IDENTIFIER)
     tokens = sqlglot.tokenize(text, read=SparkSql)
     return [(t.token_type, t.text if t.token_type in quoted else t.text.upper()) for t in tokens]
+
+
+def name_text(name: str) -> str:
+    """A name as SQL takes it, with quotes only where they are needed.
+
+    >>> name_text("amount"), name_text("order"), name_text("a b")
+    ('amount', '`order`', '`a b`')
+    """
+    try:
+        tokens = sqlglot.tokenize(name, read=SparkSql)
+    except SqlglotError:
+        tokens = []
+    if len(tokens) == 1 and tokens[0].token_type == TokenType.VAR and tokens[0].text == name:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def qualified(expression: str, qualifier: str, columns: Collection[str]) -> str:
+    """An expression over columns of one relation, with the relation's name before each, as a join has to say it.
+
+    >>> qualified("upper(country) || 'x' || o.city", "o", ["country", "city"])
+    "upper(o.country) || 'x' || o.city"
+    """
+    known = {name.lower() for name in columns}
+    tokens = sqlglot.tokenize(expression, read=SparkSql)
+    result, end = "", 0
+    for at, token in enumerate(tokens):
+        before, after = (tokens[i].token_type if 0 <= i < len(tokens) else None for i in (at - 1, at + 1))
+        is_name = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.lower() in known
+        is_call = after == TokenType.L_PAREN
+        is_qualifier = after == TokenType.DOT and token.text.lower() == qualifier.lower()
+        if is_name and before != TokenType.DOT and not is_call and not is_qualifier:
+            result += expression[end : token.start] + f"{name_text(qualifier)}."
+            end = token.start
+    return result + expression[end:]

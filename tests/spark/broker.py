@@ -17,13 +17,18 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
-KAFKA = "4.1.1"
+from rejoinder.exchange.packages import KAFKA, SETTING, provide
+
+VERSION = "4.1.1"
 START_SECONDS = 60
+# The registry that tests may use holds the token provider of Spark 4.0 only; users' registries hold the one asked for.
+TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_{scala}"
+PACKAGES = f"org.apache.spark:spark-sql-kafka-0-10_{{scala}}:{{spark}}?exclude={TOKENS},{TOKENS}:4.0.0?transitive=false"
 IVY = f"""
 <ivy-module version="2.0">
   <info organisation="rejoinder" module="broker"/>
   <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA}" conf="default->runtime,master"/>
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{VERSION}" conf="default->runtime,master"/>
   </dependencies>
 </ivy-module>
 """
@@ -103,7 +108,7 @@ def fetch_jars(folder: Path) -> str:
         said = done.stdout + done.stderr
         if done.returncode == 0 and found.exists():
             return found.read_text().strip()
-    raise RuntimeError(f"the jars of Kafka {KAFKA} cannot be downloaded from Maven Central:\n{said[-4000:]}")
+    raise RuntimeError(f"the jars of Kafka {VERSION} cannot be downloaded from Maven Central:\n{said[-4000:]}")
 
 
 def java() -> str:
@@ -139,6 +144,8 @@ class Client:
     """What tests do to a broker, through the Kafka client that Spark's connector brings along."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
+        spark.conf.set(SETTING + KAFKA.name, PACKAGES)
+        provide(spark, KAFKA)
         jvm: Any = spark._jvm
         self.jvm = jvm
         self.settings = self.jvm.java.util.Properties()

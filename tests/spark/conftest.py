@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
+from tests.spark.broker import Broker, Client
 
 OpenFlow = Callable[..., rj.Flow]
 HERE = Path(__file__).parent
@@ -48,3 +49,20 @@ def open_flow(spark: SparkSession, state: str) -> Iterator[OpenFlow]:
 def flow(open_flow: OpenFlow) -> rj.Flow:
     """A flow with two buckets on a new state."""
     return open_flow()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A Kafka broker that runs; it is killed in the end."""
+    made = Broker(tmp_path_factory.mktemp("broker"))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
+
+
+@pytest.fixture(scope="session")
+def client(spark: SparkSession, broker: Broker) -> Client:
+    """What tests do to the broker. The connector is fetched into the session that runs already."""
+    return Client(spark, broker.address)

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import time
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
-from rejoinder.exchange.packages import KAFKA, SETTING, provide
-from tests.spark.broker import Broker, Client, Record
-
-# The registry that tests may use holds the token provider of Spark 4.0 only; users' registries hold the one asked for.
-TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_{scala}"
-PACKAGES = f"org.apache.spark:spark-sql-kafka-0-10_{{scala}}:{{spark}}?exclude={TOKENS},{TOKENS}:4.0.0?transitive=false"
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker that runs; it is killed in the end."""
-    made = Broker(tmp_path_factory.mktemp("broker"))
-    try:
-        made.start()
-        yield made
-    finally:
-        made.kill()
-
-
-@pytest.fixture(scope="module")
-def client(spark: SparkSession, broker: Broker) -> Client:
-    """The connector is fetched into the session that runs already."""
-    spark.conf.set(SETTING + KAFKA.name, PACKAGES)
-    provide(spark, KAFKA)
-    return Client(spark, broker.address)
+from rejoinder.errors import MalformedInput, MissingInput, RuntimeMismatch
+from rejoinder.exchange.packages import Package, provide
+from tests.spark.broker import Broker, Client, Record, free_ports
 
 
 def rows(flow: rj.Flow, view: str) -> list[dict[str, Any]]:
@@ -72,3 +51,126 @@ def test_json(flow: rj.Flow, broker: Broker, client: Client) -> None:
     client.send("clicks", [Record('{"id": 4}', "bob", 1)])
     flow.run()
     assert {row["id"] for row in rows(flow, "v")} == {1, 3, 4}, "it goes on where it was"
+
+
+AVRO = {
+    "type": "record",
+    "name": "rate",
+    "fields": [
+        {"name": "cur", "type": "string"},
+        {"name": "rate", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}
+
+
+def avro(client: Client, *rows: dict[str, Any]) -> list[bytes]:
+    """Rows in the encoding of Avro's own library, which reads them as JSON."""
+    java = client.jvm.org.apache.avro
+    schema = java.Schema.Parser().parse(json.dumps(AVRO))
+    result = []
+    for row in rows:
+        datum = java.generic.GenericDatumReader(schema).read(
+            None, java.io.DecoderFactory.get().jsonDecoder(schema, json.dumps(row))
+        )
+        out = client.jvm.java.io.ByteArrayOutputStream()
+        encoder = java.io.EncoderFactory.get().binaryEncoder(out, None)
+        java.generic.GenericDatumWriter(schema).write(datum, encoder)
+        encoder.flush()
+        result.append(bytes(out.toByteArray()))
+    return result
+
+
+def test_tables_of_avro_and_text_and_a_changelog(flow: rj.Flow, broker: Broker, client: Client) -> None:
+    """Compacted topics are tables, in which a record without a value deletes; declared in Python, joined in SQL."""
+    for topic in ("rates", "names", "orders"):
+        client.create(topic, 2, cleanup_policy="compact" if topic != "orders" else "delete")
+    place = broker.address
+    columns = {"cur": "STRING", "rate": "DECIMAL(10, 2)", "at": "TIMESTAMP"}
+    schema = json.dumps(AVRO)
+    flow.kafka(
+        "rates",
+        columns,
+        topic="rates",
+        kind="table",
+        key="cur",
+        format="avro",
+        avro_schema=schema,
+        bootstrap=place,
+    )
+    text = {"cur": "STRING", "name": "STRING"}
+    flow.kafka("names", text, topic="names", kind="table", key="cur", format="text", bootstrap=place)
+    flow.kafka("orders", {"id": "BIGINT", "cur": "STRING"}, topic="orders", kind="changelog", op="op", bootstrap=place)
+    flow.view("v", "SELECT id, name, rate FROM orders JOIN rates USING (cur) JOIN names USING (cur)")
+    euro, dollar, cheap = avro(
+        client,
+        {"cur": "EUR", "rate": {"bytes": "\u0001\u0000"}, "at": 0},
+        {"cur": "USD", "rate": {"bytes": "\u00ff"}, "at": 0},
+        {"cur": "EUR", "rate": None, "at": 1},
+    )
+    client.send("rates", [Record(euro, "EUR"), Record(dollar, "USD")])
+    client.send("names", [Record("Euro", "EUR"), Record("Dollar", "USD")])
+    changes = [("c", 1, "EUR"), ("c", 2, "USD"), ("c", 3, "EUR"), ("d", 3, "EUR")]
+    client.send("orders", [Record(json.dumps({"op": op, "id": i, "cur": cur}), str(i)) for op, i, cur in changes])
+    flow.run()
+    assert [(row["id"], row["name"], str(row["rate"])) for row in rows(flow, "v")] == [
+        (1, "Euro", "2.56"),
+        (2, "Dollar", "-0.01"),
+    ]
+    client.send("rates", [Record(None, "USD"), Record(cheap, "EUR")])
+    client.send("names", [Record("€", "EUR")])
+    flow.run()
+    assert rows(flow, "v") == [{"id": 1, "name": "€", "rate": None}]
+
+
+def test_what_is_not_there(flow: rj.Flow, broker: Broker, client: Client) -> None:
+    """A broker that does not answer, and a topic that is not there, are told within seconds, and by name."""
+    client.create("payments")
+    (port,) = free_ports(1)
+    flow.sql(f"CREATE STREAM a (id BIGINT) USING kafka OPTIONS (bootstrap '127.0.0.1:{port}', topic 'payments')")
+    flow.sql("CREATE VIEW v AS SELECT id FROM a")
+    start = time.monotonic()
+    with pytest.raises(MissingInput, match=f"no Kafka broker answers at 127.0.0.1:{port}"):
+        flow.run()
+    assert time.monotonic() - start < 20
+    flow.sql("DROP VIEW v; DROP STREAM a")
+    flow.sql(f"CREATE STREAM a (id BIGINT) USING kafka OPTIONS (bootstrap '{broker.address}', topic 'payment')")
+    flow.sql("CREATE VIEW v AS SELECT id FROM a")
+    with pytest.raises(MissingInput, match="there is no topic `payment`") as caught:
+        flow.run()
+    assert "did you mean `payments`" in str(caught.value)
+
+
+def test_a_record_that_cannot_be_read(flow: rj.Flow, broker: Broker, client: Client) -> None:
+    client.create("bad")
+    client.send("bad", [Record('{"id": 1}'), Record("{")])
+    flow.sql(f"CREATE STREAM bad (id BIGINT) USING kafka OPTIONS (bootstrap '{broker.address}', topic 'bad')")
+    flow.sql("CREATE VIEW v AS SELECT id FROM bad")
+    with pytest.raises(MalformedInput, match="the record at offset 1 of partition 0 of topic `bad` cannot be read"):
+        flow.run()
+    assert flow.epoch == -1
+
+
+def test_secrets_come_from_the_environment_and_are_not_told(
+    flow: rj.Flow, broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("safe")
+    security = (
+        "kafka.security.protocol 'SASL_PLAINTEXT', kafka.sasl.mechanism 'PLAIN', kafka.sasl.jaas.config 'env:JAAS'"
+    )
+    place = f"bootstrap '{broker.address}', topic 'safe', {security}"
+    flow.sql(f"CREATE STREAM safe (id BIGINT) USING kafka OPTIONS ({place}); CREATE VIEW v AS SELECT id FROM safe")
+    with pytest.raises(MissingInput, match="environment variable `JAAS` is not set"):
+        flow.run()
+    monkeypatch.setenv("JAAS", "hush-hush is no configuration")
+    with pytest.raises(rj.RejoinderError) as caught:
+        flow.run()
+    assert "hush" not in str(caught.value) and "hush" not in repr(caught.value.__cause__)
+    assert flow.engine.manifest is not None and "hush" not in json.dumps(flow.engine.manifest.catalog)
+
+
+def test_jars_that_cannot_be_had(spark: SparkSession) -> None:
+    package = Package("none", "no.such.Class", ["org.rejoinder:no-such-jar_{scala}:{spark}"])
+    with pytest.raises(RuntimeMismatch, match="the jars for none cannot be fetched") as caught:
+        provide(spark, package)
+    assert "no-such-jar_2.13:4" in str(caught.value) and "spark.jars.packages" in str(caught.value)

@@ -16,6 +16,8 @@ from rejoinder.sql.types import parse_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Columns = Mapping[str, str]
+
 
 def frame_fields(source: str, frame: DataFrame) -> list[pa.Field]:
     """The columns of a streaming DataFrame, in our types."""
@@ -47,7 +49,7 @@ def watermark(source: str, event_time: str | None, delay: str | int | None) -> d
 def topic_source(
     source: str,
     kind: Kind,
-    columns: Mapping[str, str],
+    columns: Columns,
     primary_key: tuple[str, ...],
     options: Mapping[str, str],
     watermarks: Mapping[str, str],

@@ -18,11 +18,11 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
-from rejoinder.api.declaring import frame_fields, refuse_untold, topic_source, watermark
+from rejoinder.api.declaring import Columns, frame_fields, refuse_untold, topic_source, watermark
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.relation import Relation
 from rejoinder.api.rows import Rows
@@ -230,30 +230,41 @@ class Flow:
         given = {**more, **{k: v for k, v in {"op": op, "diff": diff}.items() if v}}
         return self._declare(name, "changelog", frame, (), given, watermark(name, event_time, delay))
 
+    @overload
+    def kafka(self, name: str, columns: Columns, *, kind: Literal["stream"] = "stream", **options: Any) -> Stream: ...
+    @overload
+    def kafka(self, name: str, columns: Columns, *, kind: Literal["table"], **options: Any) -> Table: ...
+    @overload
+    def kafka(self, name: str, columns: Columns, *, kind: Literal["changelog"], **options: Any) -> Relation: ...
+
     def kafka(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Columns,
         *,
-        bootstrap: str,
-        topic: str,
         kind: Kind = "stream",
-        primary_key: str | Sequence[str] = (),
+        key: str | Sequence[str] = (),
         event_time: str | None = None,
         delay: str | int | None = None,
         options: Mapping[str, str] | None = None,
-        **more: str,
-    ) -> Relation:
+        **more: str | int,
+    ) -> Stream | Table | Relation:
         """Declare a topic of Kafka as a source, as CREATE … USING kafka does. `columns` maps names to SQL types.
 
-        Further options are keyword arguments (`format="avro"`, `timestamp="ts"`); those with dots in their names, such
-        as `kafka.security.protocol`, go into `options`. Secrets are given as "env:NAME".
+        `bootstrap`, `topic` and further options (`format="avro"`, `timestamp="ts"`) are keyword arguments; those with
+        dots in their names, such as `kafka.security.protocol`, go into `options`. Secrets are given as "env:NAME".
+        `key` names the columns that a record's key fills: for a table, its primary key.
         """
-        given = {**(options or {}), **more, "bootstrap": bootstrap, "topic": topic}
-        key = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
-        source = topic_source(name, kind, columns, key, given, watermark(name, event_time, delay))
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        given = {**(options or {}), **{option: str(value) for option, value in more.items()}}
+        if keys and kind != "table":  # a table takes its primary key from there by itself
+            given["key"] = ", ".join(keys)
+        primary = keys if kind == "table" else ()
+        source = topic_source(name, kind, columns, primary, given, watermark(name, event_time, delay))
         self.define(CreateSource(source, if_not_exists=True))
-        return self.relation(name)
+        if kind == "changelog":
+            return self.relation(name)
+        return Table.of(self, name) if kind == "table" else Stream.of(self, name)
 
     def _declare(
         self,

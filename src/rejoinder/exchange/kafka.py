@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from rejoinder.errors import InputError, MissingInput, near_misses
 from rejoinder.exchange.packages import KAFKA, provide
@@ -23,6 +24,7 @@ from rejoinder.options import resolved, scrubbed
 
 PREFIX = "kafka."
 ANSWER_MS = "5000"
+BLOCKED_MS = "15000"
 # Unless the user says otherwise an epoch takes this many records of a topic per core: a backlog must fit the memory.
 EPOCH_RECORDS = 200_000
 PACKED_BYTES = 32 << 20
@@ -37,7 +39,7 @@ PASSED_ON = {
 def topic_splits(session: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
     """The records of a topic from its start, as bytes."""
     provide(session, KAFKA)
-    known = resolved(f"`{name}`", options)
+    known = resolved(f"source `{name}`", options)
     reader = (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", known["bootstrap"])
@@ -80,10 +82,25 @@ class PackRecords:
         )
 
 
-def partitions_of(session: SparkSession, name: str, options: Mapping[str, str]) -> list[int]:
-    """The partitions of a topic. Raises `MissingInput`, within seconds, if broker or topic are not there."""
+def send(messages: DataFrame, owner: str, options: Mapping[str, str], headers: Mapping[str, str]) -> None:
+    """Send messages (`key`, `value`) to a topic, all with the same headers; returns when the broker has them."""
+    provide(messages.sparkSession, KAFKA)
+    known = resolved(owner, options)
+    pairs = [F.struct(F.lit(name).alias("key"), F.lit(text.encode()).alias("value")) for name, text in headers.items()]
+    writer = messages.withColumn("headers", F.array(*pairs)).write.format("kafka")
+    for option, value in {"kafka.max.block.ms": BLOCKED_MS, **known}.items():
+        if option.startswith(PREFIX):
+            writer = writer.option(option, value)
+    writer.option("kafka.bootstrap.servers", known["bootstrap"]).option("topic", known["topic"]).save()
+
+
+def partitions_of(session: SparkSession, owner: str, options: Mapping[str, str]) -> list[int]:
+    """The partitions of a topic. Raises `MissingInput`, within seconds, if broker or topic are not there.
+
+    `owner` says who asks, in messages: "source `clicks`".
+    """
     provide(session, KAFKA)
-    known = resolved(f"`{name}`", options)
+    known = resolved(owner, options)
     jvm: Any = session._jvm
     settings = jvm.java.util.Properties()
     settings.put("default.api.timeout.ms", ANSWER_MS)
@@ -95,14 +112,14 @@ def partitions_of(session: SparkSession, name: str, options: Mapping[str, str]) 
     try:
         client = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
         try:
-            return _ask(client, name, known["topic"], known["bootstrap"])
+            return _ask(client, owner, known["topic"], known["bootstrap"])
         finally:
             client.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as failure:
-        raise _unreachable(failure, name, known["bootstrap"], options) from None
+        raise _unreachable(failure, owner, known["bootstrap"], options) from None
 
 
-def _ask(client: Any, name: str, topic: str, address: str) -> list[int]:
+def _ask(client: Any, owner: str, topic: str, address: str) -> list[int]:
     try:
         found = client.describeTopics([topic]).allTopicNames().get()
     except Py4JJavaError as failure:
@@ -111,16 +128,16 @@ def _ask(client: Any, name: str, topic: str, address: str) -> list[int]:
         topics = sorted(client.listTopics().names().get())
         raise MissingInput(
             f"there is no topic `{topic}` at {address}",
-            detail=f"source `{name}`; topics there: {', '.join(topics[:20]) or 'none'}",
+            detail=f"{owner}; topics there: {', '.join(topics[:20]) or 'none'}",
             hint=near_misses(topic, topics) or "create the topic, or correct OPTIONS (topic '…')",
         ) from None
     return [part.partition() for part in found[topic].partitions()]
 
 
-def _unreachable(failure: Py4JJavaError, name: str, address: str, options: Mapping[str, str]) -> InputError:
+def _unreachable(failure: Py4JJavaError, owner: str, address: str, options: Mapping[str, str]) -> InputError:
     """What a broker's silence or refusal means, without what Java says around it."""
     reasons = _causes(failure.java_exception)
-    detail = scrubbed(f"source `{name}`: {reasons[-1]}", options)
+    detail = scrubbed(f"{owner}: {reasons[-1]}", options)
     if any("Authentication" in reason or "Authorization" in reason for reason in reasons):
         return MissingInput(
             f"the Kafka broker at {address} refuses us",
@@ -129,7 +146,7 @@ def _unreachable(failure: Py4JJavaError, name: str, address: str, options: Mappi
         )
     if any("ConfigException" in reason and "bootstrap" not in reason for reason in reasons):
         return InputError(
-            f"Kafka does not take the options of `{name}`", detail=detail, hint="correct the options kafka.…"
+            f"Kafka does not take the options of {owner}", detail=detail, hint="correct the options kafka.…"
         )
     return MissingInput(
         f"no Kafka broker answers at {address}",

@@ -89,7 +89,9 @@ class Runner:
         if not sources:
             return
         topics = [source for source in sources if source.format == "kafka"]
-        self.partitions = {topic.name: partitions_of(self.session, topic.name, topic.options) for topic in topics}
+        self.partitions = {
+            topic.name: partitions_of(self.session, f"source `{topic.name}`", topic.options) for topic in topics
+        }
         splits = [self._splits(source, frames, inbox) for source in sources]
         positions = self._positions(sources, splits)
         if is_ticking or self.checkpoint.is_fixed:

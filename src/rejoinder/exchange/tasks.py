@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoinder.errors import RejoinderError
 
 T = TypeVar("T")
+Batches = Iterator[pa.RecordBatch]
 
 
 def run_tasks(session: SparkSession, task: Callable[[int], T], count: int) -> list[T]:
@@ -45,6 +47,18 @@ def frame_of(
     """A DataFrame whose partitions are what `read` gives for 0 … count − 1, read whenever it is used."""
     numbers = session.range(0, count, 1, count)
     return numbers.mapInArrow(_Numbered(read), from_arrow_schema(schema))
+
+
+def frame_through(
+    frame: DataFrame, keys: Sequence[str], count: int, function: Callable[[Batches], Batches], schema: pa.Schema
+) -> DataFrame:
+    """A DataFrame through a function of each of its partitions, of which there are `count`; equal keys are in one."""
+    cut = frame.repartition(count, *map(_column, keys)) if keys else frame
+    return cut.mapInArrow(function, from_arrow_schema(schema))
+
+
+def _column(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,12 @@ FORMATS: dict[str, SinkFormat] = {
         keyed_modes=("upsert",),
     ),
     "json": SinkFormat(needs=("path",)),
+    "kafka": SinkFormat(
+        needs=("bootstrap", "topic"),
+        prefix="kafka.",
+        modes=("append", "upsert", "debezium"),
+        keyed_modes=("upsert", "debezium"),
+    ),
     "parquet": SinkFormat(needs=("path",)),
     PYTHON: SinkFormat(),
 }

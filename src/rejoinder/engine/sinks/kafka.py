@@ -1,0 +1,54 @@
+"""Kafka as a sink: a message for each change or key, with the epoch in a header; at least once.
+
+Spark's executors send. A process that dies while it sends an epoch sends it again: readers know it by the header, and
+where each key has its own message ('upsert') a second one changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rejoinder.engine.sinks.delivery import Delivery
+from rejoinder.engine.sinks.hosts import gathered
+from rejoinder.engine.sinks.messages import MESSAGES, Encoder
+from rejoinder.plan.catalog import Sink
+from rejoinder.sql.sink_definition import key_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EPOCH_HEADER = "rejoinder.epoch"
+
+
+@dataclass(frozen=True)
+class KafkaTarget:
+    """A topic."""
+
+    sink: Sink
+    session: SparkSession
+    remembers: ClassVar[bool] = False
+
+    def check(self) -> None:
+        """Refuse a broker that does not answer, and a topic that is not there."""
+        from rejoinder.exchange.kafka import partitions_of
+
+        partitions_of(self.session, f"sink `{self.sink.name}`", self.sink.options)
+
+    def delivered(self) -> int | None:
+        """It does not say."""
+        return None
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Send the messages of an epoch; keys stay together, so that each has one message."""
+        from rejoinder.exchange.kafka import send
+        from rejoinder.exchange.tasks import frame_through
+
+        encoder = Encoder.of(delivery, self.sink.options.get("mode", "append"), key_of(self.sink))
+        if delivery.changes.parts <= 1:
+            messages = self.session.createDataFrame(encoder.encode(gathered(delivery.changes)))
+        else:
+            keys = encoder.key if encoder.mode != "append" else ()
+            messages = frame_through(delivery.whole(), keys, delivery.changes.parts, encoder.on_batches, MESSAGES)
+        headers = {EPOCH_HEADER: str(delivery.epoch)}
+        send(messages, f"sink `{self.sink.name}`", self.sink.options, headers)

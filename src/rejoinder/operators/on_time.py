@@ -2,7 +2,8 @@
 
 A row of a source is late if one of its event times is below the watermark that was in force before this epoch, or is
 NULL where a watermark is declared; a row of a union's branch, if it is below what the union had passed. Stateless; what
-is late is written to the `late` relation of each view that leaves it out, and counted.
+is late is written to the `late` relation of each view that leaves it out, and counted; a row that is taken back too
+late is in it as well, with `undo`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.errors import LateRow
-from rejoinder.kernels.columns import DIFF, HASH, SEQUENCE, diffs, replaced, take, without
-from rejoinder.kernels.evaluate import Expression, project, quoted
+from rejoinder.kernels.columns import DIFF, RESERVED, diffs, replaced, take, without
 from rejoinder.kernels.hashing import Mask
 from rejoinder.kernels.ordered import LEAST, as_column
+from rejoinder.operators.row_text import as_json
 from rejoinder.operators.stateless import write_changes
 from rejoinder.operators.task import Task
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA
@@ -49,7 +50,7 @@ def _missed(stream: pa.Table, column: str, watermark: int, *, timeless: bool) ->
 def _note(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime) -> None:
     """Write late rows down for every view that leaves them out; or fail, or drop them, if the source says so."""
     labels, kind = dict(step.labels), rows.schema.field(column).type
-    plain = without(rows, [HASH, DIFF, SEQUENCE])
+    plain = without(rows, RESERVED)
     plain = plain.rename_columns([labels.get(name, name) for name in plain.column_names])
     named = labels.get(column, column)
     if step.policy == "fail":
@@ -68,23 +69,22 @@ def _note(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime)
     table = pa.table(
         {
             "input": pa.array([step.name] * rows.num_rows),
-            "row": project(plain, [("row", _as_json(plain))]).column("row"),
+            "row": as_json(plain),
             "column": pa.array([named] * rows.num_rows),
             "watermark": pa.array([_shown(watermark, kind)] * rows.num_rows, pa.string()),
             "behind": behind,
+            "undo": pa.array(diffs(rows) < 0),
         },
         schema=LATE_SCHEMA,
     )
     for view in step.views:
-        write_changes(task, view + LATE, replaced(table, DIFF, diffs(rows)))
-
-
-def _as_json(rows: pa.Table) -> Expression:
-    fields = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}': {quoted(name)}" for name in rows.column_names)
-    return Expression(f"CAST(to_json({{{fields}}}) AS VARCHAR)", pa.string(), tuple(rows.column_names))
+        write_changes(task, view + LATE, replaced(table, DIFF, np.abs(diffs(rows))))
 
 
 def _shown(watermark: int, kind: pa.DataType) -> str | None:
     if watermark == LEAST:
         return None
-    return str(as_column(np.array([watermark]), kind).cast(pa.string())[0].as_py())
+    value = as_column(np.array([watermark]), kind)
+    if pa.types.is_timestamp(kind):
+        return str(value.cast(pa.timestamp("us")).cast(pa.string())[0].as_py()).rstrip("0").rstrip(".")
+    return str(value.cast(pa.string())[0].as_py())

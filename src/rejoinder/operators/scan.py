@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from rejoinder.errors import MalformedInput, SchemaChanged
 from rejoinder.kernels.columns import DIFF, EPOCH, HASH, PARTITION, SEQUENCE, drop_unit_diffs, replaced, take, without
 from rejoinder.kernels.exchange import decode
+from rejoinder.operators.ahead import split_ahead
 from rejoinder.operators.coalescer import Input
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
@@ -56,9 +57,9 @@ class Split:
 
 
 def scan(
-    store: ObjectStore, scan_: Scan, split: Split, before: Mapping[str, tuple[Spine, ...]]
+    store: ObjectStore, scan_: Scan, split: Split, before: Mapping[str, tuple[Spine, ...]], now: int
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield (stream, delta) chunks of a split."""
+    """Yield (stream, delta) chunks of a split. `now` is the epoch's clock, in microseconds."""
     if isinstance(scan_, ArrangementScan):
         yield from _scan_arrangement(store, scan_, before[scan_.arrangement.id][split.modified])
         return
@@ -90,7 +91,11 @@ def scan(
         if not usable:
             yield source.rejected, table
         elif table.num_rows:
-            yield scan_.stream, _as_delta(table, source, sequence, place)
+            delta, ahead = split_ahead(_as_delta(table, source, sequence, place), source, now, split.path)
+            if ahead is not None:
+                yield source.rejected, ahead
+            if delta.num_rows:
+                yield scan_.stream, delta
 
 
 def _scan_arrangement(store: ObjectStore, scan_: ArrangementScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:

@@ -148,7 +148,7 @@ class ScanRound:
                 source = self.work.plan.scans.get(split.source)
                 if source is None:  # dropped since the query was started
                     continue
-                for stream, table in scan(self.work.store, source, split, self.work.before):
+                for stream, table in scan(self.work.store, source, split, self.work.before, self.work.clock.now):
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
                     run_steps(task, self.work.plan.rounds[0])

@@ -29,6 +29,7 @@ LATE_SCHEMA = pa.schema(
         ("column", pa.string()),
         ("watermark", pa.string()),
         ("behind", pa.int64()),
+        ("undo", pa.bool_()),
     ]
 )
 
@@ -82,6 +83,16 @@ class Source:
     def idle_after(self) -> int | None:
         """After how many milliseconds of silence a partition is idle; None: never by itself."""
         return -(-int(self.options["idle_after"]) // 1000) if "idle_after" in self.options else None
+
+    @property
+    def max_ahead(self) -> int | None:
+        """By how many microseconds an event time may be ahead of the clock; None: by any amount."""
+        return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
+
+    @property
+    def rejects(self) -> bool:
+        """Whether records can go to the rejected relation."""
+        return self.diverts or self.max_ahead is not None
 
     @property
     def diverts(self) -> bool:

@@ -175,7 +175,7 @@ class Builder:
         """Bring a source's changes in; a table's rows are turned into changes first."""
         raw = f"scan:{source.name}"
         self.scans[source.name] = SourceScan(source, raw)
-        if source.diverts:
+        if source.rejects:
             self.add(0, Emit(source.rejected, source.rejected))
         if source.kind != "table":
             self.fragments[source.name] = [Fragment(0, raw)]
@@ -331,7 +331,7 @@ class Builder:
             name: pa.schema([f for f in block.schema if f.name not in (RELEASE, LOCK)])
             for name, block in self.program.views.items()
         }
-        rejected = {s.rejected: s.rejected_schema for s in self.program.sources.values() if s.diverts}
+        rejected = {s.rejected: s.rejected_schema for s in self.program.sources.values() if s.rejects}
         recorded = {s.changes: s.schema for s in self.program.sources.values() if s.keeps_changes}
         timely = [name for name in self.fragments if name.endswith(ON_TIME)]
         late = {

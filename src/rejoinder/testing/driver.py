@@ -305,7 +305,7 @@ class Driver:
         return plain_rows(pa.table(columns))[0] if columns else {}
 
     def late(self, view: str) -> list[Row]:
-        """The rows that came too late for the view: input, row (as JSON), column, watermark, and how far behind."""
+        """The rows that came too late for the view: input, row (as JSON), column, watermark, how far behind, undo."""
         name, _ = find_view(self._engine, view)
         return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
 

@@ -201,7 +201,9 @@ class _Text:
         if retention is None:
             return []
         column = self.labels.column(arrangement.relation, retention.column)
-        return [f"      kept while {column} >= {self._formula(retention.limit)}"]
+        condition = retention.condition
+        asked = "" if condition is None else f", and only where {condition.text or condition.sql}"
+        return [f"      kept while {column} >= {self._formula(retention.limit)}{asked}"]
 
     def _formula(self, formula: Formula) -> str:
         return formula_text(formula, lambda name, column: self.program.sources[name].schema.field(column).type)

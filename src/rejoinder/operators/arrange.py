@@ -8,10 +8,12 @@ import pyarrow as pa
 from rejoinder.errors import MissingRow
 from rejoinder.kernels.columns import DIFF, HASH, contiguous, diffs, hashes, take, without
 from rejoinder.kernels.consolidate import consolidate, consolidate_groups
+from rejoinder.kernels.evaluate import select_rows
 from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.kernels.ordered import Ordered, bounds_of, rows_at, sorted_by_hash_and_value
+from rejoinder.kernels.ordered import LEAST, Ordered, bounds_of, rows_at, sorted_by_hash_and_value
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, partition_hashes
+from rejoinder.plan.frontier import value_of
 from rejoinder.plan.physical import Arrange, Arrangement
 from rejoinder.store.run import read_run, write_run
 from rejoinder.store.segments import TIMELESS, Segments
@@ -28,6 +30,8 @@ def arrange(task: Task, step: Arrange) -> None:
     if HASH not in stream.column_names:
         keys, _ = partition_hashes(stream, step.arrangement.key)
         stream = stream.append_column(HASH, pa.array(keys))
+    if step.retention is not None and step.retention.condition is not None:
+        stream = select_rows(stream, step.retention.condition)
     order = step.arrangement.order
     stream = sorted_by_hash(stream) if order is None else sorted_by_hash_and_value(stream, order)
     stream = consolidate_groups(stream, hashes(stream))
@@ -37,7 +41,8 @@ def arrange(task: Task, step: Arrange) -> None:
         check_retractions(task, stream, step.arrangement)
     parts = [(0, stream)]
     if step.retention is not None:
-        segments = Segments(step.retention.column, step.retention.width).split(stream)
+        bound = value_of(step.retention.limit, task.clock.watermarks, LEAST)
+        segments = Segments(step.retention.column, step.retention.width).split(stream, bound)
         parts = [(at, part) for at, part in segments if step.retention.timeless or at != TIMELESS]
     task.arranged[step.arrangement.id] = [
         write_run(

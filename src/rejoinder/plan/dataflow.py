@@ -13,10 +13,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
-from rejoinder.plan.delta import PathFinder
+from rejoinder.plan.delta import PathFinder, asked_for
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.frontier import Frontiers, Watermark
 from rejoinder.plan.graph import join_graph
@@ -71,9 +72,11 @@ class Builder:
 
     # -- what is needed -------------------------------------------------------------------------------------------
 
-    def require(self, arrangement: Arrangement, user: str, limits: Limits | None = None) -> None:
-        """Note that `user` looks rows up in an arrangement, and below which times it does no more."""
-        self.retentions.note(arrangement, limits)
+    def require(
+        self, arrangement: Arrangement, user: str, limits: Limits | None = None, condition: Expression | None = None
+    ) -> None:
+        """Note that `user` looks rows up in an arrangement: below which times no more, and for which rows at all."""
+        self.retentions.note(arrangement, limits, condition)
         self.needed.setdefault(arrangement.relation, {}).setdefault(arrangement.id, arrangement)
         self.users.setdefault(arrangement.id, {})[user] = None
 
@@ -129,7 +132,8 @@ class Builder:
         paths = tuple(finder.path(start) for start in range(len(block.inputs)))
         for start, hops in enumerate(paths if len(block.inputs) > 1 else ()):
             for hop in hops:
-                self.require(hop.arrangement, user, self.retentions.met(block, start, hop.input))
+                limits = self.retentions.met(block, start, hop.input)
+                self.require(hop.arrangement, user, limits, asked_for(block, graph, hop))
         return JoinPlan(block, graph, paths)
 
     # -- steps, channels, streams -----------------------------------------------------------------------------------

@@ -271,6 +271,14 @@ def _orders(time: Expression, at: int) -> bool:
     return orderable and time.is_column and inputs_of(time) == {at}
 
 
+def asked_for(block: Block, graph: JoinGraph, hop: Hop) -> Expression | None:
+    """Which rows of an arrangement a hop can meet, as far as they themselves tell; None: any."""
+    own = [*graph.filters[hop.input], *(test for test in hop.tests if hop.mode == "inner")]
+    plain = dict(block.inputs[hop.input].columns)
+    alone = [test for test in own if test.columns and inputs_of(test) == {hop.input}]
+    return conjunction([renamed(test, {i: plain[i] for i in test.columns}) for test in alone])
+
+
 def arranged(each: Input, key: Key) -> Arrangement:
     """The arrangement of an input's relation by a key over the input's identifiers."""
     plain = dict(each.columns)

@@ -23,7 +23,7 @@ from rejoinder.plan.bounds import Distances, block_bounds
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
-from rejoinder.plan.normal import Block, Derived, Last, Versions
+from rejoinder.plan.normal import Block, Derived, Input, Last, Versions
 
 
 @dataclass(frozen=True)
@@ -182,13 +182,15 @@ def slack_of(formula: Formula) -> int:
 class Retention:
     """Rows of an arrangement whose `column` is below `limit` may be forgotten; they are kept in segments of `width`.
 
-    Rows that are NULL there are kept for ever if they are `timeless`, else not at all.
+    Rows that are NULL there are kept for ever if they are `timeless`, else not at all. Rows for which
+    the `condition` is not true are not kept either: nobody asks for them.
     """
 
     column: str
     limit: Formula
     width: int
     timeless: bool = True
+    condition: Expression | None = None
 
 
 @dataclass
@@ -265,10 +267,23 @@ class Frontiers:
         names = dict(block.inputs[start].columns)
         formulas = []
         for (later, earlier), slack in self._bounds[block].items():
-            frontier = self.of(block.inputs[start].relation, names[earlier]) if earlier in names else None
+            frontier = self._reach(block.inputs[start], names[earlier]) if earlier in names else None
             if later == i and frontier is not None:
                 formulas.append(lowered(frontier, slack))
         return greatest(formulas) if formulas else None
+
+    def _reach(self, each: Input, name: str) -> Formula | None:
+        """The frontier of the changes of an input that rows which are there already can meet."""
+        made = self.derived.get(each.relation)
+        if made is not None and each.partners:
+            (inner,) = made.blocks
+            rising = dict(inner.outputs)[name].rises
+            starts = range(len(inner.inputs) - each.partners, len(inner.inputs))
+            met = [] if rising is None else [self.limit(inner, start, rising.column) for start in starts]
+            formulas = [formula for formula in met if formula is not None]
+            if rising is not None and len(formulas) == each.partners:
+                return raised(least(formulas), rising.steps)
+        return self.of(each.relation, name)
 
     def is_known(self, relation: str, name: str) -> bool:
         """Whether a column of a relation is never NULL: an event time, which rows on time have, or made from one."""

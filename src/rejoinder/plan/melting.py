@@ -229,9 +229,12 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
     columns = tuple((f"{i}/matched{number}", dtype) for i, dtype in left.columns)
     inner = replace(pairs, outputs=left.outputs)
     matched = derive("distinct", Distinct("left rows that have a partner"), (inner,), columns, derived)
+    matched = replace(matched, inputs=(replace(matched.inputs[0], partners=len(right.inputs)),))
     same = tuple(
         _same(column(i, e.type), theirs) for (i, e), (_, theirs) in zip(left.outputs, matched.outputs, strict=True)
     )
+    ours = {i for i, _ in left.outputs}
+    same += tuple(p for p in on if p.expression.columns and ours.issuperset(p.expression.columns))
     if mode != "left":
         return _one_sided(left, matched, same, mode, derived)
     unmatched = _padded(_one_sided(left, matched, same, "anti", derived), left, right)

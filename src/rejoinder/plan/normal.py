@@ -107,6 +107,9 @@ class Input:
 
     At `arrival`, changes of the input go nowhere: rows of the others meet it as it is when they come. Then `on` may
     hold any conditions.
+
+    `partners`: the input is the rows of the others that have a partner among the last so many inputs of its own block.
+    Rows that are there already gain or lose a partner by changes of these inputs alone.
     """
 
     relation: str
@@ -116,6 +119,7 @@ class Input:
     on: tuple[Predicate, ...] = ()
     versions: Versions | None = None
     arrival: bool = False
+    partners: int = 0
 
     def type_of(self, name: str) -> pa.DataType:
         """The type of a column, by name."""

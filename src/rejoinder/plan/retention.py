@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rejoinder.errors import Unsupported
+from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, least, slack_of
@@ -39,10 +40,15 @@ class Retentions:
     def __init__(self, frontiers: Frontiers) -> None:
         self.frontiers = frontiers
         self._uses: dict[str, list[Limits]] = {}
+        self._conditions: dict[str, dict[str, Expression | None]] = {}
 
-    def note(self, arrangement: Arrangement, limits: Limits | None) -> None:
-        """Note a user: below which times, by column, it asks for no row any more. None: it may ask for any."""
+    def note(self, arrangement: Arrangement, limits: Limits | None, condition: Expression | None = None) -> None:
+        """Note a user: below which times, by column, it asks for no row any more. None: it may ask for any.
+
+        It asks only for rows for which the `condition` on columns of the arrangement is true; None: for all.
+        """
         self._uses.setdefault(arrangement.id, []).append(limits or {})
+        self._conditions.setdefault(arrangement.id, {})["" if condition is None else condition.sql] = condition
 
     def met(self, block: Block, start: int, at: int) -> Limits:
         """Below which times rows of input `at` are met no more by changes of input `start`."""
@@ -86,7 +92,19 @@ class Retentions:
         kind = arrangement.schema.field(column).type
         is_time = pa.types.is_timestamp(kind) or pa.types.is_struct(kind)
         width = max(SHORTEST if is_time else 1, (abs(slack_of(limit)) + max(delays, default=0)) // SEGMENTS)
-        return Retention(column, limit, width, shared[column])
+        return Retention(column, limit, width, shared[column], self._condition(arrangement))
+
+    def _condition(self, arrangement: Arrangement) -> Expression | None:
+        """Which rows somebody asks for; None: all. Where one throws, the row is left to who asks."""
+        asked = [condition for _, condition in sorted(self._conditions.get(arrangement.id, {}).items())]
+        known = [condition for condition in asked if condition is not None and not condition.throws]
+        if not known or len(known) < len(asked):
+            return None
+        if len(known) == 1:
+            return known[0]
+        columns = tuple(dict.fromkeys(name for condition in known for name in condition.columns))
+        text = " OR ".join(f"({condition.text})" for condition in known)
+        return Expression(" OR ".join(f"({condition.sql})" for condition in known), pa.bool_(), columns, text=text)
 
 
 def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> bool:

@@ -18,6 +18,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+_TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "TUMBLE")
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 
 
@@ -60,5 +61,5 @@ class SparkSql(Spark):
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             **SparkParser.FUNCTION_PARSERS,
-            **dict.fromkeys(("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "TUMBLE"), _table_function),
+            **dict.fromkeys(_TABLE_FUNCTIONS, _table_function),
         }

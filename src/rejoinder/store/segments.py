@@ -4,6 +4,8 @@ Invariants:
 - a run holds rows of one segment, and runs of different segments are never merged with each other;
 - segment s holds the times from s·width to (s+1)·width − 1; a segment that ends at or before the bound is dropped by
   forgetting its references: no row is read;
+- a row that is below the bound when it comes goes to a segment that is over: it can be met within its epoch, and is
+  dropped at the end of it;
 - rows below the bound in a segment that goes on are left out when the segment is next merged (`keep_from`), and readers
   must not count on them being gone.
 """
@@ -22,6 +24,7 @@ from rejoinder.store.run import RunRef
 from rejoinder.store.spine import Spine
 
 TIMELESS = 1 << 62
+LONG_AGO = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,16 @@ class Segments:
     column: str
     width: int
 
-    def split(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Cut a table into segments, the order of rows kept. Rows without a time are never over."""
+    def split(self, table: pa.Table, bound: int = LONG_AGO) -> Iterator[tuple[int, pa.Table]]:
+        """Cut a table into segments, the order of rows kept. Rows without a time are never over.
+
+        Rows below the `bound` go to a segment that is over there, whatever their time.
+        """
         if not table.num_rows:
             return
         numbers = self.numbers(table)
+        if bound > LONG_AGO:
+            numbers = np.where(times_of(table, self.column) < bound, bound // self.width - 1, numbers)
         if numbers[0] == numbers[-1] and bool(np.all(numbers == numbers[0])):
             yield int(numbers[0]), table
             return

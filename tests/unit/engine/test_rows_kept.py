@@ -1,0 +1,143 @@
+"""What a time-bounded join keeps: no row that conditions on it alone rule out, none outside the bounds, none late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rejoinder.testing import Driver
+
+SOURCES = (
+    "CREATE STREAM l (k INT, t BIGINT, f INT, WATERMARK t); CREATE STREAM r (k INT, t BIGINT, f INT, WATERMARK t);"
+)
+BOUNDS = "l.t BETWEEN r.t - 10 AND r.t + 10"
+
+
+def flow(*views: str, **options: Any) -> Driver:
+    driver = Driver(**options)
+    driver.sql(SOURCES + "; ".join(f"CREATE VIEW v{at} AS {view}" for at, view in enumerate(views)))
+    return driver
+
+
+def kept(driver: Driver) -> dict[str, int]:
+    """The rows of each relation that are kept, in whichever of its arrangements has most."""
+    result: dict[str, int] = {}
+    for row in driver.arrangements():
+        result[row["relation"]] = max(result.get(row["relation"], 0), row["rows"])
+    return result
+
+
+def rows(count: int, time: int = 100) -> list[dict[str, int]]:
+    """Rows of which every tenth has f = 0."""
+    return [{"k": n, "t": time, "f": n % 10} for n in range(count)]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT l.k FROM l JOIN r ON l.k = r.k AND {BOUNDS} AND l.f = 0",
+        f"SELECT l.k FROM l JOIN r ON l.k = r.k AND {BOUNDS} WHERE l.f = 0",
+        f"SELECT l.k FROM (SELECT * FROM l WHERE f = 0) l JOIN r ON l.k = r.k AND {BOUNDS}",
+        f"SELECT l.k, r.k AS o FROM l LEFT JOIN r ON l.k = r.k AND {BOUNDS} AND l.f = 0",
+        f"SELECT l.k, r.k AS o FROM l LEFT JOIN r ON l.k = r.k AND {BOUNDS} AND l.f = 0 EMIT FINAL",
+        "SELECT l.k, r.k AS o FROM l LEFT JOIN r ON l.k = r.k AND l.t = r.t AND l.f = 0 EMIT FINAL",
+        f"SELECT l.k, r.k AS o FROM r RIGHT JOIN l ON l.k = r.k AND {BOUNDS} AND l.f = 0",
+        f"SELECT l.k FROM l SEMI JOIN r ON l.k = r.k AND {BOUNDS} AND l.f = 0",
+        f"SELECT l.k FROM l ANTI JOIN r ON l.k = r.k AND {BOUNDS} AND l.f = 0 EMIT FINAL",
+    ],
+)
+def test_rows_that_their_own_condition_rules_out_are_not_kept(query: str, parallelism: int) -> None:
+    """HZJ-PRC-12: of a hundred rows ten can match, and ten are kept; the others are padded at once."""
+    driver = flow(query, parallelism=parallelism)
+    driver.insert("l", *rows(100))
+    first = driver.step()["v0"]
+    assert kept(driver)["l#on-time"] == 10
+    if "FINAL" in query:
+        assert len(first) == 90, "what can have no partner is final when it comes"
+    driver.insert("r", *rows(100))
+    driver.step()
+    driver.watermark("l", 200)
+    driver.watermark("r", 200)
+    driver.step()
+    wanted = {"SEMI": 10, "ANTI": 90, "LEFT": 100, "RIGHT": 100}
+    assert len(driver.table("v0")) == next((n for word, n in wanted.items() if word in query), 10)
+    assert sum(row["rows"] for row in driver.arrangements() if "on-time" in row["relation"]) == 0
+
+
+def test_what_views_share_holds_what_one_of_them_asks_for() -> None:
+    inner = f"SELECT l.k FROM l JOIN r ON l.k = r.k AND {BOUNDS}"
+    driver = flow(f"{inner} AND l.f = 0", f"{inner} AND l.f = 1 AND r.f > 4")
+    driver.insert("l", *rows(100))
+    driver.insert("r", *rows(100))
+    driver.step()
+    assert kept(driver) == {"l#on-time": 20, "r#on-time": 100}
+    assert (len(driver.table("v0")), len(driver.table("v1"))) == (10, 0)
+    driver.sql(f"CREATE VIEW all AS {inner}")
+    driver.insert("l", *rows(100, time=101))
+    driver.step()
+    assert kept(driver)["l#on-time"] == 120, "one that asks for all rows has them from now on"
+
+
+def test_a_condition_that_can_fail_is_left_to_who_asks() -> None:
+    driver = flow(f"SELECT l.k FROM l JOIN r ON l.k = r.k AND {BOUNDS} AND CAST(CAST(l.f AS STRING) AS INT) = 0")
+    driver.insert("l", *rows(100))
+    driver.step()
+    assert kept(driver)["l#on-time"] == 100
+
+
+def test_a_view_that_keeps_every_row_keeps_those_that_it_does_not_ask_for() -> None:
+    """What is never forgotten is what later views are filled from."""
+    driver = flow("SELECT l.k FROM l JOIN r ON l.k = r.k AND l.f = 0")
+    driver.insert("l", *rows(100))
+    driver.step()
+    assert kept(driver)["l"] == 100
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])
+def test_rows_outside_the_bounds_are_joined_and_not_kept(join: str, parallelism: int) -> None:
+    """HZJ-PRC-11: on time by their own watermark, but below what the other side can still reach."""
+    driver = flow(f"SELECT l.k, r.t AS o FROM l {join} r ON l.k = r.k AND {BOUNDS}", parallelism=parallelism)
+    driver.insert("r", *rows(50, time=100))
+    driver.step()
+    driver.watermark("r", 105)
+    driver.step()
+    before = kept(driver)["r#on-time"]
+    driver.insert("l", *rows(50, time=94))  # rows of r from 84 to 104 could match, and from now on those from 105 come
+    changed = driver.step()["v0"]
+    assert len(changed) == 50 and all(row["o"] == 100 for row, _ in changed)
+    assert kept(driver)["l#on-time"] == 0 and kept(driver)["r#on-time"] == before
+    driver.insert("l", *rows(50, time=95))
+    driver.step()
+    assert kept(driver)["l#on-time"] == 50
+    assert not driver.late("v0")
+
+
+def test_rows_outside_the_bounds_meet_rows_of_their_own_epoch() -> None:
+    driver = flow(f"SELECT l.k, r.k AS o FROM l JOIN r ON l.k = r.k AND {BOUNDS}", parallelism=2)
+    driver.watermark("l", 95)
+    driver.watermark("r", 105)
+    driver.step()
+    driver.insert("l", {"k": 1, "t": 95, "f": 0})
+    driver.insert("r", {"k": 1, "t": 105, "f": 0})
+    assert len(driver.step()["v0"]) == 1
+    driver.watermark("l", 116)
+    driver.step()
+    driver.insert("r", {"k": 2, "t": 105, "f": 0}, {"k": 3, "t": 106, "f": 0})
+    driver.insert("l", {"k": 2, "t": 116, "f": 0}, {"k": 3, "t": 116, "f": 0})
+    assert [row["k"] for row, _ in driver.step()["v0"]] == [3]
+    assert kept(driver)["r#on-time"] == 1, "105 is below 116 - 10"
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_late_rows_are_neither_joined_nor_kept(parallelism: int) -> None:
+    """HZJ-PRC-09."""
+    driver = flow(f"SELECT l.k, r.t AS o FROM l JOIN r ON l.k = r.k AND {BOUNDS}", parallelism=parallelism)
+    driver.insert("r", *rows(50, time=100))
+    driver.watermark("l", 101)
+    driver.step()
+    driver.insert("l", *rows(50, time=100))
+    assert driver.step()["v0"] == [] and kept(driver).get("l#on-time", 0) == 0
+    assert len(driver.late("v0")) == 50

@@ -123,6 +123,11 @@ class Builder:
             reads = name == relation or self.reads(name.removesuffix("/input"), relation)
             if reads and any(self.retentions.of(each, self.program.sources) for each in arrangements.values()):
                 return True
+        for block in (join.block for joins in self.joins.values() for join in joins):
+            met = [a for each in block.inputs if each.arrival for a in self.needed[each.relation].values()]
+            comes = any(each.relation == relation and not each.arrival for each in block.inputs)
+            if comes and any(self.retentions.of(each, self.program.sources) for each in met):
+                return True  # its rows are met by nobody; what they meet when they come is forgotten
         return False
 
     def _join(self, block: Block, user: str) -> JoinPlan:

@@ -15,6 +15,8 @@ from rejoinder.errors import InvalidSql, Unsupported, near_misses
 TYPES = ("File", "Kafka", "Stream")
 _FILES = {"csv": "csv", "json": "json", "json-flat": "json", "parquet": "parquet", "arrow": "arrow"}
 _RENAMED = {"glob": "pathglobfilter"}
+_TOPICS = {"valueformat": "format", "keyformat": "key_format", "auto.offset.reset": "startingoffsets"}
+_RECORDS = {"json-flat": "json", "varchar": "text"}
 
 
 def mapped(name: str, type_: str, outside: str | None, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -53,8 +55,11 @@ def _file(name: str, outside: str | None, options: Mapping[str, str]) -> tuple[s
 
 def _kafka(name: str, outside: str | None, options: Mapping[str, str]) -> dict[str, str]:
     """Properties of Kafka's clients have dots in their names, and a prefix here; the topic is the name outside."""
-    given = {f"kafka.{option}" if "." in option else option: value for option, value in options.items()}
-    return {"subscribe": outside or name, **given}
+    given = {"topic": outside or name}
+    for option, value in options.items():
+        known = _TOPICS.get(option, f"kafka.{option}" if "." in option else option)
+        given[known] = _RECORDS.get(value.lower(), value) if known in ("format", "key_format") else value
+    return given
 
 
 def _refuse_outside(name: str, type_: str, outside: str | None) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.plan.catalog import Source
-from rejoinder.sql.mappings import mapped
 from rejoinder.sql.statements import CreateSource, parse_statements
 from rejoinder.testing import Driver
 
@@ -48,10 +47,13 @@ def test_a_mapping_is_a_source(mapping: str, stream: str) -> None:
 
 
 def test_the_topic_of_a_kafka_mapping_is_its_name_or_the_one_outside() -> None:
-    options = {"bootstrap.servers": "b:9092", "late": "drop"}
-    wanted = {"kafka.bootstrap.servers": "b:9092", "late": "drop"}
-    assert mapped("orders", "Kafka", None, options) == ("kafka", {"subscribe": "orders", **wanted})
-    assert mapped("orders", "Kafka", "o.1", options) == ("kafka", {"subscribe": "o.1", **wanted})
+    mapping = "MAPPING orders {} (id BIGINT, name VARCHAR) TYPE Kafka OPTIONS ('bootstrap.servers' = 'b:9092'{})"
+    stream = "STREAM orders (id BIGINT, name STRING) USING kafka OPTIONS (bootstrap 'b:9092', topic '{}'{})"
+    assert source(f"CREATE {mapping.format('', '')}") == source(f"CREATE {stream.format('orders', '')}")
+    more = ", 'valueFormat' = 'json-flat', 'auto.offset.reset' = 'earliest', 'security.protocol' = 'SSL'"
+    same = ", format 'json', startingOffsets 'earliest', kafka.security.protocol 'SSL'"
+    outside = mapping.format("EXTERNAL NAME 'o.1'", more)
+    assert source(f"CREATE {outside}") == source(f"CREATE {stream.format('o.1', same)}")
 
 
 def test_the_tables_of_the_document(tmp_path: Path) -> None:
@@ -112,6 +114,7 @@ def test_the_tables_of_the_document(tmp_path: Path) -> None:
         ("m (id INT) TYPE File OPTIONS ('format'='csv')", "`m` USING csv has no path"),
         ("m (id INT) TYPE File OPTIONS ('path'='p','format'='csv','sharedFileSystem'='true')", "`sharedfilesystem`"),
         ("m EXTERNAL NAME 'x' (id INT) TYPE Stream", "EXTERNAL NAME of mapping `m` means nothing for TYPE Stream"),
+        ("m (id INT) TYPE Kafka", "`m` USING kafka has no bootstrap"),
         ("m (id INT EXTERNAL NAME 'key.id') TYPE Stream", "another name outside for column `id` is not offered"),
         ("m (id INT)", "the statement ends too early"),
         ("m (id INT) TYPE Stream USING json", "unexpected `USING` at the end"),

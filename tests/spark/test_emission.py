@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def test_every_policy_gives_what_the_driver_gives(open_flow: OpenFlow, state: st
         assert changes(seen, name) == changes(driver, name), f"{name}, seed {seed}"
         assert changes(driver, name), f"{name} let something out, seed {seed}"
     assert {row["_epoch"] for row in driver.stream("every")} < {row["_epoch"] for row in driver.stream("at_once")}
-    told = {f"{row['source']}.{row['column']}": row["watermark"] for row in flow.watermarks()}
+    told = {f"{row['source']}.{row['column']}": row["released"] for row in flow.watermarks()}
     assert {name: time for name, time in told.items() if time is not None} == driver.watermarks("past")
 
 
@@ -235,6 +236,20 @@ def test_a_clock_that_is_set_back_lets_nothing_out_twice(open_flow: OpenFlow) ->
     assert view(flow, "slow") == bag([(number,) for number in range(5)])
 
 
+def marks(source: str, column: str, value: object, delay: str, holds: Sequence[str] = ()) -> dict[str, object]:
+    """A row of SHOW WATERMARKS, of a source with one partition."""
+    both = {"watermark": value, "released": value}
+    return {
+        "source": source,
+        "partition": 0,
+        "column": column,
+        **both,
+        "delay": delay,
+        "idle_since": None,
+        "holds": [*holds],
+    }
+
+
 def test_event_time_of_data_frames(spark: SparkSession, flow: rj.Flow, tmp_path: Path) -> None:
     schema = "id INT, ts TIMESTAMP, day DATE, n BIGINT, op STRING"
     folders = {name: tmp_path / name for name in ("s", "t", "c")}
@@ -249,11 +264,15 @@ def test_event_time_of_data_frames(spark: SparkSession, flow: rj.Flow, tmp_path:
     flow.sql("CREATE VIEW v AS SELECT t.id FROM t JOIN c ON t.id = c.id")
     assert [row["watermark"] for row in flow.watermarks()] == [None, None, None]
     flow.run()
-    assert flow.watermarks() == flow.sql("SHOW WATERMARKS") == [
-        {"source": "s", "column": "ts", "watermark": START + timedelta(seconds=30), "delay": "90 seconds"},
-        {"source": "t", "column": "day", "watermark": date(2024, 1, 7), "delay": "2 days"},
-        {"source": "c", "column": "n", "watermark": 997, "delay": "5"},
-    ]  # fmt: skip
+    assert (
+        flow.watermarks()
+        == flow.sql("SHOW WATERMARKS")
+        == [
+            marks("s", "ts", START + timedelta(seconds=30), "90 seconds", ["past"]),
+            marks("t", "day", date(2024, 1, 7), "2 days"),
+            marks("c", "n", 997, "5"),
+        ]
+    )
     assert view(flow, "past") == bag([(0,)])
     with pytest.raises(DefinitionConflict, match="other columns or watermarks"):
         flow.stream("s", s, event_time="ts", delay="1 second")

@@ -478,7 +478,11 @@ class Flow:
         return show(self.engine, "ARRANGEMENTS")
 
     def watermarks(self) -> list[dict[str, Any]]:
-        """Source, column, watermark (None before the first row) and delay of each event-time column."""
+        """What SHOW WATERMARKS shows: the watermark of each event-time column of each partition, and what it holds.
+
+        `watermark` is that of the partition (None before its first row), `released` that of the source, `idle_since`
+        when a partition fell idle, `holds` the views that wait for it.
+        """
         return show(self.engine, "WATERMARKS")
 
     @property

@@ -61,9 +61,11 @@ def show_answer(answer: Answer, showing: Showing) -> None:
 
 
 def _listed(value: Any) -> Any:
-    """Lists as words, and the text of a query on one line."""
+    """Lists and counts as words, and the text of a query on one line."""
     if isinstance(value, str):
         return " ".join(value.split())
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {number}" for name, number in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from rejoinder.engine.description import describe
 from rejoinder.engine.engine import SINK_PROGRESS, Engine
+from rejoinder.engine.holding import holder_of, watermark_rows
 from rejoinder.engine.planner import plan
-from rejoinder.engine.rendering import plain
-from rejoinder.engine.texts import length_text
 from rejoinder.errors import Unsupported
-from rejoinder.kernels.ordered import as_column
 from rejoinder.options import redacted
 from rejoinder.plan.catalog import Catalog, Sink, Source, View
 from rejoinder.plan.physical import Aggregate, Distinct
 from rejoinder.sql.binder import bind
 from rejoinder.sql.types import spark_name
-
-DAY = 86_400_000_000
 
 
 def explain(engine: Engine, target: str) -> str:
@@ -49,18 +42,30 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
     if what == "ARRANGEMENTS":
         return [_arrangement(engine, a.id) for a in engine.dataflow.arrangements]
     if what == "VIEWS":
-        return [{"view": view.name, "columns": _columns(view), "query": view.query} for view in engine.catalog.views]
+        return [_view(engine, view) for view in engine.catalog.views]
     if what == "SINKS":
         return [_sink(engine, sink) for sink in engine.catalog.sinks]
     if what == "WATERMARKS":
-        imposed = engine.plan.program.sources  # with the watermarks that views impose
-        sources = [imposed.get(s.name, s) for s in engine.catalog.sources]
-        return [_watermark(engine, s, column) for s in sources for column in s.watermarks]
+        return watermark_rows(engine)
     read = set(engine.dataflow.scans)
     return [
         {"source": s.name, "kind": s.kind, "format": s.format, "columns": _columns(s), "read": s.name in read}
         for s in engine.catalog.sources
     ]
+
+
+def _view(engine: Engine, view: View) -> dict[str, Any]:
+    """A view, the watermark that holds it back, and how many rows came too late for it, by whose they are."""
+    holder = holder_of(engine, view.name)
+    held = None if holder is None else f"{holder[0]}.{holder[2]}"
+    partition = "" if holder is None or holder[1] in (0, None) else f", partition {holder[1]}"
+    return {
+        "view": view.name,
+        "columns": _columns(view),
+        "query": view.query,
+        "held_by": None if held is None else held + partition,
+        "late": dict(engine.watermarks.late.get(view.name, {})),
+    }
 
 
 def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
@@ -73,21 +78,6 @@ def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
         "format": sink.format,
         "options": ", ".join(f"{name} '{value}'" for name, value in redacted(sink.options).items()),
         "delivered": None if recorded is None else json.loads(recorded).get(identity),
-    }
-
-
-def _watermark(engine: Engine, source: Source, column: str) -> dict[str, Any]:
-    """How far a column is, and how far it stays behind; None before its first row, and if it is told from outside."""
-    kind = source.schema.field(column).type
-    value, delay = engine.watermarks.of(source.name, column), source.watermarks[column]
-    text: str | None = None
-    if delay is not None:
-        text = str(delay) if pa.types.is_integer(kind) else length_text(delay * (DAY if pa.types.is_date(kind) else 1))
-    return {
-        "source": source.name,
-        "column": column,
-        "watermark": None if value is None else plain(as_column(np.array([value]), kind)[0].as_py()),
-        "delay": text,
     }
 
 

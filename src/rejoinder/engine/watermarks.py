@@ -24,6 +24,11 @@ PartitionTimes = Mapping[str, Mapping[Partition, Mapping[str, int]]]
 Snapshot = Mapping[str, Any]
 
 
+def keys_of(source: Source) -> list[str]:
+    """The event-time columns of a source, by the keys that stand for them: in an order that no restart changes."""
+    return sorted(source.watermarks)
+
+
 @dataclass(frozen=True)
 class Signals:
     """What sources say besides their rows, with an epoch.
@@ -190,7 +195,7 @@ class Watermarks:
     def _moved(
         self, source: Source, observed: Mapping[Partition, Mapping[str, int]], signals: Signals, now: int, start: int
     ) -> Snapshot:
-        columns, known = list(source.watermarks), self.sources.get(source.name)
+        columns, known = keys_of(source), self.sources.get(source.name)
         told, idle = signals.told.get(source.name, {}), signals.idle.get(source.name, ())
         marks = self._marks(source, now, start)
         for partition in (*signals.partitions.get(source.name, ()), *observed, *told, *idle):
@@ -214,7 +219,8 @@ class Watermarks:
         return {**snapshot, "columns": columns, "told": [[partition, times] for partition, times in all_told.items()]}
 
     def _marks(self, source: Source, now: int, since: int) -> SourceWatermarks:
-        lags = {key: delay for key, delay in enumerate(source.watermarks.values()) if delay is not None}
+        delays = [source.watermarks[column] for column in keys_of(source)]
+        lags = {key: delay for key, delay in enumerate(delays) if delay is not None}
         names, after = self.partitions_of(source), source.idle_after
         marks = SourceWatermarks(names, lags=lags, idle_after=after, clock=lambda: now)
         if source.name in self.sources:

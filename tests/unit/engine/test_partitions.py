@@ -76,7 +76,7 @@ def test_partitions_are_named_by_number_or_text() -> None:
 
 
 def test_each_column_has_its_own_watermark_and_idle_is_for_all() -> None:
-    driver = flow("partition_by 'p', partitions '2'", "u BIGINT, WATERMARK t DELAY OF 0, WATERMARK u DELAY OF 1")
+    driver = flow("partition_by 'p', partitions '2'", "u BIGINT, WATERMARK u DELAY OF 1, WATERMARK t DELAY OF 0")
     driver.insert("s", {"id": 1, "t": 10, "u": 100, "p": 0})
     stepped(driver)
     assert released(driver) is released(driver, "u") is None

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import rejoinder as rj
 from rejoinder.engine import spark as spark_executor
+from rejoinder.exchange.query import INTERPRETED
 from rejoinder.exchange.rounds import attach, listed_splits, run_attached
 from rejoinder.exchange.session import LOCAL_JAVA_OPTIONS, SETTINGS
 from tests.spark.conftest import OpenFlow
@@ -117,6 +118,10 @@ def test_an_epoch_is_one_job_that_returns_metadata_only(flow: rj.Flow, monkeypat
     assert view(flow, "v").total() == 6000
     plan = watch.frames[-1]._jdf.queryExecution().executedPlan().toString()
     assert "Adaptive" not in plan
+    session = watch.frames[-1].sparkSession
+    assert all(session.conf.get(name) == value for name, value in INTERPRETED.items()), "no code for a few rows"
+    assert "codegen" not in plan.lower()
+    assert all(flow.spark.conf.get(name) != value for name, value in INTERPRETED.items()), "nor any change to others"
 
 
 def test_a_three_input_view_is_one_job(flow: rj.Flow) -> None:

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 OnBatch = Callable[[DataFrame, int], None]
+
+# The JVM sees a handful of rows per epoch: paths, references, reports. To make code for them costs more than it saves.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def start_query(splits: DataFrame, checkpoint: str, on_batch: OnBatch, *, once: bool, interval: str) -> StreamingQuery:
     """Start the query: until caught up, or for good with a trigger interval."""
     writer = splits.writeStream.foreachBatch(on_batch).option("checkpointLocation", checkpoint)
     return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)).start()
+
+
+@contextmanager
+def interpreted(session: SparkSession) -> Iterator[None]:
+    """A query that is started meanwhile runs without code generation, to its end; nothing else on the session does.
+
+    A query takes the settings of its session along when it starts.
+    """
+    before = {name: session.conf.get(name, None) for name in INTERPRETED}
+    try:
+        for name, value in INTERPRETED.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, known in before.items():
+            session.conf.unset(name) if known is None else session.conf.set(name, known)
 
 
 def wait_for(query: StreamingQuery, seconds: float | None = None) -> bool:

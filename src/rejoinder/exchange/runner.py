@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,11 +13,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rejoinder.errors import MissingInput, RejoinderError, RuntimeMismatch, StateError, Unsupported
 from rejoinder.exchange import checkpoint
 from rejoinder.exchange.kafka import partitions_of, topic_splits
-from rejoinder.exchange.query import start_query, wait_for
+from rejoinder.exchange.query import interpreted, start_query, wait_for
+from rejoinder.exchange.session import missing_settings
 from rejoinder.exchange.sources import file_splits, frame_splits, literal, streams_in, union_splits
 from rejoinder.exchange.ticks import Ticker
 
 OnBatch = Callable[[DataFrame, int], None]
+
+_OF_ROWS = ("dataframe", "kafka")  # formats whose rows pass through the JVM; of all others it sees paths
 
 
 class ReadSource(Protocol):
@@ -102,7 +105,8 @@ class Runner:
                 self.ticker.tick_if_due()
         folder = self.checkpoint.generation(self.ledger, positions)
         rows = staged(union_splits(splits))
-        self.query = start_query(rows, folder, self._guarded, once=once, interval=interval)
+        with interpreted(self.session) if self._is_interpreted(sources) else nullcontext():
+            self.query = start_query(rows, folder, self._guarded, once=once, interval=interval)
         if is_ticking and not once:
             self.ticker.start()
 
@@ -192,6 +196,10 @@ class Runner:
                 hint="install it for that Python on every host",
             )
         return cause or error or StateError("the query has ended", hint="start it again")
+
+    def _is_interpreted(self, sources: Sequence[ReadSource]) -> bool:
+        """Whether code for the JVM's rows is not worth its making; on a session of the user's nothing is set."""
+        return not missing_settings(self.session) and not any(source.format in _OF_ROWS for source in sources)
 
     def _positions(self, sources: Sequence[ReadSource], splits: Sequence[DataFrame]) -> list[str]:
         """What identifies each of Spark's own sources from run to run, in the order of the plan."""

@@ -44,6 +44,13 @@ QUERIES = {
     "expression_key": "SELECT o.id, n.text FROM orders o JOIN notes n ON o.cust + 1 = n.id "
     "AND COALESCE(o.item, 'none') = n.text",
     "left": "SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON o.cust = c.id",
+    "left_at_arrival": "SELECT o.id, c.name FROM orders o LEFT JOIN customers FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP "
+    "AS c ON o.cust = c.id AND c.country = 'UK' AND o.item <> c.name",
+    "full_at_arrival": "SELECT c.item, b.rate FROM clicks c FULL JOIN bids FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS b "
+    "ON c.item = b.item AND b.at BETWEEN c.made - INTERVAL 1 MINUTE AND c.made",
+    "latest": "SELECT c.name, l.rate FROM LATEST(TABLE rates, DESCRIPTOR(country), DESCRIPTOR(since)) AS l "
+    "JOIN customers c ON c.country = l.country",
+    "changes": "SELECT item, _undo AS gone, count(*) AS n FROM CHANGES(TABLE items) GROUP BY item, _undo",
     "left_with_conditions_on_either_side": "SELECT o.id, c.name FROM orders o LEFT JOIN customers c "
     "ON o.cust = c.id AND c.country = 'UK' AND o.item = 'tea' WHERE c.name IS NULL OR c.name <> 'Ada'",
     "left_with_a_condition_on_pairs": "SELECT o.id, n.text FROM orders o LEFT JOIN notes n "

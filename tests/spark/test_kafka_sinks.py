@@ -1,0 +1,108 @@
+"""Kafka as a sink: what is sent of each epoch, read back by a table on the topic; again after a crash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rejoinder as rj
+from rejoinder.engine.engine import SINK_PROGRESS
+from rejoinder.engine.sinks import delivery
+from rejoinder.errors import MissingInput, SinkFailed
+from tests.spark.broker import Broker, Client
+from tests.spark.conftest import OpenFlow
+
+EPOCH = "rejoinder.epoch"
+
+
+def define(flow: rj.Flow, broker: Broker, *modes: str) -> None:
+    flow.sql(
+        "CREATE TABLE people (id BIGINT, name STRING, PRIMARY KEY (id));"
+        "CREATE TABLE pets (id BIGINT, owner BIGINT, pet STRING, PRIMARY KEY (id));"
+        "CREATE VIEW v AS SELECT pets.id, pet, name FROM pets JOIN people ON owner = people.id"
+    )
+    for mode in modes:
+        key = ", key 'id'" if mode != "append" else ""
+        flow.sql(
+            f"CREATE SINK to_{mode} FROM v USING kafka "
+            f"OPTIONS (bootstrap '{broker.address}', topic '{mode}', mode '{mode}'{key})"
+        )
+
+
+def sent(client: Client, topic: str, epoch: int) -> list[tuple[Any, Any]]:
+    """Keys and values of an epoch."""
+    records = [record for record in client.read(topic) if record["headers"][EPOCH] == str(epoch)]
+    return sorted(((r["key"], r["value"] and json.loads(r["value"])) for r in records), key=str)
+
+
+def test_all_modes(open_flow: OpenFlow, broker: Broker, client: Client) -> None:
+    modes = ("append", "upsert", "debezium")
+    for mode in modes:
+        client.create(mode, 3)
+    flow = open_flow()
+    define(flow, broker, *modes)
+    flow.insert("people", [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}])
+    flow.insert("pets", [{"id": 10, "owner": 1, "pet": "cat"}, {"id": 11, "owner": 2, "pet": "dog"}])
+    flow.run()
+    flow.insert("people", [{"id": 1, "name": "Eve"}])
+    flow.delete("pets", [{"id": 11}])
+    flow.run()
+    cat, dog, moved = (
+        {"id": i, "pet": p, "name": n} for i, p, n in ((10, "cat", "Ada"), (11, "dog", "Bob"), (10, "cat", "Eve"))
+    )
+    assert sent(client, "append", 0) == [
+        (None, {**cat, "_epoch": 0, "_diff": 1}),
+        (None, {**dog, "_epoch": 0, "_diff": 1}),
+    ]
+    assert len(sent(client, "append", 1)) == 3
+    assert sent(client, "upsert", 0) == [("10", cat), ("11", dog)]
+    assert sent(client, "upsert", 1) == [("10", moved), ("11", None)]
+    told = [(key, value["op"], value["before"], value["after"]) for key, value in sent(client, "debezium", 1)]
+    assert told == [("10", "u", cat, moved), ("11", "d", dog, None)]
+
+    # The process died after it sent epoch 1 and before it noted that: it is sent again, and known by its header.
+    flow.engine.store.put(
+        SINK_PROGRESS, json.dumps({identity: 0 for identity, _ in flow.engine.sinks.values()}).encode()
+    )
+    again = open_flow()
+    again.run()
+    assert sent(client, "upsert", 1) == [("10", moved), ("10", moved), ("11", None), ("11", None)]
+    again.sql(
+        "CREATE TABLE back (id BIGINT, pet STRING, name STRING, PRIMARY KEY (id)) "
+        f"USING kafka OPTIONS (bootstrap '{broker.address}', topic 'upsert'); CREATE VIEW w AS SELECT * FROM back"
+    )
+    again.run()
+    assert again.arrow("w").to_pylist() == again.arrow("v").to_pylist() == [moved]
+
+
+def test_many_changes_are_sent_by_the_executors(
+    flow: rj.Flow, broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is before and after a change of a key may lie in two parts of an epoch."""
+    monkeypatch.setattr(delivery, "PART_ROWS", 50)
+    client.create("many", 2)
+    flow.sql("CREATE TABLE t (id BIGINT, x BIGINT, PRIMARY KEY (id)); CREATE VIEW v AS SELECT id, x FROM t")
+    flow.sink("v", "kafka", bootstrap=broker.address, topic="many", mode="debezium", key="id")
+    for x in (0, 1):
+        flow.insert("t", [{"id": i, "x": x} for i in range(100)])
+        flow.run()
+    assert {value["op"] for _, value in sent(client, "many", 0)} == {"c"}
+    changed = sent(client, "many", 1)
+    assert len(changed) == 100
+    assert all(value["before"]["x"] == 0 and value["after"]["x"] == 1 for _, value in changed)
+
+
+def test_what_is_refused(flow: rj.Flow, broker: Broker, client: Client, tmp_path: Path) -> None:
+    client.create("doubles")
+    flow.sql("CREATE STREAM s (id BIGINT, x BIGINT); CREATE VIEW v AS SELECT * FROM s")
+    with pytest.raises(MissingInput, match="there is no topic `double`"):
+        flow.sink("v", "kafka", bootstrap=broker.address, topic="double")
+    assert flow.sinks() == []
+    flow.sink("v", "kafka", bootstrap=broker.address, topic="doubles", mode="upsert", key="id")
+    flow.insert("s", [{"id": 1, "x": 1}, {"id": 1, "x": 2}])
+    with pytest.raises(SinkFailed, match="a key of sink `v_kafka` has more than one row"):
+        flow.run()
+    assert flow.epoch == 0 and client.read("doubles") == []

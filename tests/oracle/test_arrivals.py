@@ -77,9 +77,9 @@ class Played:
             found[tuple(row.values())] += diff
         assert found == expected
         self.out += expected
-        counts = Counter({row[0]: 0 for row in self.out})
-        for row, n in self.out.items():
-            counts[row[0]] += n
+        counts: Counter[Any] = Counter()
+        for joined, n in self.out.items():
+            counts[joined[0]] += n
         assert {row["lk"]: row["n"] for row in self.driver.table("n")} == dict(counts)
         if self.numbers.random() < 0.25:
             self.driver.restart(parallelism=self.numbers.choice([1, 2, 3]))

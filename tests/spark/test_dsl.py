@@ -94,8 +94,8 @@ def test_declared_frames_are_streams_and_tables(open_flow: OpenFlow, spark: Spar
     timed = ticks.select(F.col("value"), F.col("timestamp").alias("ts"))
     stream = flow.stream("ticks", timed, event_time="ts", delay="0 seconds")
     table = flow.keyed("named", ticks.select((F.col("value") % 3).alias("id"), "value"), key="id")
-    assert isinstance(stream, rj.Stream) and stream.time == "ts"
-    assert isinstance(table, rj.Table) and table.key == ("id",)
+    assert type(stream) is rj.Stream and stream.time == "ts"
+    assert type(table) is rj.Table and table.key == ("id",)
     joined = stream.select("value % 3 AS id", "value AS v").left_join(table)
     flow.view("v", joined)
     assert flow.relation("v").name == "v" and "as it is at arrival" in flow.explain("v")

@@ -5,6 +5,7 @@ Everything here becomes SQL text and goes through the one binder, so that a plan
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -12,9 +13,12 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from rejoinder.api.enriching import enrich_call
+from rejoinder.engine.definitions import is_defined
 from rejoinder.errors import InvalidSql, UnknownName, near_misses
 from rejoinder.plan.catalog import Catalog
 from rejoinder.sql.binder import bind
+from rejoinder.sql.statements import CreateView
 from rejoinder.sql.texts import name_text as quoted
 
 Length = str | int | timedelta
@@ -99,8 +103,37 @@ class Rows:
             )
         return found
 
-    def _define(self, name: str) -> None:
-        self.home.sql(f"CREATE VIEW {quoted(name)} AS {self.query}")
+    def enrich(
+        self: Self,
+        function: Callable[..., object] | str,
+        *,
+        columns: Mapping[str, str],
+        concurrency: int = 16,
+        timeout: float | None = None,
+        retries: int = 0,
+        batch: int | None = None,
+    ) -> Self:
+        """The rows with what a Python function answers about each; arguments as for `Relation.enrich`."""
+        call = enrich_call(
+            self.item, function, columns, concurrency=concurrency, timeout=timeout, retries=retries, batch=batch
+        )
+        return self._of(f"SELECT * FROM {call} AS {quoted(self.name)}")
+
+    def _define(self, name: str, form: str | None, options: Mapping[str, object]) -> None:
+        """Make a view, and a sink of it if there is a format; what is there already in the same words stays."""
+        if not is_defined(self.home.catalog, CreateView(name, self.query)):
+            self.home.sql(f"CREATE VIEW {quoted(name)} AS {self.query}")
+        if form is not None:
+            listed = ", ".join(f"{option.rstrip('_')} {_text(str(value))}" for option, value in options.items())
+            words = f" OPTIONS ({listed})" if listed else ""
+            sink = quoted(f"{name}_{form}")
+            self.home.sql(f"CREATE SINK IF NOT EXISTS {sink} FROM {quoted(name)} USING {form}{words}")
+        elif options:
+            raise InvalidSql(
+                f"`{name}` has options of a sink, and no format",
+                detail=f"options: {', '.join(options)}",
+                hint=f'name the format: .to("{name}", "kafka", …)',
+            )
 
 
 def length_text(length: Length) -> str:
@@ -116,3 +149,7 @@ def length_text(length: Length) -> str:
         raise InvalidSql("a length of time is missing", hint='as in "10 minutes", or timedelta(minutes=10)')
     bare = text.lstrip("-")
     return text if bare.isdigit() or text.upper().startswith("INTERVAL") else f"INTERVAL {text}"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -151,13 +151,13 @@ class Stream(Rows):
         text += "" if deleted is None else f" WHERE NOT COALESCE({deleted}, FALSE)"
         return Table(self.home, f"({text})", self.name, names)
 
-    def to(self, name: str) -> None:
-        """Keep the stream as a view of that name."""
-        self._define(name)
+    def to(self, name: str, form: str | None = None, **options: object) -> None:
+        """Keep the stream as a view of that name; with a format such as "kafka" and its options, send it on as well."""
+        self._define(name, form, options)
 
-    def through(self, name: str) -> Stream:
+    def through(self, name: str, form: str | None = None, **options: object) -> Stream:
         """Keep the stream as a view of that name, and go on from there."""
-        self._define(name)
+        self._define(name, form, options)
         return replace(self, item=quoted(name), name=name)
 
 

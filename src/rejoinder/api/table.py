@@ -11,6 +11,7 @@ from rejoinder.api.rows import Home, Rows
 from rejoinder.api.windowed import WINDOW, WindowedTable
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.plan.catalog import Source
+from rejoinder.sql.sink_definition import FORMATS
 from rejoinder.sql.texts import name_text as quoted
 from rejoinder.sql.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 from rejoinder.sql.windows import is_window
@@ -98,13 +99,18 @@ class Table(Rows):
         )
         return Stream(self.home, f"({text})", self.name, None)
 
-    def to(self, name: str) -> None:
-        """Keep the table up to date as a view of that name."""
-        self._define(name)
+    def to(self, name: str, form: str | None = None, **options: object) -> None:
+        """Keep the table up to date as a view of that name; with a format and its options, send its changes on as well.
 
-    def through(self, name: str) -> Table:
+        A sink that can replace rows does so by the table's key, unless another mode is named.
+        """
+        if form in FORMATS and "upsert" in FORMATS[form].modes and "mode" not in options:
+            options = {**options, "mode": "upsert", "key": ", ".join(self.key)}
+        self._define(name, form, options)
+
+    def through(self, name: str, form: str | None = None, **options: object) -> Table:
         """Keep the table up to date as a view of that name, and go on from there."""
-        self._define(name)
+        self.to(name, form, **options)
         return Table.of(self.home, name, self.key)
 
     def looked_up_by(self, left: Rows, on: On | None, key: Sequence[str]) -> Pairing:

@@ -27,7 +27,7 @@ from rejoinder.engine.rendering import Changes, changes_of
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.kernels.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.exchange import encode
-from rejoinder.plan.catalog import Catalog, Source, View
+from rejoinder.plan.catalog import Catalog, Kind, Source, View
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
 from rejoinder.sql.emission import split_emission
@@ -117,7 +117,8 @@ def _run(
 def _changelog(relation: Source | View) -> Source:
     """A relation as a source of its changes; it has the event-time columns by which rows are versions."""
     watermarks = relation.watermarks if isinstance(relation, Source) else {}
-    return Source(relation.name, "changelog", relation.schema, format="replay", watermarks=watermarks)
+    kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
+    return Source(relation.name, kind, relation.schema, format="replay", watermarks=watermarks)
 
 
 def _has_history(relation: Source | View) -> bool:

@@ -69,8 +69,8 @@ def _words(text: str) -> list[tuple[TokenType, str]]:
 def name_text(name: str) -> str:
     """A name as SQL takes it, with quotes only where they are needed.
 
-    >>> name_text("amount"), name_text("order"), name_text("a b")
-    ('amount', '`order`', '`a b`')
+    >>> name_text("amount"), name_text("from"), name_text("a b")
+    ('amount', '`from`', '`a b`')
     """
     try:
         tokens = sqlglot.tokenize(name, read=SparkSql)

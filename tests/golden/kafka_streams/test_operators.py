@@ -55,7 +55,7 @@ def test_sums_of_a_table_by_region(parallelism: int) -> None:
     driver = Driver(parallelism=parallelism)
     driver.sql("CREATE TABLE users (u STRING, region STRING, amount BIGINT, PRIMARY KEY (u))")
     totals = rj.Table.of(driver, "users").group_by("region").sum("amount")
-    assert isinstance(totals, rj.Table) and totals.key == ("region",)
+    assert type(totals) is rj.Table and totals.key == ("region",)
     totals.to("result")
     for step in CASES["ks-agg-ktable-sum"]["steps"]:
         driver.insert("users", {"u": step["in"]["key"], **step["in"]["value"]})

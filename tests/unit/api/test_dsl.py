@@ -1,0 +1,167 @@
+"""Streams, tables and windowed tables as objects: what they say in SQL, what they know, what they refuse."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rejoinder as rj
+from rejoinder.errors import DefinitionConflict, InvalidSql, Unsupported
+from rejoinder.plan.catalog import Catalog
+from rejoinder.testing import Driver
+
+
+@pytest.fixture
+def shop() -> Driver:
+    driver = Driver(parallelism=2)
+    driver.sql("CREATE STREAM orders (id BIGINT, cust BIGINT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 5 SECONDS)")
+    driver.sql("CREATE STREAM payments (id BIGINT, `from` BIGINT, at TIMESTAMP)")
+    driver.sql("CREATE TABLE customers (id BIGINT, name STRING, country STRING, PRIMARY KEY (id))")
+    return driver
+
+
+def answer(row: dict[str, Any]) -> dict[str, Any]:
+    """What an enrichment says of an order."""
+    return {"double": row["id"] * 2}
+
+
+def test_what_a_stream_knows(shop: Driver) -> None:
+    orders = rj.Stream.of(shop, "ORDERS")
+    assert (orders.name, orders.time, orders.columns) == ("orders", "ts", ["id", "cust", "ts"])
+    assert rj.Stream.of(shop, "payments").time is None
+    assert rj.Stream.of(shop, "payments").with_time("AT").time == "at"
+    assert orders.select("id", "ts AS placed").time is None and orders.filter("id > 1").time == "ts"
+    assert orders.alias("o").filter("o.id > 1").query == "SELECT * FROM orders AS o WHERE o.id > 1"
+    assert orders.merge(orders.filter("id = 1")).columns == orders.columns
+
+
+def test_names_that_need_quotes(shop: Driver) -> None:
+    orders, payments = rj.Stream.of(shop, "orders"), rj.Stream.of(shop, "payments", time="at")
+    joined = orders.join(payments, on={"id": "from"}, within=timedelta(minutes=1))
+    assert joined.columns == ["id", "cust", "ts", "payments_id", "from", "at"]
+    assert "payments.`from`" in joined.query
+    joined.to("paid in time")
+    shop.insert("orders", {"id": 1, "cust": 2, "ts": "2026-01-01 00:00:00"})
+    shop.insert("payments", {"id": 9, "from": 1, "at": "2026-01-01 00:01:00"})
+    assert [row["payments_id"] for row, _ in shop.step()["paid in time"]] == [9]
+
+
+def test_a_view_can_be_a_stream_or_a_table_again(shop: Driver) -> None:
+    orders, customers = rj.Stream.of(shop, "orders"), rj.Table.of(shop, "customers")
+    seen = orders.left_join(customers, on={"cust": "id"}, select=["orders.id", "cust", "name", "ts"]).through("seen")
+    assert type(seen) is rj.Stream and (seen.name, seen.time) == ("seen", "ts")
+    assert rj.Stream.of(shop, "seen").columns == seen.columns
+    counts = seen.group_by("name").count("n").through("counts")
+    assert counts.key == ("name",) and counts.query == "SELECT * FROM counts"
+    with pytest.raises(InvalidSql, match="`counts` is not a stream"):
+        rj.Stream.of(shop, "counts")
+    with pytest.raises(InvalidSql, match="key of `counts` is not known"):
+        rj.Table.of(shop, "counts")
+    shop.insert("customers", {"id": 2, "name": "Ada"})
+    shop.insert("orders", {"id": 1, "cust": 2, "ts": "2026-01-01 00:00:00"}, {"id": 2, "cust": 3})
+    shop.step()
+    shop.insert("customers", {"id": 2, "name": "Bea"}, {"id": 3, "name": "Cem"})
+    assert shop.step() == {"seen": [], "counts": []}  # what was joined stays as it was joined
+    assert [(row["name"], row["n"]) for row in shop.table("counts")] == [(None, 1), ("Ada", 1)]
+
+
+def test_a_definition_can_be_said_again_but_not_otherwise(shop: Driver) -> None:
+    customers = rj.Table.of(shop, "customers")
+    for _ in range(2):
+        customers.filter("country = 'UK'").to("british")
+    with pytest.raises(DefinitionConflict, match="`british` is defined otherwise"):
+        customers.filter("country = 'PT'").to("british")
+
+
+def test_tables_and_streams_go_to_sinks(shop: Driver, tmp_path: Path) -> None:
+    customers = rj.Table.of(shop, "customers")
+    customers.select("id", "name").to("names", "json", path=str(tmp_path / "it's"))
+    customers.to_stream().select("id").to("ids", "json", path=str(tmp_path / "ids"))
+    shop.insert("customers", {"id": 1, "name": "Ada"})
+    shop.step()
+    files = sorted((tmp_path / "it's").glob("*.json"))
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(row["id"], row["name"], row["_diff"]) for row in rows] == [(1, "Ada", 1)]
+    assert list((tmp_path / "ids").glob("*.json"))
+    with pytest.raises(InvalidSql, match="has options of a sink, and no format"):
+        customers.to("more", path="x")
+
+
+def test_a_table_goes_to_a_keyed_sink_by_its_key(shop: Driver) -> None:
+    said: list[str] = []
+
+    @dataclass
+    class Noted:
+        catalog: Catalog
+        sql = staticmethod(said.append)
+
+    rj.Table.of(Noted(shop.catalog), "customers").to("kept", "kafka", bootstrap="nowhere:9092", topic="kept")
+    assert said == [
+        "CREATE VIEW kept AS SELECT * FROM customers",
+        "CREATE SINK IF NOT EXISTS kept_kafka FROM kept USING kafka "
+        "OPTIONS (bootstrap 'nowhere:9092', topic 'kept', mode 'upsert', key 'id')",
+    ]
+
+
+def test_functions_answer_for_rows(shop: Driver) -> None:
+    orders = rj.Stream.of(shop, "orders").select("id").enrich(answer, columns={"double": "BIGINT"})
+    assert type(orders) is rj.Stream and orders.columns == ["id", "double"]
+    orders.to("asked")
+    shop.insert("orders", {"id": 4, "ts": "2026-01-01 00:00:00"})
+    assert shop.step()["asked"] == [({"id": 4, "double": 8}, 1)]
+
+
+def test_groups(shop: Driver) -> None:
+    customers = rj.Table.of(shop, "customers")
+    named = customers.group_by("upper(country) AS land", "length(name) AS size").aggregate("max(name) AS last")
+    assert named.key == ("land", "size") and named.columns == ["land", "size", "last"]
+    windowed = rj.Stream.of(shop, "orders").group_by("cust").windowed(rj.hop("1 hour", every="10 minutes")).sum("id")
+    assert windowed.columns == ["cust", "window", "id"] and windowed.key == ("cust",)
+    assert windowed.filter("id > 3").select("cust", "window", "id + 1 AS more").columns == ["cust", "window", "more"]
+    with pytest.raises(InvalidSql, match="the time of `payments` is not known"):
+        rj.Stream.of(shop, "payments").group_by("from").windowed(rj.tumble("1 day"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "SELECT c.id FROM customers c JOIN orders FOR SYSTEM_TIME AS OF now() AS o ON o.cust = c.id",
+            "`customers` is",
+        ),
+        ("SELECT 1 AS x FROM orders o RIGHT JOIN customers FOR SYSTEM_TIME AS OF now() AS c ON o.cust = c.id", "RIGHT"),
+        ("SELECT 1 AS x FROM orders o FULL JOIN customers FOR SYSTEM_TIME AS OF now() AS c ON o.cust = c.id", "right"),
+        ("SELECT id FROM LATEST(TABLE customers, DESCRIPTOR(id))", "what LATEST reads must be append-only"),
+        (
+            "SELECT id FROM LATEST(TABLE (SELECT cust AS id, count(*) AS n FROM orders GROUP BY cust), DESCRIPTOR(id))",
+            "a GROUP BY is not",
+        ),
+        ("SELECT id FROM LATEST(TABLE orders)", "LATEST takes other arguments"),
+        ("SELECT id FROM LATEST(TABLE orders, id)", "LATEST takes columns as DESCRIPTOR"),
+        ("SELECT id FROM LATEST(TABLE orders, DESCRIPTOR(id), DESCRIPTOR(id, ts))", "LATEST orders by one column"),
+        ("SELECT id FROM CHANGES(TABLE orders, DESCRIPTOR(id))", "CHANGES takes other arguments"),
+        ("SELECT id FROM CHANGES(TABLE (SELECT id, 1 AS _undo FROM orders))", "`_undo` appears twice"),
+    ],
+)
+def test_what_sql_refuses(shop: Driver, text: str, words: str) -> None:
+    with pytest.raises((InvalidSql, Unsupported)) as refused:
+        shop.sql(f"CREATE VIEW v AS {text}")
+    assert words in str(refused.value)
+
+
+def test_the_past_of_a_query_at_arrival(shop: Driver) -> None:
+    """SELECT STREAM plays the epochs again: each row meets the table of its own epoch."""
+    for name in ("Ada", "Bea"):
+        shop.insert("customers", {"id": 1, "name": name})
+        shop.insert("orders", {"id": len(name + name), "cust": 1, "ts": "2026-01-01 00:00:00"})
+        shop.step()
+    query = (
+        "o.cust, c.name FROM orders o LEFT JOIN customers FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS c ON cust = c.id"
+    )
+    assert [row["name"] for row in shop.sql(f"SELECT STREAM {query}")] == ["Ada", "Bea"]
+    assert [row["name"] for row in shop.sql(f"SELECT {query}")] == ["Bea", "Bea"]  # all rows meet what is there now

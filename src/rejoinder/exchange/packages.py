@@ -17,13 +17,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rejoinder.errors import RuntimeMismatch
+from rejoinder.exchange.session import is_local
 
 SETTING = "spark.rejoinder.packages."
 
 
 @dataclass(frozen=True)
 class Package:
-    """What to fetch, and a class by which to know that it is there. `{spark}` and `{scala}` are those that run."""
+    """What to fetch, and a class by which to know that it is there; `{spark}`, `{minor}`, `{scala}`: those that run."""
 
     name: str
     marker: str
@@ -36,6 +37,14 @@ KAFKA = Package(
     ["org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"],
 )
 
+# What else Delta asks for is there: it comes with Spark.
+DELTA = Package(
+    "delta",
+    "io.delta.tables.DeltaTable",
+    ["io.delta:delta-spark_{minor}_{scala}:4.4.0?transitive=false", "io.delta:delta-storage:4.4.0?transitive=false"],
+)
+POSTGRESQL = Package("postgresql", "org.postgresql.Driver", ["org.postgresql:postgresql:42.7.7?transitive=false"])
+
 
 def provide(session: SparkSession, package: Package) -> None:
     """Make a package usable from this thread. Raises `RuntimeMismatch` if it is neither there nor to be had."""
@@ -45,12 +54,16 @@ def provide(session: SparkSession, package: Package) -> None:
     jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
     if _is_there(jvm, package.marker, loader):
         return
-    versions = {"spark": session.version, "scala": jvm.scala.util.Properties.versionNumberString().rpartition(".")[0]}
+    versions = {
+        "spark": session.version,
+        "minor": ".".join(session.version.split(".")[:2]),
+        "scala": jvm.scala.util.Properties.versionNumberString().rpartition(".")[0],
+    }
     set_ = str(session.conf.get(SETTING + package.name, "") or "")
     wanted = [each.strip() for each in set_.split(",") if each.strip()] or list(package.coordinates)
     for place in (each.format(**versions) for each in wanted):
         try:
-            session.sql(f"ADD JAR '{f'ivy://{place}' if ':' in place and '://' not in place else place}'")
+            _add(session, loader, f"ivy://{place}" if ":" in place and "://" not in place else place)
         except (Py4JJavaError, PySparkException) as failure:
             raise RuntimeMismatch(
                 f"the jars for {package.name} cannot be fetched",
@@ -64,6 +77,25 @@ def provide(session: SparkSession, package: Package) -> None:
             detail=f"class {package.marker} is not in {', '.join(wanted)}",
             hint=f"correct {SETTING}{package.name}, or leave it out",
         )
+
+
+def _add(session: SparkSession, loader: Any, place: str) -> None:
+    """Put jars on the class path of driver and executors.
+
+    In local mode these are one JVM, and a class that each of them loaded for itself would be there twice, which Delta
+    does not bear. So there the loader is used that both of them ask first.
+    """
+    above = loader.getParent()
+    if not is_local(session) or above.getClass().getSimpleName() != "MutableURLClassLoader":
+        session.sql(f"ADD JAR '{place}'")
+        return
+    jvm: Any = session._jvm
+    paths = [place]
+    if place.startswith("ivy://"):
+        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(jvm.java.net.URI.create(place))
+        paths = [str(found.apply(at)) for at in range(found.size())]
+    for path in paths:
+        above.addURL(jvm.java.io.File(path.removeprefix("file://")).toURI().toURL())
 
 
 def _is_there(jvm: Any, name: str, loader: Any) -> bool:

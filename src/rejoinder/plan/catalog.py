@@ -60,6 +60,11 @@ class Source:
         return REJECTED_RECORDS if self.format == "kafka" else REJECTED_SCHEMA
 
     @property
+    def is_enveloped(self) -> bool:
+        """Whether records are Debezium's envelopes around rows."""
+        return self.options.get("envelope") == "debezium"
+
+    @property
     def keeps_changes(self) -> bool:
         """Whether its changes can be read later. Rows that were put in by hand are nowhere else."""
         return self.format == "memory"

@@ -33,7 +33,7 @@ def layout_of(source: Source) -> Layout:
     options = source.options
     key_format = options.get("key_format", "")
     key = tuple(declared[name] for name in listed(options.get("key", "").lower()))
-    if source.kind == "table" and not key and key_format != "none":
+    if source.kind == "table" and not key and key_format != "none" and not source.is_enveloped:  # which has the key
         key = source.primary_key
     parts = {part: declared[options[part].lower()] for part in PARTS if part in options}
     taken = {*key, *parts.values()}

@@ -8,13 +8,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.kernels.duckdb_types import duckdb_type
 from rejoinder.kernels.evaluate import once
 from rejoinder.kernels.rising import Step
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.intervals import add_days, interval_of, shift
 from rejoinder.sql.literals import number
-from rejoinder.sql.terms import Compiler, Term, build, duckdb_type, failing, mismatch, only, refuse, rising
+from rejoinder.sql.terms import Compiler, Term, build, failing, mismatch, only, refuse, rising
 
 _DIVISION_BY_ZERO = failing("division by zero")
 _WHOLE_DIGITS = 18

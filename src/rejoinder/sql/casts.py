@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.kernels.duckdb_types import duckdb_type
 from rejoinder.kernels.evaluate import once
 from rejoinder.kernels.rising import Step
 from rejoinder.sql import datetime_text, types
@@ -21,7 +22,6 @@ from rejoinder.sql.terms import (
     Compiler,
     Term,
     build,
-    duckdb_type,
     evaluated_once,
     failing,
     mismatch,

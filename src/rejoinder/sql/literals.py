@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder.kernels.duckdb_types import duckdb_type
 from rejoinder.sql import types
-from rejoinder.sql.terms import Compiler, Term, duckdb_type, only, quote_text, refuse
+from rejoinder.sql.terms import Compiler, Term, only, quote_text, refuse
 
 _EPOCH = datetime(1970, 1, 1)
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder.kernels.duckdb_types import duckdb_type
 from rejoinder.sql import types
 from rejoinder.sql.arithmetic import positive_modulo
 from rejoinder.sql.casts import coerce, decimal_digits
 from rejoinder.sql.conditions import choose, equal, together
 from rejoinder.sql.literals import constant
-from rejoinder.sql.terms import Compiler, Term, build, combine, duckdb_type, merge_columns, mismatch, only, refuse
+from rejoinder.sql.terms import Compiler, Term, build, combine, merge_columns, mismatch, only, refuse
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 

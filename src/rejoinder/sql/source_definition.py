@@ -10,6 +10,7 @@ from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.columns import RESERVED
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.emission import Clause, interval_microseconds
+from rejoinder.sql.envelope_definition import check_envelope
 from rejoinder.sql.intervals import MICROS
 from rejoinder.sql.source_timing import TIMING, checked_timing
 from rejoinder.sql.topic_definition import KAFKA, PASSED_ON, TOPIC_OPTIONS, check_layout, topic_options
@@ -17,11 +18,11 @@ from rejoinder.sql.types import spark_name
 
 _FORMATS = ("arrow", "csv", "json", KAFKA, "memory", "parquet")
 _MARKS = ("op", "diff", "order", "malformed", "late")
-_READING = ("path", "header", "sep", "delimiter", "quote", "nullvalue", "multiline")
+_READING = ("path", "envelope", "time_unit", "header", "sep", "delimiter", "quote", "nullvalue", "multiline")
 _PICKING = ("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage")
 _TIDYING = ("cleansource", "sourcearchivedir", "latestfirst")
 _OPTIONS = frozenset((*_MARKS, *TIMING, *_READING, *_PICKING, *_TIDYING))
-_TOPIC_OPTIONS = frozenset((*_MARKS, *TIMING, *TOPIC_OPTIONS, "subscribe"))
+_TOPIC_OPTIONS = frozenset((*_MARKS, *TIMING, *TOPIC_OPTIONS, "subscribe", "envelope", "time_unit"))
 
 
 def make_source(
@@ -46,7 +47,7 @@ def make_source(
     key = tuple(_column(name, column, kept, listed) for column in primary_key)
     if order is not None:
         order = _column(name, order, kept, listed)
-    problem, hint = _misfit(kind, key, op, diff, order, format_)
+    problem, hint = _misfit(kind, key, op, diff, order, format_, is_enveloped="envelope" in given)
     if problem:
         raise InvalidSql(f"{kind} `{name}` {problem}", detail=listed, hint=hint)
     delays = {
@@ -55,6 +56,7 @@ def make_source(
     }
     given = checked_timing(name, given, pa.schema(kept), delays)
     source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays)
+    check_envelope(source)
     if format_ == KAFKA:
         check_layout(source)
     return source
@@ -138,7 +140,14 @@ def _column(name: str, wanted: str, fields: list[pa.Field], listed: str) -> str:
 
 
 def _misfit(
-    kind: Kind, key: tuple[str, ...], op: str | None, diff: str | None, order: str | None, format_: str
+    kind: Kind,
+    key: tuple[str, ...],
+    op: str | None,
+    diff: str | None,
+    order: str | None,
+    format_: str,
+    *,
+    is_enveloped: bool,
 ) -> tuple[str, str]:
     """What does not fit the kind of a source, and what to do about it; empty if all is well."""
     other = "a STREAM (rows only come) or a CHANGELOG (rows come and go)"
@@ -149,7 +158,7 @@ def _misfit(
         (kind == "stream" and bool(op or diff), "is append-only and has no op or diff", "declare a CHANGELOG"),
         (bool(op and diff), "has both op and diff", "give one of them"),
         (
-            kind == "changelog" and not (op or diff) and format_ != "memory",
+            kind == "changelog" and not (op or diff) and format_ != "memory" and not is_enveloped,
             "does not say which column tells inserts from deletes",
             "add OPTIONS (op 'column') or OPTIONS (diff 'column')",
         ),

@@ -13,25 +13,8 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.kernels.evaluate import Comparison, once, quoted
 from rejoinder.kernels.rising import Rising, Step
-from rejoinder.sql import types
 
 _PLACE = re.compile(r"\{([0-9])\}")
-
-_DUCKDB: dict[pa.DataType, str] = {
-    types.BOOLEAN: "BOOLEAN",
-    types.TINYINT: "TINYINT",
-    types.SMALLINT: "SMALLINT",
-    types.INT: "INTEGER",
-    types.BIGINT: "BIGINT",
-    types.FLOAT: "FLOAT",
-    types.DOUBLE: "DOUBLE",
-    types.STRING: "VARCHAR",
-    types.BINARY: "BLOB",
-    types.DATE: "DATE",
-    # The evaluator hands over both timestamps without a zone: the session's zone is UTC.
-    types.TIMESTAMP: "TIMESTAMP",
-    types.TIMESTAMP_NTZ: "TIMESTAMP",
-}
 
 
 @dataclass(frozen=True)
@@ -165,22 +148,6 @@ def failing(message: str) -> str:
 def quote_text(text: str) -> str:
     """Write a string literal."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def duckdb_type(kind: pa.DataType) -> str:
-    """Name a type for DuckDB."""
-    if kind in _DUCKDB:
-        return _DUCKDB[kind]
-    if types.is_decimal(kind):
-        return f"DECIMAL({kind.precision},{kind.scale})"
-    if pa.types.is_list(kind):
-        return f"{duckdb_type(kind.value_type)}[]"
-    if pa.types.is_map(kind):
-        return f"MAP({duckdb_type(kind.key_type)}, {duckdb_type(kind.item_type)})"
-    if pa.types.is_struct(kind):
-        fields = ", ".join(f'"{field.name.replace(chr(34), chr(34) * 2)}" {duckdb_type(field.type)}' for field in kind)
-        return f"STRUCT({fields})"
-    raise errors.Unsupported(f"the Arrow type `{kind}` is not offered in expressions")
 
 
 def relabel(term: Term, kind: pa.DataType) -> Term:

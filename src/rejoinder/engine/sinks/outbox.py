@@ -144,7 +144,7 @@ def failures_of(sink: Sink, epoch: int | None) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - a foreign system may fail in any way
         cause = None if any(map(is_reference, sink.options.values())) else error  # a trace may tell a secret
-        detail = scrubbed(f"{type(error).__name__}: {str(error).strip()[:LONGEST_DETAIL]}", sink.options)
+        detail = scrubbed(f"{type(error).__name__}: {str(error).strip()}", sink.options)[:LONGEST_DETAIL]
         if epoch is None:
             hint = "mend it, or DROP SINK it"
             raise SinkFailed(f"sink `{sink.name}` cannot be used", detail=detail, hint=hint) from cause

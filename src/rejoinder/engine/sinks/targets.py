@@ -37,6 +37,14 @@ def make_target(
                     f"or DROP SINK {sink.name}",
                 )
             return FunctionTarget(functions[sink.name])
+        case "delta" if isinstance(host, SparkHost):
+            from rejoinder.engine.sinks.delta import DeltaTarget
+
+            return DeltaTarget(sink, identity, schema, host.session)
+        case "jdbc" if isinstance(host, SparkHost):
+            from rejoinder.engine.sinks.jdbc import JdbcTarget
+
+            return JdbcTarget(sink, identity, schema, host.session)
     raise Unsupported(
         f"sink `{sink.name}` USING {sink.format} needs Spark",
         detail="this is the test driver, which has none",

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from rejoinder.errors import MalformedInput
+from rejoinder.operators.formats.debezium import read_debezium
 from rejoinder.operators.formats.rejected import rejected_lines
 from rejoinder.plan.catalog import Source
 
@@ -18,6 +19,9 @@ from rejoinder.plan.catalog import Source
 def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark."""
     data = file.read_buffer()
+    if source.is_enveloped:
+        yield from read_debezium(data, path, source, chunk_rows)
+        return
     schema = _read_schema(source)
     try:
         table = parse_json(data, schema)

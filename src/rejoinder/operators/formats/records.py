@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from rejoinder.errors import MalformedInput
 from rejoinder.kernels.avro import decode_avro
-from rejoinder.kernels.columns import DIFF, PARTITION, SEQUENCE, replaced
+from rejoinder.kernels.columns import DIFF, PARTITION, SEQUENCE, diffs, replaced, take, without
+from rejoinder.operators.formats.debezium import decode_debezium
 from rejoinder.operators.formats.json import parse_json, readable
 from rejoinder.plan.catalog import REJECTED_RECORDS, Source
 from rejoinder.plan.records import Layout, layout_of
@@ -29,15 +30,16 @@ def read_records(topic: str, records: pa.Table, source: Source) -> Iterator[tupl
     """Yield (True, rows) and, where the source diverts malformed records, (False, rejected records).
 
     A record without a value is the delete of its key in a table, nothing in a changelog (there it only lets the broker
-    forget), and a row of NULLs in a stream.
+    forget) nor after an envelope that told the delete, and a row of NULLs in a stream.
     """
     layout = layout_of(source)
     has_value = records.column(VALUE).is_valid()
     odd: list[tuple[pa.Table, str]] = []
-    for table in _sound(records.filter(has_value), lambda part: _rows(part, source, layout), odd):
+    read = _enveloped_rows if source.is_enveloped else _rows
+    for table in _sound(records.filter(has_value), lambda part: read(part, source, layout), odd):
         yield True, table
     bare = records.filter(pc.invert(has_value))
-    if bare.num_rows and source.kind == "table":
+    if bare.num_rows and source.kind == "table" and (layout.key or not source.is_enveloped):
         for table in _sound(bare, lambda part: _bare_rows(part, source, layout), odd):
             yield True, replaced(table, DIFF, np.full(table.num_rows, -1, np.int64))
     elif source.kind == "stream":
@@ -71,6 +73,16 @@ def _rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
         fields.append(pa.field(mark, pa.int64() if source.diff else pa.string()))
     values = _decoded(_single(records, VALUE), layout.value_format, fields, source) if fields else {}
     return _completed(values, records, source, layout)
+
+
+def _enveloped_rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
+    """Rows of Debezium's envelopes, which tell by themselves what happens to each. One record may have two."""
+    fields = pa.schema([source.schema.field(name) for name in layout.value])
+    decoded = decode_debezium(_single(records, VALUE).cast(pa.string()), source, fields)
+    if decoded.odd:
+        raise pa.ArrowInvalid(decoded.odd[0][1])
+    table = _completed(_columns(without(decoded.rows, [DIFF])), take(records, decoded.record), source, layout)
+    return replaced(table, DIFF, diffs(decoded.rows))
 
 
 def _bare_rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:

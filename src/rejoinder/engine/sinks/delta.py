@@ -1,0 +1,100 @@
+"""A Delta table as a sink: changes appended, or a row per key kept up to date. Delta itself takes an epoch once.
+
+The epoch is the version of a transaction of the sink's own application id: an epoch that is delivered again is passed
+over by Delta in the very commit that would write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
+from rejoinder.errors import SinkFailed
+from rejoinder.exchange import delta
+from rejoinder.exchange.keyed import by_key, double_key
+from rejoinder.kernels.faults import reach
+from rejoinder.plan.catalog import Sink
+from rejoinder.sql.sink_definition import key_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class DeltaTarget:
+    """The table at `path`, made by the first delivery if it is not there."""
+
+    sink: Sink
+    identity: str
+    schema: pa.Schema
+    session: SparkSession
+    remembers: ClassVar[bool] = True
+
+    @property
+    def application(self) -> str:
+        """What the sink is called in Delta's transactions."""
+        return f"rejoinder-{self.identity}"
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the table has a row per key, rather than changes."""
+        return self.sink.options.get("mode", "append") == "upsert"
+
+    def check(self) -> None:
+        """Refuse a table whose columns are others."""
+        delta.prepare(self.session)
+        path = self.sink.options["path"]
+        if not delta.is_table(self.session, path):
+            return
+        wanted = [*self.schema.names, *([] if self.is_keyed else DELIVERED_COLUMNS.names)]
+        refuse_other_columns(self.sink, path, wanted, delta.columns_of(self.session, path))
+
+    def delivered(self) -> int | None:
+        """The last epoch in the table."""
+        path = self.sink.options["path"]
+        return delta.last_version(self.session, path, self.application) if delta.is_table(self.session, path) else None
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Append the changes, or merge them by key."""
+        path, changes = self.sink.options["path"], delivery.whole()
+        reach("in_delivery", delivery.epoch)
+        if not self.is_keyed:
+            delta.append(changes, path, self.application, delivery.epoch)
+            return
+        rows = one_per_key(self.sink, changes, key_of(self.sink))
+        try:
+            delta.merge(rows, path, key_of(self.sink), self.application, delivery.epoch)
+        finally:
+            rows.unpersist()
+
+
+def one_per_key(sink: Sink, changes: DataFrame, key: Sequence[str]) -> DataFrame:
+    """What becomes of each key, cached. Raises if the view has more than one row for a key."""
+    rows = by_key(changes, key).cache()
+    double = double_key(rows, key)
+    if double is not None:
+        rows.unpersist()
+        copies = double.pop("_copies")
+        values = ", ".join(f"{name} = {value!r}" for name, value in double.items())
+        raise SinkFailed(
+            f"`{sink.view}` has {copies} rows for one key of sink `{sink.name}`",
+            detail=f"key {values}",
+            hint="name columns that tell the rows apart, group by the key in the view, or append changes instead",
+        )
+    return rows
+
+
+def refuse_other_columns(sink: Sink, place: str, wanted: Sequence[str], there: Sequence[str]) -> None:
+    """Refuse a table that lacks a column of the view."""
+    known = {name.lower() for name in there}
+    missing = [name for name in wanted if name.lower() not in known]
+    if missing:
+        raise SinkFailed(
+            f"table `{place}` of sink `{sink.name}` has no column `{missing[0]}`",
+            detail=f"needed: {', '.join(wanted)}; there: {', '.join(there)}",
+            hint="add the column, take another table, or select other columns in the view",
+        )

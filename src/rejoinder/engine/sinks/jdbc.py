@@ -1,0 +1,182 @@
+"""A table of a database as a sink: the rows of an epoch and its number in one transaction.
+
+Executors write the changes into a staging table of the sink's own. Then one transaction on the driver brings them over
+and notes the epoch in `rejoinder_epochs`, which is in the database for this: what dies before its commit has not
+happened. With mode 'upsert' the table has a row per key; that the rows to replace are there, and the new ones are not,
+is checked, so that a table that others change, or a key that is none, is noticed before anything is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
+from rejoinder.engine.sinks.delta import one_per_key, refuse_other_columns
+from rejoinder.errors import SinkFailed
+from rejoinder.exchange.jdbc import Connection, DatabaseError, fill, full_options
+from rejoinder.exchange.keyed import ACT, DELETED, INSERTED
+from rejoinder.kernels.faults import reach
+from rejoinder.options import redacted, resolved, scrubbed
+from rejoinder.plan.catalog import Sink
+from rejoinder.sql.sink_definition import key_of
+from rejoinder.sql.types import spark_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EPOCHS = "rejoinder_epochs"
+OF_SINKS = ("from", "mode", "key")
+
+
+@dataclass(frozen=True)
+class JdbcTarget:
+    """The table `dbtable`, which must be there."""
+
+    sink: Sink
+    identity: str
+    schema: pa.Schema
+    session: SparkSession
+    remembers: ClassVar[bool] = True
+
+    @property
+    def table(self) -> str:
+        """The table, as the user writes it."""
+        return self.sink.options["dbtable"]
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the table has a row per key, rather than changes."""
+        return self.sink.options.get("mode", "append") == "upsert"
+
+    def check(self) -> None:
+        """Refuse a database that cannot be reached, and a table that is not there or has other columns."""
+        with self._connected() as connection:
+            try:
+                there = connection.columns(self.table)
+            except DatabaseError as missing:
+                columns = ", ".join(f"{field.name} {spark_name(field.type)}" for field in self._columns())
+                raise SinkFailed(
+                    f"table `{self.table}` of sink `{self.sink.name}` cannot be read",
+                    detail=scrubbed(str(missing), self.sink.options),
+                    hint=f"create it with these columns, in the types of the database: {columns}",
+                ) from None
+        refuse_other_columns(self.sink, self.table, self._columns().names, there)
+
+    def delivered(self) -> int | None:
+        """The last epoch that a transaction has brought."""
+        with self._connected() as connection:
+            try:
+                return connection.number(f"SELECT epoch FROM {self._beside(EPOCHS)} WHERE sink = '{self.identity}'")
+            except DatabaseError:
+                return None  # the first transaction makes the table
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Fill the staging table on the executors, then bring it over in one transaction."""
+        staging = self._beside(f"rejoinder_{self.identity}")
+        with self._connected() as connection:  # first, since it says at once if there is nobody
+            changes = delivery.whole()
+            rows = one_per_key(self.sink, changes, key_of(self.sink)) if self.is_keyed else changes
+            fill(rows.drop("_copies"), staging, self._options())
+            rows.unpersist()
+            reach("in_delivery", delivery.epoch)
+            if self._note(connection, delivery.epoch):
+                if self.is_keyed:
+                    self._merge(connection, staging, delivery.epoch)
+                else:
+                    self._append(connection, staging)
+            connection.commit()
+            connection.update(f"DROP TABLE {staging}")
+            connection.commit()
+
+    def _note(self, connection: Connection, epoch: int) -> bool:
+        """Note the epoch in the transaction; False if it is there already."""
+        table = self._beside(EPOCHS)
+        try:
+            known = connection.number(f"SELECT epoch FROM {table} WHERE sink = '{self.identity}'")
+        except DatabaseError:
+            connection.rollback()
+            connection.update(f"CREATE TABLE {table} (sink VARCHAR(64) PRIMARY KEY, epoch BIGINT NOT NULL)")
+            known = None
+        if known is None:
+            connection.update(f"INSERT INTO {table} (sink, epoch) VALUES ('{self.identity}', {epoch})")
+            return True
+        changed = connection.update(
+            f"UPDATE {table} SET epoch = {epoch} WHERE sink = '{self.identity}' AND epoch < {epoch}"
+        )
+        return changed == 1
+
+    def _append(self, connection: Connection, staging: str) -> None:
+        connection.update(
+            f"INSERT INTO {self.table} ({self._there(connection)}) SELECT {self._here(connection)} FROM {staging}"
+        )
+
+    def _merge(self, connection: Connection, staging: str, epoch: int) -> None:
+        """Take out the rows that are gone or replaced, put in the new ones; both must find the table as expected."""
+        pairs = self._pairs(connection, key_of(self.sink))
+        same = " AND ".join(f"s.{connection.quoted(name)} = {self.table}.{actual}" for name, actual in pairs)
+        act = connection.quoted(ACT)
+
+        def matching(condition: str) -> str:
+            return f"EXISTS (SELECT 1 FROM {staging} s WHERE s.{act} {condition} AND {same})"
+
+        present = connection.number(f"SELECT COUNT(*) FROM {self.table} WHERE {matching(f'= {INSERTED}')}")
+        expected = connection.number(f"SELECT COUNT(*) FROM {staging} WHERE {act} <> {INSERTED}")
+        removed = connection.update(f"DELETE FROM {self.table} WHERE {matching(f'<> {INSERTED}')}")
+        if present or removed != expected:
+            key = ", ".join(key_of(self.sink))
+            raise SinkFailed(
+                f"table `{self.table}` does not hold what sink `{self.sink.name}` has put there",
+                detail=f"epoch {epoch}: {present} row(s) to insert are there already; "
+                f"of {expected} row(s) to replace or delete {removed} are there",
+                hint=f"is ({key}) unique in `{self.sink.view}`, and does nobody else write to the table? Nothing was "
+                f"changed; to start over, empty the table, DROP SINK {self.sink.name} and create it anew",
+            )
+        connection.update(
+            f"INSERT INTO {self.table} ({self._there(connection)}) SELECT {self._here(connection)} FROM {staging} "
+            f"WHERE {act} <> {DELETED}"
+        )
+
+    def _columns(self) -> pa.Schema:
+        return self.schema if self.is_keyed else pa.schema([*self.schema, *DELIVERED_COLUMNS])
+
+    def _pairs(self, connection: Connection, names: tuple[str, ...] | list[str]) -> list[tuple[str, str]]:
+        """Columns of the view with those of the table, quoted, whose case may differ."""
+        there = {name.lower(): name for name in connection.columns(self.table)}
+        return [(name, connection.quoted(there[name.lower()])) for name in names]
+
+    def _there(self, connection: Connection) -> str:
+        return ", ".join(actual for _, actual in self._pairs(connection, self._columns().names))
+
+    def _here(self, connection: Connection) -> str:
+        return ", ".join(connection.quoted(name) for name in self._columns().names)
+
+    def _beside(self, name: str) -> str:
+        """A name in the schema of the table."""
+        schema, dot, _ = self.table.rpartition(".")
+        return f"{schema}{dot}{name}"
+
+    def _options(self) -> dict[str, str]:
+        given = {name: value for name, value in self.sink.options.items() if name not in OF_SINKS}
+        return full_options(self.session, resolved(f"sink `{self.sink.name}`", given))
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        """A connection for a while; what is not committed by then is forgotten."""
+        options = self._options()
+        try:
+            connection = Connection(self.session, options)
+        except DatabaseError as failure:
+            raise SinkFailed(
+                f"the database of sink `{self.sink.name}` cannot be reached",
+                detail=scrubbed(f"{redacted(self.sink.options)['url']}: {failure}", self.sink.options),
+                hint="start it, or correct url, user and password in OPTIONS; the flow goes on from where it was",
+            ) from None
+        try:
+            yield connection
+        finally:
+            connection.close()

@@ -1,0 +1,91 @@
+"""Delta tables as sinks and change feeds: writes that Delta itself does once, by application id and version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rejoinder.exchange.keyed import ACT, DELETED
+from rejoinder.exchange.packages import DELTA, provide
+
+CATALOG = "spark.sql.catalog.spark_catalog"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+# Delta reads its own log with fifty tasks unless told otherwise, which is what a small epoch would wait for.
+QUICK = {"spark.databricks.delta.snapshotPartitions": "2", "spark.sql.shuffle.partitions": "2"}
+TRANSACTION = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
+
+
+def prepare(session: SparkSession) -> None:
+    """Make Delta usable in a session: its jars, and its catalog where none is set."""
+    provide(session, DELTA)
+    if session.conf.get(CATALOG, None) in (None, "builtin"):
+        session.conf.set(CATALOG, DELTA_CATALOG)
+
+
+def is_table(session: SparkSession, path: str) -> bool:
+    """Whether there is a Delta table at a path."""
+    jvm: Any = session._jvm
+    with _settings(session, QUICK):
+        return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, path))
+
+
+def columns_of(session: SparkSession, path: str) -> list[str]:
+    """The columns of a table."""
+    with _settings(session, QUICK):
+        return list(session.read.format("delta").load(path).columns)
+
+
+def last_version(session: SparkSession, path: str, application: str) -> int | None:
+    """The last version that an application has written to a table; None if it never did."""
+    jvm: Any = session._jvm
+    none = jvm.scala.Option.empty()
+    with _settings(session, QUICK):
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
+        found = log.update(False, none, none).transactions().get(application)
+    return int(found.get()) if found.isDefined() else None
+
+
+def append(changes: DataFrame, path: str, application: str, version: int) -> None:
+    """Append rows, unless the application has written this version already."""
+    with _settings(changes.sparkSession, QUICK):
+        writer = changes.write.format("delta").mode("append")
+        writer.option("txnAppId", application).option("txnVersion", str(version)).save(path)
+
+
+def merge(rows: DataFrame, path: str, key: Sequence[str], application: str, version: int) -> None:
+    """Bring a row per key to what it is now (`exchange.keyed`), unless this version is written already."""
+    session = rows.sparkSession
+    columns = [name for name in rows.columns if name not in (ACT, "_copies")]
+    if not is_table(session, path):
+        empty = session.createDataFrame([], rows.select(*[f"`{name}`" for name in columns]).schema)
+        with _settings(session, QUICK):
+            empty.write.format("delta").mode("append").save(path)
+    jvm: Any = session._jvm
+    table = jvm.io.delta.tables.DeltaTable.forPath(session._jsparkSession, path)
+    on = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
+    values = {f"`{name}`": f"s.`{name}`" for name in columns}
+    change = table.alias("t").merge(rows.alias("s")._jdf, on)
+    change = change.whenMatched(f"s.{ACT} = {DELETED}").delete()
+    change = change.whenMatched(f"s.{ACT} <> {DELETED}").updateExpr(values)
+    change = change.whenNotMatched(f"s.{ACT} <> {DELETED}").insertExpr(values)
+    with _settings(session, {**QUICK, TRANSACTION[0]: application, TRANSACTION[1]: str(version)}):
+        change.execute()
+
+
+@contextmanager
+def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Settings of a session for a while."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)

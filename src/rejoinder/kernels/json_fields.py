@@ -1,0 +1,106 @@
+"""Fields of JSON objects as columns, all rows at once, whatever scalar a field is written as.
+
+A field is read as text first. A value that does not fit its column is no error here: the row is marked, by column.
+Times may be text or numbers: a number of days for a date; for a timestamp a number of the unit that is given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.kernels.duckdb_types import duckdb_type
+from rejoinder.kernels.evaluate import Expression, project, quoted
+from rejoinder.kernels.hashing import Mask
+
+# How many microseconds a unit has, and how many units a microsecond.
+UNITS: Mapping[str, tuple[int, int]] = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
+_NUMBER = "'[+-]?[0-9]+'"
+Structure = Mapping[str, object]
+
+
+def are_json(values: pa.Array) -> Mask:
+    """Which texts are JSON; NULL is not."""
+    table = pa.table({"value": values})
+    valid = project(table, [("valid", Expression('json_valid("value")', pa.bool_(), ("value",)))]).column("valid")
+    return np.asarray(pc.fill_null(valid, False), bool)
+
+
+def texts_of(values: pa.Array, structure: Structure) -> pa.StructArray:
+    """The fields of JSON objects as text; objects within them too. What is not there, or null, is NULL.
+
+    `structure` maps names to None, or to the structure of an object that is to be taken apart as well.
+
+    >>> texts_of(pa.array(['{"a": 1, "b": {"c": true}}', "null"]), {"a": None, "b": {"c": None}}).to_pylist()
+    [{'a': '1', 'b': {'c': 'true'}}, None]
+    """
+    template = json.dumps(_template(structure)).replace("'", "''")
+    read = Expression(f"json_transform(\"value\", '{template}')", _struct(structure), ("value",))
+    column = project(pa.table({"value": values}), [("fields", read)]).column("fields").combine_chunks()
+    return column if isinstance(column, pa.StructArray) else pa.concat_arrays(column.chunks)
+
+
+def typed(texts: pa.StructArray, schema: pa.Schema, unit: str | None) -> tuple[pa.Table, dict[str, Mask]]:
+    """Columns of a schema from fields as text, and for each column which rows have a value that does not fit it."""
+    fields = {field.name: texts.field(field.name) for field in schema}
+    table = pa.table({f"{at}": pc.if_else(texts.is_valid(), fields[f.name], None) for at, f in enumerate(schema)})
+    outputs = [
+        (f.name, Expression(_typed(quoted(f"{at}"), f.type, unit), f.type, (f"{at}",))) for at, f in enumerate(schema)
+    ]
+    result = project(table, outputs)
+    misfits = {
+        field.name: np.asarray(pc.and_(table.column(f"{at}").is_valid(), result.column(field.name).is_null()), bool)
+        for at, field in enumerate(schema)
+    }
+    return result, {name: mask for name, mask in misfits.items() if mask.any()}
+
+
+def _template(structure: Structure) -> dict[str, object]:
+    return {name: _template(inner) if isinstance(inner, Mapping) else "VARCHAR" for name, inner in structure.items()}
+
+
+def _struct(structure: Structure) -> pa.DataType:
+    return pa.struct(
+        [(name, _struct(inner) if isinstance(inner, Mapping) else pa.string()) for name, inner in structure.items()]
+    )
+
+
+def _typed(text: str, kind: pa.DataType, unit: str | None) -> str:
+    """DuckDB text that reads a text as a type; NULL where it cannot be."""
+    if pa.types.is_string(kind):
+        return text
+    if pa.types.is_integer(kind):
+        return f"CASE WHEN regexp_full_match({text}, {_NUMBER}) THEN TRY_CAST({text} AS {duckdb_type(kind)}) END"
+    if pa.types.is_binary(kind):
+        return f"TRY(from_base64({text}))"
+    if pa.types.is_date32(kind):
+        days = f"DATE '1970-01-01' + TRY_CAST({text} AS INTEGER)"
+        return f"CASE WHEN regexp_full_match({text}, {_NUMBER}) THEN {days} ELSE TRY_CAST({text} AS DATE) END"
+    if pa.types.is_timestamp(kind):
+        micros = "NULL"
+        if unit is not None:
+            times, parts = UNITS[unit]
+            micros = f"make_timestamp(TRY_CAST({text} AS BIGINT) * {times} // {parts})"
+        # A text with an offset is a point in time; for a column without a zone only what the clock showed counts.
+        read = f"TRY_CAST({text} AS TIMESTAMP)" if kind.tz is None else _point(text)
+        return f"CASE WHEN regexp_full_match({text}, {_NUMBER}) THEN {micros} ELSE {read} END"
+    if pa.types.is_nested(kind):
+        return f"TRY(CAST(CAST({text} AS JSON) AS {duckdb_type(kind)}))"
+    return f"TRY_CAST({text} AS {duckdb_type(kind)})"
+
+
+def _point(text: str) -> str:
+    return f"make_timestamp(epoch_us(TRY_CAST({text} AS TIMESTAMPTZ)))"
+
+
+def lines_of(data: pa.Buffer) -> pa.Array:
+    """The lines of a text without their ends; raises `pa.ArrowInvalid` if it is not UTF-8. Cost: one pass."""
+    offsets = pa.array([0, data.size], pa.int64()).buffers()[1]
+    text = pa.Array.from_buffers(pa.large_utf8(), 1, [None, offsets, data])
+    text.validate(full=True)
+    lines = pc.list_flatten(pc.split_pattern(text, "\n"))
+    return pc.utf8_rtrim(lines, "\r").cast(pa.string())

@@ -1,0 +1,146 @@
+"""Debezium's envelopes: what a database told of each change, as changes of ours, all records at once.
+
+An envelope has `op`, `before` and `after`, alone or as the `payload` beside a `schema`. In a changelog a created or
+read row comes (`after`), a deleted one goes (`before`), and an updated one does both. In a table the key says which row
+is meant: `after` replaces it, a delete takes it out, and `before` may be no more than the key. A tombstone is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.errors import MalformedInput
+from rejoinder.kernels.columns import DIFF, Int64, replaced, take
+from rejoinder.kernels.json_fields import are_json, lines_of, texts_of, typed
+from rejoinder.operators.formats.rejected import rejected_lines
+from rejoinder.plan.catalog import Source
+
+ENVELOPE = {"op": None, "before": None, "after": None}
+CREATED, UPDATED, DELETED, TRUNCATED, MESSAGE = ("c", "r"), "u", "d", "t", "m"
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Rows with `__diff`, the number of the record that each came from, and the records at fault with the reason."""
+
+    rows: pa.Table
+    record: Int64
+    odd: list[tuple[int, str]]
+
+
+def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Decoded:
+    """Take apart the envelopes of some records, given as text; NULL and `null` are tombstones.
+
+    `schema` has the columns that are in the envelope. Rows are in the order of their records. Raises `MalformedInput`
+    if the origin was truncated.
+    """
+    reasons: dict[int, str] = {}
+    sound = are_json(values)
+    there = np.asarray(values.is_valid())
+    reasons |= dict.fromkeys(np.flatnonzero(there & ~sound).tolist(), "it is not JSON")
+    records = np.flatnonzero(sound)
+    envelope = texts_of(values.take(pa.array(records)), {"payload": ENVELOPE, **ENVELOPE})
+    inner = envelope.field("payload")
+    parts = {
+        name: pc.coalesce(pc.if_else(inner.is_valid(), inner.field(name), None), envelope.field(name))
+        for name in ENVELOPE
+    }
+    is_tombstone = np.asarray(envelope.is_null())
+    ops = np.asarray(pc.fill_null(parts["op"], "").to_numpy(zero_copy_only=False), str)
+    if (ops == TRUNCATED).any():
+        raise MalformedInput(
+            f"the origin of `{source.name}` was truncated",
+            detail=f"record {values[int(records[ops == TRUNCATED][0])].as_py()[:200]}",
+            hint="a truncation does not say which rows are gone: DROP the source and its views, and begin with a new "
+            "snapshot; or leave such events out with Debezium's skipped.operations=t",
+        )
+    comes = np.isin(ops, (*CREATED, UPDATED))
+    goes = ops == DELETED
+    if source.kind == "changelog":
+        goes = goes | (ops == UPDATED)
+    has_before, has_after = np.asarray(parts["before"].is_valid()), np.asarray(parts["after"].is_valid())
+    for mask, reason in (
+        (~comes & ~goes & (ops != MESSAGE) & ~is_tombstone, "it has no `op` of c, r, u or d"),
+        (comes & ~has_after, "it has no `after`"),
+        (goes & ~has_before, _no_before(source)),
+    ):
+        for at in np.flatnonzero(mask).tolist():
+            reasons.setdefault(int(records[at]), reason)
+    good = ~np.isin(records, np.array(sorted(reasons), np.int64))
+    tables, numbers = [schema.empty_table()], [np.zeros(0, np.int64)]
+    signs: list[Int64] = [np.zeros(0, np.int64)]
+    for mask, name, sign in ((goes & good, "before", -1), (comes & good, "after", 1)):
+        at = np.flatnonzero(mask)
+        table, misfits = typed(
+            texts_of(parts[name].take(pa.array(at)), dict.fromkeys(schema.names)), schema, unit_of(source)
+        )
+        if source.kind == "table" and sign < 0:  # of the old row only the key counts
+            misfits = {column: found for column, found in misfits.items() if column in source.primary_key}
+        for column, found in misfits.items():
+            reason = f"the value of `{column}` in `{name}` does not fit its type{_remedy(source, column)}"
+            reasons |= dict.fromkeys(records[at[found]].tolist(), reason)
+        tables.append(table)
+        numbers.append(records[at])
+        signs.append(np.full(len(at), sign, np.int64))
+    return _assembled(tables, np.concatenate(numbers), np.concatenate(signs), reasons)
+
+
+def unit_of(source: Source) -> str | None:
+    """The unit of timestamps that are numbers, if the source says one."""
+    return source.options.get("time_unit")
+
+
+def _assembled(tables: list[pa.Table], record: Int64, signs: Int64, reasons: dict[int, str]) -> Decoded:
+    """All rows in the order of their records, those of records at fault left out."""
+    kept = ~np.isin(record, np.array(sorted(reasons), np.int64))
+    order = np.flatnonzero(kept)[np.argsort(record[kept], kind="stable")]
+    rows = take(pa.concat_tables(tables).combine_chunks(), order)
+    return Decoded(replaced(rows, DIFF, signs[order]), record[order], sorted(reasons.items()))
+
+
+def _no_before(source: Source) -> str:
+    if source.kind == "table":
+        return "it is a delete and has no `before`, which tells the key"
+    return (
+        "it updates or deletes and has no `before`: let the database tell old rows (in PostgreSQL REPLICA IDENTITY "
+        "FULL), or declare a TABLE with its PRIMARY KEY"
+    )
+
+
+def _remedy(source: Source, column: str) -> str:
+    kind = source.schema.field(column).type
+    if pa.types.is_timestamp(kind) and unit_of(source) is None:
+        return ": if it is a number, say OPTIONS (time_unit 'milliseconds'), 'microseconds' or 'nanoseconds'"
+    if pa.types.is_decimal(kind):
+        return ": let Debezium write decimals as text, with decimal.handling.mode=string"
+    return ""
+
+
+def read_debezium(data: pa.Buffer, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
+    """Yield the changes of a file with an envelope per line, and what cannot be read if the source diverts it."""
+    try:
+        lines = lines_of(data)
+    except pa.ArrowInvalid as failure:
+        raise MalformedInput(
+            f"`{path}` of `{source.name}` is not UTF-8 text", detail=str(failure), hint="replace the file and run again"
+        ) from failure
+    for start in range(0, len(lines), chunk_rows):
+        chunk = lines.slice(start, chunk_rows)
+        blank = pc.equal(pc.utf8_trim_whitespace(chunk), "")
+        decoded = decode_debezium(pc.if_else(blank, None, chunk), source, source.schema)
+        if decoded.odd and not source.diverts:
+            at, reason = decoded.odd[0]
+            raise MalformedInput(
+                f"line {start + at + 1} of `{path}` of `{source.name}` is malformed",
+                detail=f"{reason}: {chunk[at].as_py()[:200]}",
+                hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
+                f"`{source.rejected}`",
+            )
+        yield True, decoded.rows
+        if decoded.odd:
+            yield False, rejected_lines(path, [(start + at + 1, chunk[at].as_py(), why) for at, why in decoded.odd])

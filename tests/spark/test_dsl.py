@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import runpy
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -18,12 +21,12 @@ START = datetime(2026, 1, 1)
 VIEWS = ("near", "first", "either", "priced", "named", "daily", "weekly", "latest", "back")
 
 
-def define(home: Any) -> None:
-    """A view for every kind of cell."""
+def define(home: Any, using: str = "") -> None:
+    """A view for every kind of cell. `using` says where the rows come from, if not from this test: {} is a name."""
     for name in ("clicks", "shows"):
-        home.sql(f"CREATE STREAM {name} (ad STRING, n BIGINT, ts TIMESTAMP)")
-    home.sql("CREATE TABLE ads (ad STRING, price BIGINT, owner STRING, PRIMARY KEY (ad))")
-    home.sql("CREATE TABLE owners (id STRING, city STRING, PRIMARY KEY (id))")
+        home.sql(f"CREATE STREAM {name} (ad STRING, n BIGINT, ts TIMESTAMP) {using.format(name)}")
+    for name, columns in (("ads", "ad STRING, price BIGINT, owner STRING"), ("owners", "id STRING, city STRING")):
+        home.sql(f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({columns.split()[0]})) {using.format(name)}")
     clicks, shows = (rj.Stream.of(home, name, time="ts") for name in ("clicks", "shows"))
     ads, owners = rj.Table.of(home, "ads"), rj.Table.of(home, "owners")
     clicks.join(shows, on="ad", within="10 minutes").to("near")
@@ -99,3 +102,11 @@ def test_declared_frames_are_streams_and_tables(open_flow: OpenFlow, spark: Spar
     joined = stream.select("value % 3 AS id", "value AS v").left_join(table)
     flow.view("v", joined)
     assert flow.relation("v").name == "v" and "as it is at arrival" in flow.explain("v")
+
+
+def test_the_example_of_orders_with_rates(open_flow: OpenFlow, capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "orders_with_rates.py"))
+    example["main"](open_flow())
+    assert capsys.readouterr().out == (
+        "booked [(1, 'GBP', 125.0), (2, 'USD', 20.0)]\nworth_now [('ada', 150.0), ('bea', 20.0)]\n"
+    )

@@ -9,7 +9,8 @@ from rejoinder.errors import Unsupported
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.finality import with_finality
+from rejoinder.plan.finality import final_by_time, with_finality
+from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.gates import gates_of
 from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.imposing import imposing_scans, with_imposed
@@ -64,10 +65,12 @@ def _normal(
     It reads on time what declares a watermark (`timely`), and what it imposes an order on itself.
     """
     if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
-        query = with_finality(query, sources)
-        normal = normalise(query, timely, imposed=True)
+        plain = with_finality(query, sources)
+        normal = normalise(plain or query, timely, imposed=True)
         refuse_unbounded(normal, sources, relations)
-        return normal
+        return (
+            normal if plain is not None else final_by_time(normal, Frontiers(sources, {**relations, **normal.derived}))
+        )
     if timely or any(imposing_scans(query.root)):
         normal = normalise(query, timely, imposed=True)
         waits = normal.emission is not None and normal.emission.release is not None

@@ -1,27 +1,32 @@
 """Bounds of a block: how far the times of its inputs can be apart in one row of the result, and what that allows.
 
 If a >= b - c holds in every row of the result, and no change with b below some frontier comes any more, then a row of
-a's input with a < frontier - c can match no more: it may be forgotten.
+a's input with a < frontier - c can match no more: it may be forgotten. In place of b - c there may be other steps, such
+as the start of b's window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rejoinder.kernels.rising import Rising, Step, shift
 from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block
 
-Distances = dict[tuple[str, str], int]
+Steps = tuple[Step, ...]
+Distances = dict[tuple[str, str], Steps]
 
 
-def direct_bounds(predicates: Iterable[Predicate]) -> Distances:
+def direct_bounds(predicates: Iterable[Predicate]) -> dict[tuple[str, str], int]:
     """The smallest slack for each (later, earlier) pair of columns that some condition gives."""
-    result: Distances = {}
-    for predicate in predicates:
-        for bound in predicate.bounds:
-            pair = bound.later.columns[0], bound.earlier.columns[0]
-            result[pair] = min(bound.slack, result.get(pair, bound.slack))
-    return result
+    found = {pair: slack_of(steps) for pair, steps in _tightest(predicates).items()}
+    return {pair: slack for pair, slack in found.items() if slack is not None}
+
+
+def slack_of(steps: Steps) -> int | None:
+    """How far the later of two columns can be behind the earlier one; None if they count in different units."""
+    span = Rising("", steps).span
+    return None if span is None else -span[0]
 
 
 def block_bounds(block: Block) -> Distances:
@@ -29,7 +34,7 @@ def block_bounds(block: Block) -> Distances:
 
     From a >= b - c and b >= d - e follows a >= d - (c + e). The smallest slack wins.
     """
-    known = direct_bounds([*block.predicates, *(p for each in block.inputs for p in each.on)])
+    known = _tightest([*block.predicates, *(p for each in block.inputs for p in each.on)])
     columns = sorted({column for pair in known for column in pair})
     for middle in columns:
         for later in columns:
@@ -39,9 +44,32 @@ def block_bounds(block: Block) -> Distances:
             for earlier in columns:
                 second = known.get((middle, earlier))
                 if second is not None and earlier not in (later, middle):
-                    pair = later, earlier
-                    known[pair] = min(first + second, known.get(pair, first + second))
-    return {pair: slack for pair, slack in known.items() if _input(pair[0]) != _input(pair[1])}
+                    _note(known, (later, earlier), (*second, *first))
+    return {pair: steps for pair, steps in known.items() if _input(pair[0]) != _input(pair[1])}
+
+
+def _tightest(predicates: Iterable[Predicate]) -> Distances:
+    result: Distances = {}
+    for predicate in predicates:
+        for bound in predicate.bounds:
+            pair = bound.later.columns[0], bound.earlier.columns[0]
+            _note(result, pair, (*bound.steps, *shift(-bound.slack)))
+    return result
+
+
+def _note(known: Distances, pair: tuple[str, str], steps: Steps) -> None:
+    """Keep the tighter of two bounds: the one that lets the later column be less far behind."""
+    steps = _simplified(steps)
+    spans = [Rising("", each).span for each in (steps, known.get(pair, steps))]
+    if spans[0] is None or spans[1] is None or spans[0] >= spans[1]:
+        known[pair] = steps
+
+
+def _simplified(steps: Steps) -> Steps:
+    """Steps that only move, as one."""
+    if all(step.width == step.unit == 1 for step in steps):
+        return shift(sum(step.plus for step in steps))
+    return steps
 
 
 def _input(column: str) -> str:

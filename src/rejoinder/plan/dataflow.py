@@ -17,7 +17,7 @@ from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
-from rejoinder.plan.delta import PathFinder, asked_for
+from rejoinder.plan.delta import PathFinder, asked_for, own_arrangement, tested_rows
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.frontier import Frontiers, Watermark
 from rejoinder.plan.graph import join_graph
@@ -139,6 +139,10 @@ class Builder:
             for hop in hops:
                 limits = self.retentions.met(block, start, hop.input)
                 self.require(hop.arrangement, user, limits, asked_for(block, graph, hop))
+            if block.inputs[start].mode != "inner" and not block.inputs[start].arrival:
+                arrangement, _ = own_arrangement(block, graph, start)
+                limits = self.retentions.again(block, start)
+                self.require(arrangement, user, limits, tested_rows(block, graph, start))
         return JoinPlan(block, graph, paths)
 
     # -- steps, channels, streams -----------------------------------------------------------------------------------

@@ -279,6 +279,12 @@ def asked_for(block: Block, graph: JoinGraph, hop: Hop) -> Expression | None:
     return conjunction([renamed(test, {i: plain[i] for i in test.columns}) for test in alone])
 
 
+def tested_rows(block: Block, graph: JoinGraph, at: int) -> Expression | None:
+    """Which rows of an input that is asked for keys count; None: all."""
+    plain = dict(block.inputs[at].columns)
+    return conjunction([renamed(test, {i: plain[i] for i in test.columns}) for test in graph.filters[at]])
+
+
 def arranged(each: Input, key: Key) -> Arrangement:
     """The arrangement of an input's relation by a key over the input's identifiers."""
     plain = dict(each.columns)

@@ -1,12 +1,13 @@
-"""EMIT FINAL of a join: from when on a row can change no more.
+"""EMIT FINAL: from when on a row can change no more.
 
-A pair of rows of append-only inputs is final at once. A row without a partner is final when no partner can come any
-more: when the watermark of the other side is past the last time that the bounds allow.
+- A pair of rows of append-only inputs is final at once. A row without a partner is final when no partner can come any
+  more: when the watermark of the other side is past the last time that the bounds allow.
+- Of any other query, a row is final when the frontier of one of its times is past that time: no change comes there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,23 +16,37 @@ from rejoinder.errors import Unsupported
 from rejoinder.kernels.evaluate import Expression, column, quoted
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.logical import Emission, Enrich, Filter, Join, Node, Project, Query, Scan, conjunction
+from rejoinder.plan.frontier import Frontiers
+from rejoinder.plan.logical import (
+    RELEASE,
+    Emission,
+    Enrich,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Query,
+    Scan,
+    after,
+    conjunction,
+)
+from rejoinder.plan.normal import Normalised
 
 OUTER = ("left", "full", "anti", "full anti")
 Times = Mapping[str, tuple[str, str, pa.DataType]]
 
 
-def with_finality(query: Query, sources: Mapping[str, Source]) -> Query:
-    """The query with the time of release of its rows; without one if all of them are final at once."""
-    join = _outer_join(query.root)
+def with_finality(query: Query, sources: Mapping[str, Source]) -> Query | None:
+    """The query with the time of release of its rows; without one if all of them are final at once.
+
+    None if it is not one outer join at most, on top of inner ones, of streams.
+    """
+    joins = _plain_joins(query.root, sources)
+    if joins is None or any(inner.kind in OUTER for inner in joins[1:]):
+        return None
+    join = joins[0] if joins and joins[0].kind in OUTER else None
     if join is None:
         return replace(query, emission=None)
-    if any(inner.kind in OUTER for side in (join.left, join.right) for inner in _joins(side)):
-        raise Unsupported(
-            "EMIT FINAL is offered for one outer join, on top of inner ones",
-            detail="a row of several outer joins is final when the last of them has decided",
-            hint="make the lower join a view of its own, or leave EMIT FINAL out",
-        )
     left, right = _event_times(join.left, sources), _event_times(join.right, sources)
     emission = Emission("final")
     ours, theirs, slack = _bound(join, left, right)
@@ -54,42 +69,44 @@ def with_finality(query: Query, sources: Mapping[str, Source]) -> Query:
     return replace(query, emission=replace(emission, release=release, lock=lock, clocks=(*clocks, left[other][:2])))
 
 
-def _outer_join(node: Node) -> Join | None:
-    """The outer join on top of a query, below its WHERE and SELECT."""
+def _plain_joins(node: Node, sources: Mapping[str, Source]) -> list[Join] | None:
+    """The joins of a query, the uppermost first, if it has nothing else and reads streams."""
     match node:
-        case Filter() | Project():
-            return _outer_join(node.input)
-        case Join():
-            if node.kind in OUTER:
-                return node
-            if any(inner.kind in OUTER for inner in _joins(node)):
-                raise Unsupported(
-                    "EMIT FINAL is offered for an outer join on top of inner ones",
-                    detail="here an inner join is on top of an outer one",
-                    hint="join the inputs of the inner join first, or leave EMIT FINAL out",
-                )
-            return None
-        case Scan():
-            return None
-        case _:
-            raise Unsupported(
-                "EMIT FINAL needs to know when a row is final",
-                detail="it is offered for joins of streams with bounds in time, and for groups by a window",
-                hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: "
-                "EMIT WHEN WATERMARK PAST column",
-            )
-
-
-def _joins(node: Node) -> Iterator[Join]:
-    match node:
-        case Join():
-            yield node
-            yield from _joins(node.left)
-            yield from _joins(node.right)
         case Filter() | Project() | Enrich():
-            yield from _joins(node.input)
+            return _plain_joins(node.input, sources)
+        case Join():
+            left, right = _plain_joins(node.left, sources), _plain_joins(node.right, sources)
+            return None if left is None or right is None else [node, *left, *right]
+        case Scan():
+            known = sources.get(node.relation)
+            return [] if known is not None and known.kind == "stream" else None
         case _:
-            return
+            return None
+
+
+def final_by_time(normal: Normalised, frontiers: Frontiers) -> Normalised:
+    """The normal form with a release: a time of a row below which nothing changes any more, so that the row is final.
+
+    Raises `Unsupported` if no time is known of every row.
+    """
+    block = normal.block
+    shown = {i for _, e in block.outputs for i in e.columns}
+    times = [
+        column(i, each.schema.field(name).type)
+        for each in block.inputs
+        for i, name in each.columns
+        if each.mode == "inner" and frontiers.is_final(block, i)
+    ]
+    if not times:
+        raise Unsupported(
+            "EMIT FINAL needs to know when a row is final",
+            detail="it is offered for joins of streams with bounds in time, for groups by a window, and where all rows "
+            "have an event time",
+            hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: EMIT WHEN WATERMARK PAST column",
+        )
+    release = after(min(times, key=lambda time: time.columns[0] not in shown))
+    outputs = (*block.outputs, (RELEASE, release))
+    return replace(normal, block=replace(block, outputs=outputs), emission=Emission("final", release=release))
 
 
 def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:

@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rejoinder.kernels.evaluate import Expression
+import pyarrow as pa
+
+from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.kernels.rising import Step, shift, stepped
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.bounds import Distances, block_bounds
@@ -127,6 +129,8 @@ def lowered(formula: Formula, by: int) -> Formula:
 
 def raised(formula: Formula, steps: tuple[Step, ...]) -> Formula:
     """A formula sent through steps."""
+    if all(step.width == step.unit == 1 for step in steps) and not isinstance(formula, Stepped | Merged):
+        return lowered(formula, -sum(step.plus for step in steps))
     if isinstance(formula, Stepped):
         return replace(formula, steps=(*formula.steps, *steps))
     return Stepped(formula, steps) if steps else formula
@@ -175,7 +179,10 @@ def slack_of(formula: Formula) -> int:
         case Least() | Greatest() | Merged():
             return max(slack_of(each) for each in formula.of)
         case Stepped():
-            return slack_of(formula.of) - stepped(0, formula.steps) + sum(step.width - 1 for step in formula.steps)
+            slack = slack_of(formula.of)
+            for step in formula.steps:
+                slack = -(-(slack - step.plus) // step.width) * step.unit
+            return slack
 
 
 @dataclass(frozen=True)
@@ -228,10 +235,14 @@ class Frontiers:
             outputs = dict(block.outputs)
             if name not in outputs:
                 return None
+            if _is_padding(outputs[name]):  # no time, which is below none
+                continue
             found = self.of_output(block, outputs[name])
             if found is None:
                 return None
             formulas.append(found)
+        if len(formulas) < len(made.blocks):
+            return least(formulas) if formulas else None
         return self.merged(made, formulas)
 
     def merged(self, made: Derived, formulas: Sequence[Formula]) -> Formula:
@@ -266,11 +277,24 @@ class Frontiers:
             self._bounds[block] = block_bounds(block)
         names = dict(block.inputs[start].columns)
         formulas = []
-        for (later, earlier), slack in self._bounds[block].items():
+        for (later, earlier), steps in self._bounds[block].items():
             frontier = self._reach(block.inputs[start], names[earlier]) if earlier in names else None
             if later == i and frontier is not None:
-                formulas.append(lowered(frontier, slack))
+                formulas.append(raised(frontier, steps))
         return greatest(formulas) if formulas else None
+
+    def again(self, block: Block, at: int) -> dict[str, Formula]:
+        """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.
+
+        Its own changes ask that too, so a row is needed until no other one of its key can come, or go.
+        """
+        each, result = block.inputs[at], dict[str, Formula]()
+        names = dict(each.columns)
+        for rising in (p.equality[1].rises for p in each.on if p.equality is not None):
+            own = None if rising is None else self.of(each.relation, names[rising.column])
+            if rising is not None and rising.span is not None and own is not None:
+                result[names[rising.column]] = raised(own, (*rising.steps, *shift(-rising.span[1])))
+        return result
 
     def _reach(self, each: Input, name: str) -> Formula | None:
         """The frontier of the changes of an input that rows which are there already can meet."""
@@ -291,6 +315,14 @@ class Frontiers:
             return name in self.sources[relation.removesuffix(ON_TIME)].watermarks
         made = self.derived.get(relation)
         return made is not None and not isinstance(made.operation, Versions) and self.is_known_input(made, name)
+
+    def is_final(self, block: Block, i: str) -> bool:
+        """Whether a column of a block tells of every row when it can change no more: a time with a frontier."""
+        each = block.inputs[int(i.split(".", 1)[0])]
+        kind = each.type_of(dict(each.columns)[i])
+        is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
+        time = column(i, kind)
+        return is_time and self._is_known_output(block, time) and self.of_output(block, time) is not None
 
     def is_known_input(self, made: Derived, name: str) -> bool:
         """Whether a column of what a derived relation is made from is never NULL."""
@@ -317,6 +349,10 @@ class Frontiers:
                 if not p.null_safe or self.is_known(each.relation, dict(each.columns)[other]):
                     return True
         return False
+
+
+def _is_padding(expression: Expression) -> bool:
+    return not expression.columns and expression.sql == "NULL"
 
 
 def _mentions(predicate: Predicate, i: str) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rejoinder.errors import InvalidSql
 from rejoinder.plan.catalog import ON_TIME, Source
-from rejoinder.plan.frontier import Formula, Frontiers, Merged, Watermark, least
+from rejoinder.plan.frontier import Formula, Frontiers, Merged, Watermark, least, lowered
 from rejoinder.plan.lineage import origins
 from rejoinder.plan.logical import RELEASE, Emission
 from rejoinder.plan.normal import Block, Derived
@@ -39,6 +39,9 @@ def gates_of(
             Gate(view, own, width, 0, Watermark(*origin), at)
             for at, (own, origin) in enumerate(zip(each, emission.clocks, strict=True))
         )
+    final = Frontiers(sources, derived).of_output(block, dict(block.outputs)[RELEASE])
+    if emission.policy == "final" and final is not None:
+        return (Gate(view, pending, width, 0, lowered(final, 1)),)
     return (Gate(view, pending, width, 0, _limit(view, block, derived, emission, sources)),)
 
 

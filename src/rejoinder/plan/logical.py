@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.kernels import evaluate
 from rejoinder.kernels.evaluate import Comparison, Expression, once, quoted
-from rejoinder.kernels.rising import shift
+from rejoinder.kernels.rising import Step, shift
 from rejoinder.plan.functions import PythonFunction
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
@@ -23,11 +23,12 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
 @dataclass(frozen=True)
 class Bound:
-    """`later` is never less than `earlier` minus `slack`: two columns of different inputs, in their own unit."""
+    """`later` is never less than what `steps` make of `earlier`, minus `slack`: two columns of different inputs."""
 
     later: Expression
     earlier: Expression
     slack: int
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -235,11 +235,12 @@ def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) 
 def _rewritten_bound(bound: Bound, change: Callable[[Expression], Expression]) -> Bound | None:
     """A bound on what columns have become, at a distance that is known; of anything else, nothing is."""
     later, earlier = change(bound.later), change(bound.earlier)
-    spans = [None if e.rises is None or e.repeats else e.rises.span for e in (later, earlier)]
-    if later.rises is None or earlier.rises is None or spans[0] is None or spans[1] is None:
+    if later.rises is None or earlier.rises is None or later.rises.span is None or later.repeats:
         return None
-    above, below = (column(rising.column, bound.later.type) for rising in (later.rises, earlier.rises))
-    return Bound(above, below, bound.slack + spans[0][1] - spans[1][0])
+    above, below = (
+        e if e.is_column else column(r.column, e.type) for e, r in ((later, later.rises), (earlier, earlier.rises))
+    )
+    return Bound(above, below, bound.slack + later.rises.span[1], (*earlier.rises.steps, *bound.steps))
 
 
 def inlined(predicates: tuple[Predicate, ...], outputs: Mapping[str, Expression]) -> tuple[Predicate, ...]:

@@ -59,6 +59,12 @@ class Retentions:
             if limit is not None
         }
 
+    def again(self, block: Block, at: int) -> Limits:
+        """Below which times rows of input `at`, which is asked for keys, share theirs with no change of it."""
+        known, relation = self.frontiers.is_known, block.inputs[at].relation
+        found = self.frontiers.again(block, at)
+        return {name: Limit(below, not known(relation, name)) for name, below in found.items()}
+
     def own(self, relation: str, names: list[str]) -> Limits:
         """Below which times a relation changes no more."""
         found = {name: self.frontiers.of(relation, name) for name in names}
@@ -148,6 +154,9 @@ def _kept(
                         for i, name in each.columns
                     )
                     yield source_of(each.relation), source_of(other.relation), is_bounded
+            if each.mode != "inner" and not each.arrival:
+                again = [name for name in frontiers.again(block, at) if frontiers.is_known(each.relation, name)]
+                yield source_of(each.relation), source_of(each.relation), bool(again)
     for derived in normal.derived.values():
         if isinstance(derived.operation, Versions | Last):
             yield derived.name, derived.name, False

@@ -38,7 +38,7 @@ from rejoinder.sql.statements import parse_query
 from rejoinder.sql.subqueries import restrict
 from rejoinder.sql.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.types import common_type, comparable, spark_name
-from rejoinder.sql.windows import ColumnBounds
+from rejoinder.sql.windows import ColumnBounds, ends_of_column
 
 
 def bind(text: str, catalog: Catalog, kept: Collection[str] = ()) -> Query:
@@ -223,9 +223,20 @@ class Binder:
         if isinstance(relation, Source) or kept:
             number = next(self.numbers)
             ids = tuple((f"{number}.{field.name}", field.name) for field in relation.schema)
-            columns = [Column(alias, n, i, relation.schema.field(n).type) for i, n in ids]
-            renamed = self.aliased(columns, node)
-            return Scan(relation.name, ids, relation.schema), Scope.of(renamed)
+            scan: Node = Scan(relation.name, ids, relation.schema)
+            windows = {} if isinstance(relation, Source) else self.query(parse_query(relation.query), {}).windows
+            ends = {
+                name: ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", windows[name].size)
+                for name in windows
+            }
+            if ends:
+                named = [(i, column(i, relation.schema.field(n).type)) for i, n in ids]
+                for name, window in windows.items():
+                    made = ends_of_column(f"{number}.{name}", window.start.type, window.size)
+                    named += zip((ends[name].start, ends[name].end), made, strict=True)
+                scan = Project(scan, tuple(named))
+            columns = [Column(alias, n, i, relation.schema.field(n).type, bounds=ends.get(n)) for i, n in ids]
+            return scan, Scope.of(self.aliased(columns, node))
         if is_waiting(relation.query):
             raise Unsupported(
                 f"`{relation.name}` says when its changes come out, and another view cannot be built on it",

@@ -26,26 +26,22 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Binary]] = {exp.GTE: exp.LT, exp.GT: ex
 
 @dataclass(frozen=True)
 class _Linear:
-    """Columns with integer factors plus a constant: a number, and microseconds of intervals.
+    """Times with integer factors plus a constant: a number, and microseconds of intervals.
 
-    It may be less than that by up to `spread`: of a time that was rounded down, the column and what it lost are here.
+    A time is a column, or what rises with one: a window's start.
     """
 
     columns: Mapping[Expression, int]
     number: int = 0
     micros: int = 0
-    spread: int = 0
 
     def plus(self, other: _Linear, sign: int = 1) -> _Linear:
         columns = dict(self.columns)
         for each, factor in other.columns.items():
             columns[each] = columns.get(each, 0) + sign * factor
-        number, micros = self.number + sign * other.number, self.micros + sign * other.micros
-        return _Linear(columns, number, micros, self.spread + other.spread)
+        return _Linear(columns, self.number + sign * other.number, self.micros + sign * other.micros)
 
-    def times(self, factor: int) -> _Linear | None:
-        if self.spread:
-            return None
+    def times(self, factor: int) -> _Linear:
         columns = {each: factor * own for each, own in self.columns.items()}
         return _Linear(columns, factor * self.number, factor * self.micros)
 
@@ -79,9 +75,18 @@ def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
     slack = apart.in_unit(later.type) if later.type == earlier.type else None
     if slack is None or _input(earlier) == _input(later):
         return ()
-    if isinstance(node, exp.EQ):
-        return Bound(later, earlier, slack + left.spread), Bound(earlier, later, right.spread - slack)
-    return (Bound(later, earlier, slack + left.spread - isinstance(node, exp.LT)),)
+    found = [_bound(later, earlier, slack - isinstance(node, exp.LT))]
+    found += [_bound(earlier, later, -slack)] if isinstance(node, exp.EQ) else []
+    return tuple(bound for bound in found if bound is not None)
+
+
+def _bound(later: Expression, earlier: Expression, slack: int) -> Bound | None:
+    """What `later >= earlier - slack` says about the columns that the two times rise with."""
+    above, below = later.rises, earlier.rises
+    if above is None or below is None or above.span is None:
+        return None
+    columns = [e if e.is_column else column(r.column, e.type) for e, r in ((later, above), (earlier, below))]
+    return Bound(columns[0], columns[1], slack + above.span[1], below.steps)
 
 
 def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
@@ -92,8 +97,8 @@ def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
     return Bound(left, right, 0), Bound(right, left, 0)
 
 
-def _input(column: Expression) -> str:
-    return column.columns[0].split(".", 1)[0]
+def _input(time: Expression) -> str:
+    return time.columns[0].split(".", 1)[0]
 
 
 def _linear(node: exp.Expr, scope: Scope) -> _Linear | None:
@@ -114,27 +119,16 @@ def _linear(node: exp.Expr, scope: Scope) -> _Linear | None:
     if isinstance(node, exp.Mul):
         plain = next((one for one in (left, right) if not one.columns and not one.micros), None)
         return None if plain is None else (right if plain is left else left).times(plain.number)
-    if isinstance(node, exp.Sub):
-        return None if right.spread else left.plus(right, -1)
-    return left.plus(right)
+    return left.plus(right, -1 if isinstance(node, exp.Sub) else 1)
 
 
 def _time(node: exp.Expr, scope: Scope) -> _Linear | None:
-    """Read a column, or what rises with one at a distance that is known."""
+    """Read a column, or what rises with one."""
     try:
         made = compile_expression(node, scope)
     except PlanningError:
         return None
-    if made.is_column:
-        return _Linear({replace(made, text=made.columns[0]): 1})
-    span = None if made.rises is None else made.rises.span
-    if made.rises is None or span is None:
-        return None
-    below = column(made.rises.column, made.type)
-    moved, spread = span[1], span[1] - span[0]
-    if pa.types.is_timestamp(made.type):
-        return _Linear({below: 1}, micros=moved, spread=spread)
-    return _Linear({below: 1}, number=moved, spread=spread)
+    return None if made.rises is None else _Linear({replace(made, text=made.sql): 1})
 
 
 def _interval(node: exp.Interval) -> _Linear | None:

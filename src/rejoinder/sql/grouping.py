@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.kernels.evaluate import Expression, column, quoted
+from rejoinder.kernels.rising import Rising
 from rejoinder.plan.logical import Aggregate, Call, Filter, Node, Project, Validity
 from rejoinder.sql import naming, types
 from rejoinder.sql.aggregates import Primitive, aggregates_in, bind_call, is_aggregate, read_call
@@ -340,7 +341,7 @@ class _Groups:
 def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
     start, end = quoted(bounds.start), quoted(bounds.end)
     sql = f"CASE WHEN {start} IS NOT NULL THEN {{'start': {start}, 'end': {end}}} END"
-    return Expression(sql, kind, (bounds.start, bounds.end))
+    return Expression(sql, kind, (bounds.start, bounds.end), rising=Rising(bounds.start))
 
 
 def _marked(node: exp.Expr, number: int) -> str:

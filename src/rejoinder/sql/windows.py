@@ -19,8 +19,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import quoted
-from rejoinder.kernels.rising import floor, shift
+from rejoinder.kernels.evaluate import Expression, quoted
+from rejoinder.kernels.rising import Rising, floor, shift
 from rejoinder.sql import types
 from rejoinder.sql.casts import cast
 from rejoinder.sql.intervals import interval_of
@@ -86,6 +86,13 @@ def bounds_of(term: Term) -> Bounds:
     kind = term.type.field("start").type
     start, end = (build(f"struct_extract({{0}}, {quote_text(name)})", kind, term) for name in ("start", "end"))
     return Bounds(rising(start, term), rising(end, term, *shift(1), exact=False))
+
+
+def ends_of_column(i: str, kind: pa.DataType, size: int | None) -> tuple[Expression, Expression]:
+    """Start and end of a column that holds windows of a length, if that is fixed."""
+    start, end = (Expression(f"struct_extract({quoted(i)}, '{name}')", kind, (i,)) for name in ("start", "end"))
+    moved = Rising(i).then(*shift(size or 1), exact=size is not None)
+    return replace(start, rising=Rising(i)), replace(end, rising=moved)
 
 
 def with_column_bounds(term: Term, scope: object) -> Term:

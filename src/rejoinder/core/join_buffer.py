@@ -24,7 +24,7 @@ from rejoinder.kernels.probe import keep_equal, match
 from rejoinder.operators.ranges import match_range
 from rejoinder.operators.task import key_columns, needles
 from rejoinder.plan.physical import Arrangement, Key
-from rejoinder.store.segments import times_of
+from rejoinder.store.times import times_of
 
 ARRIVAL = "__arrival"
 USED = "__used"

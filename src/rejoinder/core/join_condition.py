@@ -17,7 +17,7 @@ from rejoinder.errors import AmbiguousName, DefinitionConflict, Unsupported
 from rejoinder.kernels.columns import Int64
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.physical import Key
-from rejoinder.store.segments import times_of
+from rejoinder.store.times import times_of
 
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]
 PRESERVED: dict[Kind, frozenset[int]] = {

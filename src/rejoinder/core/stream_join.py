@@ -29,7 +29,7 @@ from rejoinder.kernels.hashing import Mask, hash_rows
 from rejoinder.kernels.sorting import bucket_of
 from rejoinder.operators.coalescer import Watermark, smallest
 from rejoinder.operators.task import key_columns
-from rejoinder.store.segments import TIMELESS, times_of
+from rejoinder.store.times import TIMELESS, times_of
 
 Formula = Literal["min_buffer", "wm_state"]
 

@@ -19,7 +19,7 @@ from rejoinder.errors import TypeMismatch
 from rejoinder.kernels.columns import Int64, take
 from rejoinder.kernels.ordered import as_column
 from rejoinder.operators.coalescer import Watermark
-from rejoinder.store.segments import TIMELESS, times_of
+from rejoinder.store.times import TIMELESS, times_of
 
 START, END = "window_start", "window_end"
 

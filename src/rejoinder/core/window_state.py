@@ -1,7 +1,7 @@
 """The open windows of an aggregation: one row per window and group, kept by the operators of the engine.
 
-`Aggregate` and `Arrange` run as in a task of one bucket over a store in memory, an epoch a batch. Rows lie in time
-segments, one per window, so that windows that are over are read and dropped without touching the others.
+`Aggregate` and `Arrange` run as in a task of one bucket over a store in memory, an epoch a batch. Windows that are over
+are taken out; a run is dropped when all that it holds is over.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,22 +21,21 @@ from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.evaluate import column
 from rejoinder.kernels.float_sums import KEPT
 from rejoinder.kernels.groups import group_rows
+from rejoinder.kernels.ordered import LEAST
 from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
-from rejoinder.operators.task import Task
+from rejoinder.operators.task import Clock, Task
 from rejoinder.plan.accumulators import ROWS, Accumulator
 from rejoinder.plan.frontier import Retention, Watermark
 from rejoinder.plan.logical import Function
 from rejoinder.plan.physical import Aggregate, Arrange, Arrangement, Key
 from rejoinder.store.memory import drop_memory
 from rejoinder.store.objects import open_store
-from rejoinder.store.run import RunRef, close_runs, read_run
-from rejoinder.store.segments import Segments
-from rejoinder.store.spine import Spine
+from rejoinder.store.run import close_runs, read_run
+from rejoinder.store.spine import Forgetting, Spine
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 WINDOW = "w"
-SEGMENTS = Segments(WINDOW, 1)
 _places = itertools.count()
 
 
@@ -68,8 +67,9 @@ class WindowState:
         names = tuple(part.columns[0] for part in keys)
         found = tuple(self._accumulators.values())
         self._aggregate = Aggregate("rows", "change", self._arrangement, names, found, None, ("windows",))
-        retention = Retention(WINDOW, Watermark("rows", WINDOW), SEGMENTS.width)
+        retention = Retention(WINDOW, Watermark("rows", WINDOW))
         self._arrange = Arrange("change", self._arrangement, check=False, retention=retention)
+        self._open = LEAST
         self._place = f"core-windows-{next(_places)}"
         self._store = open_store(f"memory://{self._place}")
         weakref.finalize(self, drop_memory, self._place)
@@ -88,11 +88,13 @@ class WindowState:
 
     def close(self, bound: int) -> tuple[Int64, pa.Table] | None:
         """Take out the windows below a number: numbers, rising, with groups and results; None if there are none."""
-        over = [ref for ref in self._spine.refs if SEGMENTS.is_over(ref, bound)]
-        if not over:
+        rows = self._content()
+        rows = take(rows, np.flatnonzero(numbers(rows, WINDOW) < bound))
+        self._open = max(self._open, bound)
+        if not rows.num_rows:
             return None
-        rows = self._content(over)
-        self._settled(SEGMENTS.expire(self._spine, bound)[0])
+        over = self._forgetting.is_over
+        self._settled(replace(self._spine, refs=tuple(ref for ref in self._spine.refs if not over(ref))))
         rows = take(rows, np.argsort(numbers(rows, WINDOW), kind="stable"))
         columns = {name: rows.column(at) for at, name in self._groups.items()}
         columns |= {name: self._result(rows, call) for name, call in self._calls.items()}
@@ -100,7 +102,7 @@ class WindowState:
 
     def snapshot(self) -> pa.Table:
         """The rows of all open windows."""
-        return self._content(self._spine.refs)
+        return self._content()
 
     def restore(self, tables: Sequence[pa.Table]) -> None:
         """Hold the rows of snapshots in place of what is held; a group may be in one of them only."""
@@ -152,7 +154,8 @@ class WindowState:
 
     def _task(self) -> Task:
         self._epoch += 1
-        return Task(self._store, self._epoch, 0, 1, {self._arrangement.id: self._spine}, history=1)
+        clock = Clock(watermarks={"rows": {WINDOW: self._open}})
+        return Task(self._store, self._epoch, 0, 1, {self._arrangement.id: self._spine}, history=1, clock=clock)
 
     def _arranged(self, task: Task) -> None:
         arrange(task, self._arrange)
@@ -166,9 +169,13 @@ class WindowState:
         self._store.delete(sorted(gone))
         close_runs(self._store, gone)
 
-    def _content(self, refs: Sequence[RunRef]) -> pa.Table:
+    @property
+    def _forgetting(self) -> Forgetting:
+        return Forgetting(WINDOW, self._open)
+
+    def _content(self) -> pa.Table:
         tables = [self._arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()]
-        tables += [read_run(self._store, ref) for ref in refs]
+        tables += [self._forgetting.needed(read_run(self._store, ref)) for ref in self._spine.refs]
         return without(consolidate(contiguous(tables)), [HASH, DIFF])
 
 

@@ -25,13 +25,14 @@ from rejoinder.engine.watermarks import Partition, Signals, Watermarks
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
-from rejoinder.operators.task import MAX_PAIRS, Clock, Report
+from rejoinder.operators.task import MAX_PAIRS, Clock, Report, forgetting_of
 from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.store import gc
 from rejoinder.store.manifest import Manifest, commit, latest
 from rejoinder.store.objects import ObjectStore
+from rejoinder.store.spine import Forgetting
 from rejoinder.store.spool import Spool
 
 KEEP_VERSIONS = 8
@@ -300,6 +301,11 @@ class Engine:
         parts = self.state.arrangements
         return [a for a in self.dataflow.arrangements if any(part.refs for part in parts.get(a.id, ()))]
 
+    def forgetting(self) -> dict[str, Forgetting]:
+        """What may be forgotten by now of the arrangements."""
+        times = self.watermarks.times
+        return {name: forgetting_of(kept, times) for name, kept in self.dataflow.retentions.items()}
+
     def _hydrate(self, new: Plan, filled: list[Arrangement], views: set[str], watermarks: Watermarks) -> State:
         dataflow = plan_hydration(new.program, filled, views)
         splits = self.state.splits(dataflow)
@@ -307,7 +313,9 @@ class Engine:
             return self.state
         now = self.timeline.latest
         clock = clock_of(new.program.gates, watermarks, now, now)
-        reports = self.executor.run_listed(self._work(dataflow, self.epoch, self.state, clock), splits)
+        setting = replace(self.setting(dataflow), forgetting=self.forgetting())
+        work = EpochWork(setting, self.epoch, self.state.parts, clock)
+        reports = self.executor.run_listed(work, splits)
         reach("in_hydration", self.epoch)
         if self.spool is not None:
             self.spool.clear(self.epoch)

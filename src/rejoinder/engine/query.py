@@ -84,7 +84,7 @@ def _filled(engine: Engine, query: str) -> pa.Table:
         new = plan(catalog, engine.state.statistics())
         dataflow = plan_hydration(new.program, engine.filled(), set(new.dataflow.views) - {NAME})
         store = Scratch(engine.store)
-        setting = Setting(dataflow, store, engine.buckets, engine.history)
+        setting = Setting(dataflow, store, engine.buckets, engine.history, forgetting=engine.forgetting())
         work = EpochWork(setting, engine.epoch, engine.state.parts)
         reports = LocalExecutor().run_listed(work, engine.state.splits(dataflow))
         result = engine.state.with_reports(reports)

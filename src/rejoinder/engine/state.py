@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rejoinder.kernels.ordered import LEAST
 from rejoinder.kernels.sorting import hash_range
-from rejoinder.operators.task import Clock, Report
+from rejoinder.operators.task import Clock, Report, forgetting_of
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.frontier import Retention, value_of
+from rejoinder.plan.frontier import Retention
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.program import Gate
@@ -100,7 +99,7 @@ class State:
         ]
 
     def expired(self, gates: Iterable[Gate], retentions: Mapping[str, Retention], clock: Clock) -> State:
-        """The state without the time segments that are released, or over, as a whole."""
+        """The state without the time segments that are released, and the runs that are over, as a whole."""
         arrangements = dict(self.arrangements)
         for gate in gates:
             segments = Segments(RELEASE, gate.width)
@@ -109,9 +108,11 @@ class State:
                 segments.expire(part, clock.released[gate.pending.id] + 1)[0] for part in parts
             )
         for name, retention in retentions.items():
-            segments = Segments(retention.column, retention.width)
-            limit = value_of(retention.limit, clock.watermarks, LEAST)
-            arrangements[name] = tuple(segments.expire(part, limit)[0] for part in arrangements.get(name, ()))
+            over = forgetting_of(retention, clock.watermarks).is_over
+            parts = arrangements.get(name, ())
+            arrangements[name] = tuple(
+                replace(part, refs=tuple(ref for ref in part.refs if not over(ref))) for part in parts
+            )
         return replace(self, arrangements=arrangements)
 
     def files(self) -> set[str]:

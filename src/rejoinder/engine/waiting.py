@@ -13,7 +13,7 @@ from rejoinder.engine.texts import text
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.program import Gate
 from rejoinder.store.run import read_run
-from rejoinder.store.segments import times_of
+from rejoinder.store.times import times_of
 
 
 def waiting(engine: Engine) -> dict[str, str]:

@@ -36,7 +36,6 @@ from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.accumulators import ROWS, Accumulator
 from rejoinder.plan.physical import Aggregate, Arrangement
-from rejoinder.store.run import read_run
 
 
 @dataclass(frozen=True)
@@ -128,8 +127,7 @@ def _found(task: Task, keys: pa.Table, arrangement: Arrangement) -> pa.Table:
     """The rows of an arrangement before this epoch whose hash is that of a key."""
     wanted = np.unique(hashes(keys))
     parts = [arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()]
-    for ref in task.refs(arrangement.id, after=False):
-        run = read_run(task.store, ref)
+    for run in task.runs(arrangement.id, after=False):
         _, right = match(wanted, hashes(run))
         if len(right):
             parts.append(take(run, right))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rejoinder.kernels.columns import PARTITION, take
 from rejoinder.operators.row_text import as_json
 from rejoinder.plan.catalog import REJECTED_RECORDS, Source
-from rejoinder.store.segments import TIMELESS, times_of
+from rejoinder.store.times import TIMELESS, times_of
 
 DAY = 86_400_000_000
 

@@ -10,14 +10,13 @@ from rejoinder.kernels.columns import DIFF, HASH, contiguous, diffs, hashes, tak
 from rejoinder.kernels.consolidate import consolidate, consolidate_groups
 from rejoinder.kernels.evaluate import select_rows
 from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.kernels.ordered import LEAST, Ordered, bounds_of, rows_at, sorted_by_hash_and_value
+from rejoinder.kernels.ordered import Ordered, bounds_of, rows_at, sorted_by_hash_and_value
 from rejoinder.kernels.probe import match
-from rejoinder.operators.task import Task, partition_hashes
-from rejoinder.plan.frontier import value_of
+from rejoinder.operators.task import Task, forgetting_of, partition_hashes
 from rejoinder.plan.physical import Arrange, Arrangement
-from rejoinder.store.run import read_run, write_run
-from rejoinder.store.segments import TIMELESS, Segments
+from rejoinder.store.run import write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
+from rejoinder.store.times import TIMELESS, times_of
 
 FAN = 8
 
@@ -35,15 +34,15 @@ def arrange(task: Task, step: Arrange) -> None:
     order = step.arrangement.order
     stream = sorted_by_hash(stream) if order is None else sorted_by_hash_and_value(stream, order)
     stream = consolidate_groups(stream, hashes(stream))
+    if step.retention is not None and not step.retention.timeless:
+        stream = take(stream, np.flatnonzero(times_of(stream, step.retention.column) != TIMELESS))
     if not stream.num_rows:
         return
     if step.check:
         check_retractions(task, stream, step.arrangement)
-    parts = [(0, stream)]
-    if step.retention is not None:
-        bound = value_of(step.retention.limit, task.clock.watermarks, LEAST)
-        segments = Segments(step.retention.column, step.retention.width).split(stream, bound)
-        parts = [(at, part) for at, part in segments if step.retention.timeless or at != TIMELESS]
+    forgetting = None if step.retention is None else forgetting_of(step.retention, task.clock.watermarks)
+    # What may be forgotten already can be met within its epoch; its run is over by itself at the end of it.
+    parts = [stream] if forgetting is None else forgetting.split(stream)
     task.arranged[step.arrangement.id] = [
         write_run(
             task.store,
@@ -51,12 +50,11 @@ def arrange(task: Task, step: Arrange) -> None:
             epoch=task.epoch,
             level=level_of(part.num_rows, FAN),
             bounds=task.bounds,
-            segment=segment,
+            time=None if forgetting is None else forgetting.column,
         )
-        for segment, part in parts
+        for part in parts
     ]
-    if order is not None:
-        task.orders[step.arrangement.id] = order
+    task.merging[step.arrangement.id] = Merging(FAN, order=order, forgetting=forgetting)
 
 
 def settle(task: Task) -> None:
@@ -65,7 +63,7 @@ def settle(task: Task) -> None:
         spine = task.before.get(name, Spine())
         for ref in refs:
             spine = insert(spine, ref)
-        how = Merging(FAN, order=task.orders.get(name))
+        how = task.merging.get(name, Merging(FAN))
         task.report.spines[name] = maintain(task.store, spine, how, epoch=task.epoch, bounds=task.bounds)
     task.arranged.clear()
 
@@ -80,8 +78,7 @@ def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement) ->
         return
     keys = hashes(stream)[negative]
     parts = [take(stream, np.flatnonzero(np.isin(hashes(stream), keys)))]
-    for ref in task.refs(arrangement.id, after=False):
-        run = read_run(task.store, ref)
+    for run in task.runs(arrangement.id, after=False):
         if arrangement.order is None:
             _, right = match(np.unique(keys), hashes(run))
         else:

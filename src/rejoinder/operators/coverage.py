@@ -20,7 +20,6 @@ from rejoinder.kernels.ordered import LEAST, as_column, last_value, sorted_by_ha
 from rejoinder.operators.ranges import search_runs
 from rejoinder.operators.task import Task, key_columns, needles
 from rejoinder.plan.physical import Coverage
-from rejoinder.store.run import read_run
 
 
 def coverage(task: Task, step: Coverage) -> None:
@@ -54,7 +53,7 @@ def _padding(task: Task, stream: pa.Table, keys: dict[str, pa.ChunkedArray], ste
     touched = groups.starts[order]
     partitions = take(keyed, touched)
     kind = step.arrangement.schema.field(step.bounds[0]).type
-    before = [read_run(task.store, ref) for ref in task.refs(step.arrangement.id, after=False)]
+    before = task.runs(step.arrangement.id, after=False)
     after = [*before, sorted_by_hash_and_value(stream, step.bounds[0])]
     parts = []
     for runs, sign in ((before, -1), (after, 1)):

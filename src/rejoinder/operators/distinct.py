@@ -27,7 +27,6 @@ from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task
 from rejoinder.plan.physical import Distinct
-from rejoinder.store.run import read_run
 
 
 def distinct(task: Task, step: Distinct) -> None:
@@ -48,8 +47,7 @@ def counts_before(task: Task, changed: pa.Table, step: Distinct) -> Int64:
     """How many copies of each changed row there were before this epoch."""
     counts = np.zeros(changed.num_rows, np.int64)
     names = payload_names(changed)
-    for ref in task.refs(step.arrangement.id, after=False):
-        run = read_run(task.store, ref)
+    for run in task.runs(step.arrangement.id, after=False):
         left, right = match(hashes(changed), hashes(run))
         same = np.ones(len(left), bool)
         for name in names if len(left) else []:

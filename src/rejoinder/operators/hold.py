@@ -20,8 +20,9 @@ from rejoinder.operators.task import Task
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.physical import Hold
 from rejoinder.store.run import write_run
-from rejoinder.store.segments import TIMELESS, Segments, times_of
+from rejoinder.store.segments import Segments
 from rejoinder.store.spine import level_of
+from rejoinder.store.times import TIMELESS, times_of
 
 
 def hold(task: Task, step: Hold) -> None:

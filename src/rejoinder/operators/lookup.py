@@ -28,7 +28,6 @@ from rejoinder.kernels.hashing import hash_rows
 from rejoinder.operators.matching import Matching, kept, totals
 from rejoinder.operators.task import Task, key_columns, needles, valid_keys
 from rejoinder.plan.physical import Lookup
-from rejoinder.store.run import read_run
 
 
 def lookup(task: Task, step: Lookup) -> None:
@@ -52,7 +51,7 @@ def lookup(task: Task, step: Lookup) -> None:
 
 
 def _matching(task: Task, stream: pa.Table, step: Lookup) -> Matching:
-    runs = [read_run(task.store, ref) for ref in task.refs(step.arrangement.id, after=step.after)]
+    runs = task.runs(step.arrangement.id, after=step.after)
     return Matching(
         stream,
         runs,

@@ -21,7 +21,7 @@ from rejoinder.operators.task import Task
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA
 from rejoinder.plan.frontier import value_of
 from rejoinder.plan.physical import OnTime
-from rejoinder.store.segments import TIMELESS, times_of
+from rejoinder.store.times import TIMELESS, times_of
 
 
 def on_time(task: Task, step: OnTime) -> None:

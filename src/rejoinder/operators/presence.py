@@ -16,7 +16,6 @@ from rejoinder.kernels.groups import group_rows
 from rejoinder.operators.matching import Matching, kept
 from rejoinder.operators.task import Task, key_columns, needles
 from rejoinder.plan.physical import Key, Presence
-from rejoinder.store.run import read_run
 
 
 def presence(task: Task, step: Presence) -> None:
@@ -48,7 +47,7 @@ def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:
     order = order[np.flatnonzero(change[order])]
     change = change[order]
     candidates = take(keyed.drop_columns([DIFF]), groups.starts[order])
-    runs = [read_run(task.store, ref) for ref in task.refs(step.arrangement.id, after=False)]
+    runs = task.runs(step.arrangement.id, after=False)
     there = step.arrangement.key
     here = Key(tuple(column(n, p.type) for n, p in zip(step.keys, there.parts, strict=True)), there.null_safe)
     matching = Matching(candidates, runs, here, step.arrangement, task.max_pairs, step.output.split("/")[0])

@@ -28,8 +28,8 @@ from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, DueScan, Scan, SourceScan, UnitScan
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import read_run
-from rejoinder.store.segments import times_of
-from rejoinder.store.spine import Spine
+from rejoinder.store.spine import Forgetting, Spine
+from rejoinder.store.times import times_of
 
 CHUNK_ROWS = 1 << 18
 SPLITS = pa.schema([("source", pa.string()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())])
@@ -57,11 +57,17 @@ class Split:
 
 
 def scan(
-    store: ObjectStore, scan_: Scan, split: Split, before: Mapping[str, tuple[Spine, ...]], now: int
+    store: ObjectStore,
+    scan_: Scan,
+    split: Split,
+    before: Mapping[str, tuple[Spine, ...]],
+    forgetting: Mapping[str, Forgetting],
+    now: int,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield (stream, delta) chunks of a split. `now` is the epoch's clock, in microseconds."""
     if isinstance(scan_, ArrangementScan):
-        yield from _scan_arrangement(store, scan_, before[scan_.arrangement.id][split.modified])
+        name = scan_.arrangement.id
+        yield from _scan_arrangement(store, scan_, before[name][split.modified], forgetting.get(name))
         return
     if isinstance(scan_, ChangelogScan):
         for ref in before[scan_.view][split.modified].refs:
@@ -98,10 +104,12 @@ def scan(
                 yield scan_.stream, delta
 
 
-def _scan_arrangement(store: ObjectStore, scan_: ArrangementScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
+def _scan_arrangement(
+    store: ObjectStore, scan_: ArrangementScan, spine: Spine, forgetting: Forgetting | None
+) -> Iterator[tuple[str, pa.Table]]:
     names = scan_.arrangement.schema.names
     for ref in spine.refs:
-        run = read_run(store, ref)
+        run = read_run(store, ref) if forgetting is None else forgetting.needed(read_run(store, ref))
         kept = [*names, DIFF] if DIFF in run.column_names else names
         for chunk in _chunks(run.select(kept)):
             yield scan_.stream, chunk

@@ -8,7 +8,7 @@ is passed on untouched, to the same bucket.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -54,7 +54,7 @@ from rejoinder.plan.physical import (
     Validity,
 )
 from rejoinder.store.objects import ObjectStore
-from rejoinder.store.spine import Spine
+from rejoinder.store.spine import Forgetting, Spine
 from rejoinder.store.spool import INLINE_BYTES, Spool, is_reference, read_spooled
 
 REPORT = -1
@@ -85,7 +85,7 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Setting:
-    """What does not change from epoch to epoch."""
+    """What does not change from epoch to epoch. `forgetting`: what readers leave out, when something new is filled."""
 
     plan: Dataflow
     store: ObjectStore
@@ -93,6 +93,7 @@ class Setting:
     history: int
     spool: Spool | None = None
     max_pairs: int = MAX_PAIRS
+    forgetting: Mapping[str, Forgetting] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,17 @@ class EpochWork:
         """The working memory of one bucket."""
         parts = {name: spines[bucket] for name, spines in self.before.items()}
         known = self.setting
-        return Task(self.store, self.epoch, bucket, known.buckets, parts, known.history, known.max_pairs, self.clock)
+        return Task(
+            self.store,
+            self.epoch,
+            bucket,
+            known.buckets,
+            parts,
+            known.history,
+            known.max_pairs,
+            self.clock,
+            forgetting=known.forgetting,
+        )
 
     def to_text(self) -> str:
         """Write down what changes from epoch to epoch, for the tasks."""
@@ -148,7 +159,8 @@ class ScanRound:
                 source = self.work.plan.scans.get(split.source)
                 if source is None:  # dropped since the query was started
                     continue
-                for stream, table in scan(self.work.store, source, split, self.work.before, self.work.clock.now):
+                forgetting, now = self.work.setting.forgetting, self.work.clock.now
+                for stream, table in scan(self.work.store, source, split, self.work.before, forgetting, now):
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
                     run_steps(task, self.work.plan.rounds[0])

@@ -14,12 +14,14 @@ from rejoinder.kernels.consolidate import row_hashes
 from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.hashing import Mask, hash_rows
+from rejoinder.kernels.ordered import LEAST
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.coalescer import Input
+from rejoinder.plan.frontier import Retention, value_of
 from rejoinder.plan.physical import Key
 from rejoinder.store.objects import ObjectStore
-from rejoinder.store.run import RunRef
-from rejoinder.store.spine import Spine
+from rejoinder.store.run import RunRef, read_run
+from rejoinder.store.spine import Forgetting, Merging, Spine
 
 MAX_PAIRS = 50_000_000
 
@@ -96,7 +98,8 @@ class Clock:
 class Task:
     """The working memory of a task. `before` is the committed state, `report.spines` what this epoch made of it.
 
-    `arranged` are the runs of this round, which are not in their spines yet, `orders` the order columns that they have.
+    `arranged` are the runs of this round, which are not in their spines yet; `merging` is how these are merged. A
+    change never meets what may be forgotten; who fills something new by scans has to leave it out: `forgetting`.
     """
 
     store: ObjectStore
@@ -109,7 +112,8 @@ class Task:
     clock: Clock = field(default_factory=Clock)
     streams: dict[str, pa.Table] = field(default_factory=dict)
     arranged: dict[str, list[RunRef]] = field(default_factory=dict)
-    orders: dict[str, str] = field(default_factory=dict)
+    merging: dict[str, Merging] = field(default_factory=dict)
+    forgetting: Mapping[str, Forgetting] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
     outbox: list[tuple[int, int, pa.Table]] = field(default_factory=list)
 
@@ -118,14 +122,25 @@ class Task:
         """The hashes that this task is responsible for."""
         return hash_range(self.bucket, self.buckets)
 
-    def refs(self, arrangement: str, *, after: bool) -> Iterable[RunRef]:
+    def runs(self, arrangement: str, *, after: bool) -> list[pa.Table]:
         """The runs of an arrangement, without or with this epoch's changes."""
+        runs = [read_run(self.store, ref) for ref in self.refs(arrangement, after=after)]
+        forgetting = self.forgetting.get(arrangement)
+        return runs if forgetting is None else [forgetting.needed(run) for run in runs]
+
+    def refs(self, arrangement: str, *, after: bool) -> Iterable[RunRef]:
+        """Where they are."""
         before = self.before.get(arrangement, Spine())
         if not after:
             return before.refs
         if arrangement in self.arranged:
             return (*before.refs, *self.arranged[arrangement])
         return self.report.spines.get(arrangement, before).refs
+
+
+def forgetting_of(retention: Retention, watermarks: Mapping[str, Mapping[str, int]]) -> Forgetting:
+    """What may be forgotten of an arrangement by now."""
+    return Forgetting(retention.column, value_of(retention.limit, watermarks, LEAST))
 
 
 def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:

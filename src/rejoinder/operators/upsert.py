@@ -32,7 +32,6 @@ from rejoinder.kernels.probe import match
 from rejoinder.kernels.sorting import rank_values
 from rejoinder.operators.task import Task, key_columns, partition_hashes
 from rejoinder.plan.physical import Upsert
-from rejoinder.store.run import read_run
 
 
 def upsert(task: Task, step: Upsert) -> None:
@@ -88,8 +87,7 @@ def _current(task: Task, stream: pa.Table, step: Upsert) -> pa.Table:
     keys = np.unique(hashes(stream))
     schema = without(stream, [DIFF, SEQUENCE]).schema
     parts = []
-    for ref in task.refs(step.arrangement.id, after=False):
-        run = read_run(task.store, ref)
+    for run in task.runs(step.arrangement.id, after=False):
         _, right = match(keys, hashes(run))
         if len(right):
             parts.append(take(run, right))

@@ -31,7 +31,6 @@ from rejoinder.kernels.ordered import (
 from rejoinder.operators.ranges import search_runs
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.physical import Validity
-from rejoinder.store.run import read_run
 
 
 def validity(task: Task, step: Validity) -> None:
@@ -44,7 +43,7 @@ def validity(task: Task, step: Validity) -> None:
     change = _change(stream, step)
     if not change.num_rows:
         return
-    runs = [] if step.whole else [read_run(task.store, ref) for ref in task.refs(step.arrangement.id, after=False)]
+    runs = [] if step.whole else task.runs(step.arrangement.id, after=False)
     result = _Ends(step, runs, change).change()
     if result.num_rows:
         task.streams[step.output] = result

@@ -121,12 +121,12 @@ class Builder:
         """Whether rows of a relation, or what is made from them, are forgotten somewhere."""
         for name, arrangements in self.needed.items():
             reads = name == relation or self.reads(name.removesuffix("/input"), relation)
-            if reads and any(self.retentions.of(each, self.program.sources) for each in arrangements.values()):
+            if reads and any(self.retentions.of(each) for each in arrangements.values()):
                 return True
         for block in (join.block for joins in self.joins.values() for join in joins):
             met = [a for each in block.inputs if each.arrival for a in self.needed[each.relation].values()]
             comes = any(each.relation == relation and not each.arrival for each in block.inputs)
-            if comes and any(self.retentions.of(each, self.program.sources) for each in met):
+            if comes and any(self.retentions.of(each) for each in met):
                 return True  # its rows are met by nobody; what they meet when they come is forgotten
         return False
 
@@ -249,7 +249,7 @@ class Builder:
             if arrangement.id in self.arranged or not self.keeps(arrangement):
                 continue
             fragment = self.deliver(relation, arrangement.key)
-            retention = self.retentions.of(arrangement, self.program.sources)
+            retention = self.retentions.of(arrangement)
             self.add(fragment.round, Arrange(fragment.stream, arrangement, check, retention))
             self.arranged[arrangement.id] = fragment.round
             check = False
@@ -352,7 +352,7 @@ class Builder:
             for view in self.program.views
             if any(self.reads(view, relation) for relation in timely)
         }
-        kept = {a.id: self.retentions.of(a, self.program.sources) for a in arrangements}
+        kept = {a.id: self.retentions.of(a) for a in arrangements}
         return Dataflow(
             self.scans,
             tuple(map(tuple, self.rounds)),

@@ -171,23 +171,9 @@ def watermarks_in(formula: Formula) -> Iterator[Watermark]:
         yield from watermarks_in(each)
 
 
-def slack_of(formula: Formula) -> int:
-    """The largest constant in a formula: how far rows are kept behind a watermark."""
-    match formula:
-        case Watermark():
-            return formula.minus
-        case Least() | Greatest() | Merged():
-            return max(slack_of(each) for each in formula.of)
-        case Stepped():
-            slack = slack_of(formula.of)
-            for step in formula.steps:
-                slack = -(-(slack - step.plus) // step.width) * step.unit
-            return slack
-
-
 @dataclass(frozen=True)
 class Retention:
-    """Rows of an arrangement whose `column` is below `limit` may be forgotten; they are kept in segments of `width`.
+    """Rows of an arrangement whose `column` is below `limit` may be forgotten.
 
     Rows that are NULL there are kept for ever if they are `timeless`, else not at all. Rows for which
     the `condition` is not true are not kept either: nobody asks for them.
@@ -195,7 +181,6 @@ class Retention:
 
     column: str
     limit: Formula
-    width: int
     timeless: bool = True
     condition: Expression | None = None
 

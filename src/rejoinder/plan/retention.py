@@ -15,12 +15,9 @@ from rejoinder.errors import Unsupported
 from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME, Source
-from rejoinder.plan.frontier import Formula, Frontiers, Retention, least, slack_of
+from rejoinder.plan.frontier import Formula, Frontiers, Retention, least
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions
 from rejoinder.plan.physical import Arrangement
-
-SEGMENTS = 4
-SHORTEST = 1_000_000  # one second of timestamps
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class Retentions:
         known = self.frontiers.is_known_input
         return {name: Limit(below, not known(derived, name)) for name, below in found.items() if below is not None}
 
-    def of(self, arrangement: Arrangement, sources: Mapping[str, Source]) -> Retention | None:
+    def of(self, arrangement: Arrangement) -> Retention | None:
         """How long rows of an arrangement are kept; None: for ever."""
         uses = self._uses.get(arrangement.id, [{}])
         shared = {
@@ -94,11 +91,7 @@ class Retentions:
             return None
         column = min(shared, key=lambda name: shared[name])  # rather one that all rows have
         limit = least([limits[column].below for limits in uses])
-        delays = [delay or 0 for source in sources.values() for delay in source.watermarks.values()]
-        kind = arrangement.schema.field(column).type
-        is_time = pa.types.is_timestamp(kind) or pa.types.is_struct(kind)
-        width = max(SHORTEST if is_time else 1, (abs(slack_of(limit)) + max(delays, default=0)) // SEGMENTS)
-        return Retention(column, limit, width, shared[column], self._condition(arrangement))
+        return Retention(column, limit, shared[column], self._condition(arrangement))
 
     def _condition(self, arrangement: Arrangement) -> Expression | None:
         """Which rows somebody asks for; None: all. Where one throws, the row is left to who asks."""

@@ -27,13 +27,18 @@ from rejoinder.kernels.buffers import file_buffers
 from rejoinder.kernels.columns import EPOCH, diffs, drop_unit_diffs, hashes, numbers, replaced, without
 from rejoinder.kernels.sorting import group_starts, slice_of
 from rejoinder.store.objects import ObjectStore
+from rejoinder.store.times import span_of
 
 OPEN_RUNS = 4096
 
 
 @dataclass(frozen=True)
 class RunRef:
-    """What a manifest says about a run: where it is, how large, and which part of it counts."""
+    """What a manifest says about a run: where it is, how large, and which part of it counts.
+
+    `span`: a column by which rows are forgotten, with its smallest and largest time. Runs of different segments are
+    never merged with each other.
+    """
 
     name: str
     size: int
@@ -49,17 +54,19 @@ class RunRef:
     file_rows: int
     into: str = ""
     segment: int = 0
+    span: tuple[str, int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers."""
-        return {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", "epochs": list(self.epochs)}
+        pairs = {"epochs": list(self.epochs), "span": self.span and list(self.span)}
+        return {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", **pairs}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunRef:
         """Read what `to_json` gave."""
-        low, high = data["epochs"]
         hash_range = {"first": int(data["first"], 16), "last": int(data["last"], 16)}
-        return cls(**{**data, **hash_range, "epochs": (low, high)})
+        pairs = {name: data[name] and tuple(data[name]) for name in ("epochs", "span")}
+        return cls(**{**data, **hash_range, **pairs})
 
     def clipped(self, first: int, last: int) -> RunRef:
         """Restrict to a range of hashes; row count and size are shared out in proportion (hashes are uniform)."""
@@ -97,8 +104,12 @@ def write_run(
     bounds: tuple[int, int],
     run: str = "",
     segment: int = 0,
+    time: str | None = None,
 ) -> RunRef:
-    """Write a table sorted by `__hash` as a new run. `bounds`: the hashes that the run is responsible for."""
+    """Write a table sorted by `__hash` as a new run. `bounds`: the hashes that the run is responsible for.
+
+    `time` names the column by which rows are forgotten.
+    """
     table = drop_unit_diffs(table)
     epochs = (epoch, epoch)
     if EPOCH in table.column_names and table.num_rows:
@@ -126,6 +137,7 @@ def write_run(
         epochs=epochs,
         file_rows=table.num_rows,
         segment=segment,
+        span=None if time is None else (time, *span_of(table, time)),
     )
 
 

@@ -5,6 +5,9 @@ Invariants:
 - runs of an arrangement with an order column are sorted by it within a hash, and merging keeps that;
 - a level holds fewer than `fan` complete runs, but for those being merged, so a spine of n rows has O(log n) runs;
 - a row is rewritten at most once per level: inserting n rows costs O(n log n) in all;
+- rows below the bound of a `Forgetting` may be there or not: a run whose times all lie below it is dropped without
+  being read, merges leave such rows out, and a run that has more of them than others is rewritten; none of this before
+  their epoch is over. Who reads a whole spine leaves them out as well;
 - a merge goes on piece by piece, in order of hash, at most `PIECE_BYTES` at a time, and each epoch pays at most in
   proportion to what it inserted: no epoch pays for the whole state. A merge under way is visible only as
   references that cover a part of a file; there is no other state of it, and readers need not know.
@@ -15,25 +18,24 @@ more, so a merge into a level is done before the next one into it is due.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import EPOCH, contiguous, hashes, numbers, replaced, single_chunk
+from rejoinder.kernels.columns import EPOCH, contiguous, hashes, numbers, replaced, single_chunk, take
 from rejoinder.kernels.consolidate import consolidate_groups
 from rejoinder.kernels.ordered import order_by_hash_and_value
 from rejoinder.kernels.sorting import order_by_hash
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import RunRef, new_name, read_run, with_epoch, write_run
+from rejoinder.store.times import times_of
 
 SMALLEST_LEVEL_ROWS = 4096
 PIECE_BYTES = 32 << 20
 SPARE_CREDIT = 2
-
-Keep = Callable[[pa.Table], pa.Table]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,38 @@ class Spine:
 
 
 @dataclass(frozen=True)
+class Forgetting:
+    """Rows whose time is below the bound are needed no more."""
+
+    column: str
+    bound: int
+
+    def is_over(self, ref: RunRef) -> bool:
+        """Whether no row of a run is needed any more."""
+        return ref.span is not None and ref.span[0] == self.column and ref.span[2] < self.bound
+
+    def is_worth(self, ref: RunRef) -> bool:
+        """Whether a run is worth a rewrite: more than half of it is over, as far as its span tells, or it has none."""
+        if ref.span is None or ref.span[0] != self.column:
+            return True
+        _, first, last = ref.span
+        return 2 * (self.bound - first) > last - first + 1
+
+    def needed(self, table: pa.Table) -> pa.Table:
+        """The rows that are still needed."""
+        kept = np.flatnonzero(times_of(table, self.column) >= self.bound)
+        return table if len(kept) == table.num_rows else take(table, kept)
+
+    def split(self, table: pa.Table) -> list[pa.Table]:
+        """The rows that are still needed, and the others; without a part that is empty."""
+        is_needed = times_of(table, self.column) >= self.bound
+        if is_needed.all():
+            return [table]
+        parts = [take(table, np.flatnonzero(mask)) for mask in (is_needed, ~is_needed)]
+        return [part for part in parts if part.num_rows]
+
+
+@dataclass(frozen=True)
 class Merging:
     """How a spine merges: `fan` runs of a level into one of the next; changelogs keep epochs after `since`.
 
@@ -83,8 +117,8 @@ class Merging:
     fan: int
     changelog: bool = False
     since: int = -1
-    keep: Keep | None = None
     order: str | None = None
+    forgetting: Forgetting | None = None
 
 
 def level_of(rows: int, fan: int) -> int:
@@ -104,7 +138,7 @@ def insert(spine: Spine, ref: RunRef) -> Spine:
 def maintain(store: ObjectStore, spine: Spine, how: Merging, *, epoch: int, bounds: tuple[int, int]) -> Spine:
     """Merge as far as the credit goes. The result denotes the same relation."""
     while True:
-        spine = _begin_merges(spine, how.fan, epoch)
+        spine = _begin_merges(spine, how, epoch)
         inputs = _next_merge(spine)
         if not inputs:
             return replace(spine, credit=0)
@@ -116,18 +150,22 @@ def maintain(store: ObjectStore, spine: Spine, how: Merging, *, epoch: int, boun
         spine = _advance(store, spine, inputs, how, epoch, bounds)
 
 
-def _begin_merges(spine: Spine, fan: int, epoch: int) -> Spine:
-    """Mark the complete runs of each level that has `fan` of them: they go into one new run."""
+def _begin_merges(spine: Spine, how: Merging, epoch: int) -> Spine:
+    """Mark what goes into new runs: complete runs of a level that has `fan` of them, and what is worth a rewrite."""
     refs = list(spine.refs)
     growing = {ref.into for ref in refs if ref.into}
     levels: dict[tuple[int, int], dict[str, None]] = {}
     for ref in refs:
         if not ref.into and ref.run not in growing:
             levels.setdefault((ref.segment, ref.level), {})[ref.run] = None
-    for runs in levels.values():
-        if len(runs) >= fan:
-            target = new_name("merge", epoch)
-            refs = [replace(ref, into=target) if ref.run in runs and not ref.into else ref for ref in refs]
+    full = [runs.keys() for runs in levels.values() if len(runs) >= how.fan]
+    if how.forgetting is not None:
+        stale = {ref.run for ref in refs if ref.epochs[1] < epoch and how.forgetting.is_worth(ref)}
+        alone = [run for runs in levels.values() if len(runs) < how.fan for run in runs if run in stale]
+        full += [dict.fromkeys([run]).keys() for run in alone]
+    for runs in full:
+        target = new_name("merge", epoch)
+        refs = [replace(ref, into=target) if ref.run in runs and not ref.into else ref for ref in refs]
     return replace(spine, refs=tuple(refs))
 
 
@@ -149,22 +187,34 @@ def _advance(
     size = sum(ref.bytes for ref in inputs)
     cut = last if size <= PIECE_BYTES else first + (last - first) * PIECE_BYTES // size
     taken = [ref.clipped(first, cut) for ref in inputs if ref.overlaps(first, cut)]
-    table = merged([_rows(store, ref, how) for ref in taken], how)
+    table = merged([_rows(store, ref, how, epoch) for ref in taken], how)
     kept = [ref for ref in spine.refs if ref not in inputs]
     kept += [ref.clipped(cut + 1, last) for ref in inputs if ref.last > cut]
     if table.num_rows:
         target = inputs[0].into
-        level = max(inputs[0].level + 1, 0)
-        bounds, segment = (first, cut), inputs[0].segment
-        kept.append(write_run(store, table, epoch=epoch, level=level, bounds=bounds, run=target, segment=segment))
+        is_merge = len({ref.run for ref in inputs}) > 1
+        kept.append(
+            write_run(
+                store,
+                table,
+                epoch=epoch,
+                level=inputs[0].level + is_merge,
+                bounds=(first, cut),
+                run=target,
+                segment=inputs[0].segment,
+                time=None if how.forgetting is None else how.forgetting.column,
+            )
+        )
     return Spine(tuple(kept), max(0, spine.credit - sum(ref.rows for ref in taken)))
 
 
-def _rows(store: ObjectStore, ref: RunRef, how: Merging) -> pa.Table:
+def _rows(store: ObjectStore, ref: RunRef, how: Merging, epoch: int) -> pa.Table:
     table = read_run(store, ref)
     if how.changelog:
         table = with_epoch(table, ref)
-    return how.keep(table) if how.keep else table
+    if how.forgetting is None or ref.epochs[1] >= epoch:
+        return table
+    return how.forgetting.needed(table)
 
 
 def merged(tables: Sequence[pa.Table], how: Merging) -> pa.Table:

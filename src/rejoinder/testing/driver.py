@@ -57,7 +57,7 @@ from rejoinder.sql.statements import CreateSink, parse_statements
 from rejoinder.sql.types import spark_name
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
-from rejoinder.store.segments import times_of
+from rejoinder.store.times import times_of
 from rejoinder.testing.files import new_files
 from rejoinder.testing.signals import Said
 from rejoinder.testing.tables import Change

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,10 @@ from rejoinder.kernels.columns import HASH, contiguous
 from rejoinder.kernels.hashing import hash_rows
 from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
 from rejoinder.store.objects import ObjectStore, open_store
-from rejoinder.store.run import read_run, write_run
-from rejoinder.store.segments import TIMELESS, Segments, times_of
-from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
+from rejoinder.store.run import RunRef, read_run, write_run
+from rejoinder.store.segments import Segments
+from rejoinder.store.spine import Forgetting, Merging, Spine, insert, level_of, maintain
+from rejoinder.store.times import TIMELESS, times_of
 
 WHOLE = (0, LAST_HASH)
 HOURLY = Segments("at", 60)
@@ -88,12 +89,35 @@ def test_rows_without_a_time_are_never_over(store: ObjectStore) -> None:
     assert content(store, kept) == [(1, None)]
 
 
+def timed(store: ObjectStore, table: pa.Table, epoch: int) -> Spine:
+    return Spine((write_run(store, table, epoch=epoch, level=0, bounds=WHOLE, time="at"),))
+
+
 def test_a_merge_leaves_out_what_is_below_the_bound(store: ObjectStore) -> None:
-    spine = added(store, Spine(), rows([1, 2, 3], [0, 30, 59]), 0)
-    spine = insert(spine, write_run(store, rows([4], [31]), epoch=1, level=0, bounds=WHOLE))
-    how = Merging(2, keep=partial(HOURLY.keep_from, bound=31))
-    merged = maintain(store, spine, how, epoch=1, bounds=WHOLE)
+    spine = Spine((*timed(store, rows([1, 2, 3], [0, 30, 59]), 0).refs, *timed(store, rows([4], [31]), 1).refs))
+    merged = maintain(store, spine, Merging(2, forgetting=Forgetting("at", 31)), epoch=1, bounds=WHOLE)
     assert content(store, merged) == [(3, 59), (4, 31)]
+    assert [ref.span for ref in merged.refs] == [("at", 31, 59)]
+
+
+def test_a_run_is_over_when_its_largest_time_is(store: ObjectStore) -> None:
+    (ref,) = timed(store, rows([1, 2], [10, 20]), 0).refs
+    assert ref.span == ("at", 10, 20)
+    assert not Forgetting("at", 20).is_over(ref)
+    assert Forgetting("at", 21).is_over(ref)
+    assert not Forgetting("other", 21).is_over(ref)
+    (timeless,) = timed(store, rows([1, 2], [10, None]), 0).refs
+    assert not Forgetting("at", 1 << 60).is_over(timeless)
+    assert RunRef.from_json(json.loads(json.dumps(timeless.to_json()))) == timeless
+
+
+def test_a_run_of_which_most_is_over_is_rewritten(store: ObjectStore) -> None:
+    spine = timed(store, rows([1, 2, 3, 4], [0, 10, 20, 30]), 0)
+    less = maintain(store, spine, Merging(8, forgetting=Forgetting("at", 15)), epoch=1, bounds=WHOLE)
+    assert less.refs == spine.refs
+    more = maintain(store, spine, Merging(8, forgetting=Forgetting("at", 20)), epoch=1, bounds=WHOLE)
+    assert content(store, more) == [(3, 20), (4, 30)]
+    assert [ref.level for ref in more.refs] == [0]
 
 
 def test_times_of_dates_and_timestamps() -> None:

@@ -1,0 +1,34 @@
+"""Times of rows as integers, and the span of times in a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.kernels.columns import Int64, single_chunk
+
+TIMELESS = 1 << 62
+"""The time of a row that has none: later than any, so that such rows are never over."""
+
+
+def times_of(table: pa.Table, column: str) -> Int64:
+    """A time column as integers: its own for integers, days for dates, microseconds for timestamps.
+
+    The time of a window is its start.
+    """
+    values = single_chunk(table.column(column))
+    if pa.types.is_struct(values.type):
+        values = pc.struct_field(values, "start")
+    if pa.types.is_date32(values.type):
+        values = values.view(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.view(pa.int64())
+    result: Int64 = values.cast(pa.int64()).fill_null(TIMELESS).to_numpy()
+    return result
+
+
+def span_of(table: pa.Table, column: str) -> tuple[int, int]:
+    """The smallest and the largest time of a table that is not empty."""
+    times = times_of(table, column)
+    return int(np.min(times)), int(np.max(times))

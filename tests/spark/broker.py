@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
 log.dirs={folder}/data
 auto.create.topics.enable=false
+log.retention.ms=-1
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
@@ -160,11 +161,13 @@ class Client:
         new = self.jvm.org.apache.kafka.clients.admin.NewTopic
         made = new(topic, self._optional(partitions), self.jvm.java.util.Optional.empty())
         made = made.configs({name.replace("_", "."): value for name, value in settings.items()})
-        with_admin = self.jvm.org.apache.kafka.clients.admin.Admin.create(self.settings)
-        try:
-            with_admin.createTopics([made]).all().get()
-        finally:
-            with_admin.close()
+        self._administer(lambda admin: admin.createTopics([made]))
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        self._administer(lambda admin: admin.deleteTopics([topic]))
+        while topic in self._administer(lambda admin: admin.listTopics(), "names"):
+            time.sleep(0.05)
 
     def send(self, topic: str, records: Iterable[Record]) -> None:
         """Send records, and wait until the broker has them."""
@@ -197,6 +200,13 @@ class Client:
             return sorted(found, key=lambda record: (record["partition"], record["offset"]))
         finally:
             consumer.close()
+
+    def _administer(self, act: Callable[[Any], Any], answer: str = "all") -> Any:
+        admin = self.jvm.org.apache.kafka.clients.admin.Admin.create(self.settings)
+        try:
+            return getattr(act(admin), answer)().get()
+        finally:
+            admin.close()
 
     def _optional(self, value: int) -> Any:
         return self.jvm.java.util.Optional.of(value)

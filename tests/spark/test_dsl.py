@@ -25,8 +25,12 @@ def define(home: Any, using: str = "") -> None:
     """A view for every kind of cell. `using` says where the rows come from, if not from this test: {} is a name."""
     for name in ("clicks", "shows"):
         home.sql(f"CREATE STREAM {name} (ad STRING, n BIGINT, ts TIMESTAMP) {using.format(name)}")
-    for name, columns in (("ads", "ad STRING, price BIGINT, owner STRING"), ("owners", "id STRING, city STRING")):
-        home.sql(f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({columns.split()[0]})) {using.format(name)}")
+    tables = {
+        "ads": "ad STRING PRIMARY KEY, price BIGINT, owner STRING",
+        "owners": "id STRING PRIMARY KEY, city STRING",
+    }
+    for name, table in tables.items():
+        home.sql(f"CREATE TABLE {name} ({table}) {using.format(name)}")
     clicks, shows = (rj.Stream.of(home, name, time="ts") for name in ("clicks", "shows"))
     ads, owners = rj.Table.of(home, "ads"), rj.Table.of(home, "owners")
     clicks.join(shows, on="ad", within="10 minutes").to("near")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
+from rejoinder.engine.rendering import plain_rows
 from rejoinder.errors import MalformedInput, MissingInput, RuntimeMismatch
 from rejoinder.exchange.packages import Package, provide
+from rejoinder.kernels.json_text import json_rows
+from rejoinder.testing import Driver
+from tests.spark import test_dsl
 from tests.spark.broker import Broker, Client, Record, free_ports
+from tests.spark.rows import bag
 
 
 def rows(flow: rj.Flow, view: str) -> list[dict[str, Any]]:
@@ -151,6 +158,21 @@ def test_a_record_that_cannot_be_read(flow: rj.Flow, broker: Broker, client: Cli
     assert flow.epoch == -1
 
 
+def test_records_that_are_gone(flow: rj.Flow, broker: Broker, client: Client) -> None:
+    """A topic that was made anew has other records at the offsets that were read: nothing is passed over in silence."""
+    client.create("brief")
+    client.send("brief", [Record('{"id": 1}'), Record('{"id": 2}')])
+    flow.sql(f"CREATE STREAM brief (id BIGINT) USING kafka OPTIONS (bootstrap '{broker.address}', topic 'brief')")
+    flow.sql("CREATE VIEW v AS SELECT id FROM brief")
+    flow.run()
+    client.delete("brief")
+    client.create("brief")
+    client.send("brief", [Record('{"id": 3}')])
+    with pytest.raises(MissingInput, match="records of a topic were removed before they were read"):
+        flow.run()
+    assert flow.epoch == 0
+
+
 def test_secrets_come_from_the_environment_and_are_not_told(
     flow: rj.Flow, broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,8 +191,53 @@ def test_secrets_come_from_the_environment_and_are_not_told(
     assert flow.engine.manifest is not None and "hush" not in json.dumps(flow.engine.manifest.catalog)
 
 
+def test_jars_are_seen_by_the_whole_of_spark(spark: SparkSession, client: Client) -> None:
+    """Also by threads that were there before: one of them reads what a task says of its failure."""
+    name, found = "org.apache.spark.sql.kafka010.KafkaIllegalStateException", []
+    jvm: Any = spark._jvm
+
+    def look() -> None:
+        found.append(jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name).getName())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [name]
+
+
 def test_jars_that_cannot_be_had(spark: SparkSession) -> None:
     package = Package("none", "no.such.Class", ["org.rejoinder:no-such-jar_{scala}:{spark}"])
     with pytest.raises(RuntimeMismatch, match="the jars for none cannot be fetched") as caught:
         provide(spark, package)
     assert "no-such-jar_2.13:4" in str(caught.value) and "spark.jars.packages" in str(caught.value)
+
+
+def test_every_kind_of_join_from_topics_to_topics(flow: rj.Flow, broker: Broker, client: Client) -> None:
+    """The cells of the matrix, from records to messages, are what the test driver gives for the same rows."""
+    using = f"USING kafka OPTIONS (bootstrap '{broker.address}', topic 'matrix-{{}}')"
+    driver = Driver()
+    test_dsl.define(driver)
+    for name in ("clicks", "shows", "ads", "owners", *test_dsl.VIEWS):
+        client.create(f"matrix-{name}", 2)
+    test_dsl.define(flow, using)
+    for view in test_dsl.VIEWS:
+        flow.sink(view, "kafka", bootstrap=broker.address, topic=f"matrix-{view}")
+    for come, gone in test_dsl.rounds():
+        for name, given in come.items():
+            driver.insert(name, *given)
+            key = "ad" if name != "owners" else "id"
+            client.send(f"matrix-{name}", [Record(json.dumps(row, default=str), row[key]) for row in given])
+        for name, given in gone.items():
+            driver.delete(name, *given)
+            client.send(f"matrix-{name}", [Record(None, *row.values()) for row in given])
+        driver.step()
+        flow.run()
+    for view in test_dsl.VIEWS:
+        wanted = driver.table(view)
+        assert wanted and bag(plain_rows(flow.arrow(view))) == bag(wanted), view
+        messages = [json.loads(message["value"]) for message in client.read(f"matrix-{view}")]
+        changes = [(row, row.pop("_diff"), row.pop("_epoch")) for row in messages]
+        net: Counter[str] = Counter()
+        for row, diff, _ in changes:
+            net[json.dumps(row, separators=(",", ":"), ensure_ascii=False)] += diff
+        assert sorted(net.elements()) == sorted(json_rows(flow.arrow(view)).to_pylist()), view

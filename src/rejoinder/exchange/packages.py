@@ -49,7 +49,7 @@ POSTGRESQL = Package("postgresql", "org.postgresql.Driver", ["org.postgresql:pos
 def provide(session: SparkSession, package: Package) -> None:
     """Make a package usable from this thread. Raises `RuntimeMismatch` if it is neither there nor to be had."""
     jvm: Any = session._jvm
-    # Threads look for classes on their own: those of Python's threads do not know what came after the start of Spark.
+    # Each thread has a loader of classes of its own, and those that were there before do not know what came later.
     loader = session._jsparkSession.sharedState().jarClassLoader()
     jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
     if _is_there(jvm, package.marker, loader):
@@ -71,6 +71,7 @@ def provide(session: SparkSession, package: Package) -> None:
                 hint=f"start Spark with spark.jars.packages={','.join(package.coordinates).format(**versions)}, or set "
                 f"{SETTING}{package.name} to coordinates or paths of jars",
             ) from None
+    _share(loader)
     if not _is_there(jvm, package.marker, loader):
         raise RuntimeMismatch(
             f"the jars for {package.name} do not hold what is needed",
@@ -96,6 +97,14 @@ def _add(session: SparkSession, loader: Any, place: str) -> None:
         paths = [str(found.apply(at)) for at in range(found.size())]
     for path in paths:
         above.addURL(jvm.java.io.File(path.removeprefix("file://")).toURI().toURL())
+
+
+def _share(loader: Any) -> None:
+    """Let all of the JVM see what a session got, as if it had been there at the start: tasks report errors by class."""
+    parent = loader.getParent()
+    if parent is not None and parent.getClass().getSimpleName() == "MutableURLClassLoader":
+        for place in loader.getURLs():
+            parent.addURL(place)
 
 
 def _is_there(jvm: Any, name: str, loader: Any) -> bool:

@@ -180,13 +180,13 @@ class Runner:
         if "KAFKA_DATA_LOSS" in text or "failOnDataLoss" in text:
             return MissingInput(
                 "records of a topic were removed before they were read",
-                detail=next((line for line in text.splitlines() if line.strip()), None),
+                detail=_said(text, "lost"),
                 hint="OPTIONS (failOnDataLoss 'false') goes on with what is there; keep records longer at the broker",
             )
         if "org.apache.kafka.common.errors.TimeoutException" in text:
             return MissingInput(
                 "a Kafka broker does not answer any more",
-                detail=next((line for line in text.splitlines() if "TimeoutException" in line), None),
+                detail=_said(text, "TimeoutException"),
                 hint="start it, then start the flow again: it goes on from the last committed epoch",
             )
         if "No module named 'rejoinder'" in text:
@@ -229,3 +229,9 @@ class Runner:
             options = {**source.options, "path": f"{literal(inbox(source.name))}/*.arrow", "filenameonly": "true"}
             return file_splits(self.session, source.name, options).withColumn("modified", numbered)
         return file_splits(self.session, source.name, source.options)
+
+
+def _said(text: str, word: str) -> str | None:
+    """The line of a message that holds a word, without what Spark puts before it."""
+    found = next((line for line in text.splitlines() if word in line), None)
+    return None if found is None else found.rpartition("terminated with exception: ")[2]

@@ -29,12 +29,15 @@ def slack_of(steps: Steps) -> int | None:
     return None if span is None else -span[0]
 
 
-def block_bounds(block: Block) -> Distances:
+def block_bounds(block: Block, within: Distances | None = None) -> Distances:
     """All bounds of a block: what its conditions say, and what follows from them over other inputs.
 
-    From a >= b - c and b >= d - e follows a >= d - (c + e). The smallest slack wins.
+    From a >= b - c and b >= d - e follows a >= d - (c + e). The smallest slack wins. `within` is what is known of
+    columns of one input.
     """
     known = _tightest([*block.predicates, *(p for each in block.inputs for p in each.on)])
+    for pair, steps in (within or {}).items():
+        _note(known, pair, steps)
     columns = sorted({column for pair in known for column in pair})
     for middle in columns:
         for later in columns:
@@ -45,7 +48,15 @@ def block_bounds(block: Block) -> Distances:
                 second = known.get((middle, earlier))
                 if second is not None and earlier not in (later, middle):
                     _note(known, (later, earlier), (*second, *first))
-    return {pair: steps for pair, steps in known.items() if _input(pair[0]) != _input(pair[1])}
+    return known
+
+
+def looser(one: Steps, other: Steps) -> Steps | None:
+    """The bound that holds where either of two does; None if they cannot be compared."""
+    first, second = Rising("", one).span, Rising("", other).span
+    if first is None or second is None:
+        return one if one == other else None
+    return min((first, one), (second, other), key=lambda each: each[0])[1]
 
 
 def _tightest(predicates: Iterable[Predicate]) -> Distances:
@@ -70,7 +81,3 @@ def _simplified(steps: Steps) -> Steps:
     if all(step.width == step.unit == 1 for step in steps):
         return shift(sum(step.plus for step in steps))
     return steps
-
-
-def _input(column: str) -> str:
-    return column.split(".", 1)[0]

@@ -21,7 +21,7 @@ import pyarrow as pa
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.kernels.rising import Step, shift, stepped
 from rejoinder.plan.accumulators import UNIT, Grouping
-from rejoinder.plan.bounds import Distances, block_bounds
+from rejoinder.plan.bounds import Distances, block_bounds, looser
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
@@ -258,15 +258,56 @@ class Frontiers:
         """Up to which time of column `i` rows can be met by changes of input `start` no more."""
         if block.inputs[start].relation == UNIT:
             return None
-        if block not in self._bounds:
-            self._bounds[block] = block_bounds(block)
         names = dict(block.inputs[start].columns)
         formulas = []
-        for (later, earlier), steps in self._bounds[block].items():
+        for (later, earlier), steps in self.bounds(block).items():
             frontier = self._reach(block.inputs[start], names[earlier]) if earlier in names else None
             if later == i and frontier is not None:
                 formulas.append(raised(frontier, steps))
         return greatest(formulas) if formulas else None
+
+    def bounds(self, block: Block) -> Distances:
+        """The bounds of a block, with those of columns of one input that come from how it is made."""
+        if block not in self._bounds:
+            within = {}
+            for each in block.inputs:
+                ids = {name: i for i, name in each.columns}
+                made = self.derived.get(each.relation)
+                for (later, earlier), steps in ({} if made is None else self._within(made)).items():
+                    if later in ids and earlier in ids:
+                        within[ids[later], ids[earlier]] = steps
+            self._bounds[block] = block_bounds(block, within)
+        return self._bounds[block]
+
+    def _within(self, made: Derived) -> Distances:
+        """How far two columns of a row of a relation can be apart where neither is NULL: as in each of its blocks."""
+        if isinstance(made.operation, Versions | Last) or not made.blocks:
+            return {}
+        found: list[Distances] = []
+        padded: list[set[str]] = []
+        for block in made.blocks:
+            names: dict[str, list[str]] = {}
+            for name, expression in block.outputs:
+                if expression.is_column and name in made.schema.names:
+                    names.setdefault(expression.columns[0], []).append(name)
+            known = self.bounds(block)
+            pairs = (
+                (a, b, steps)
+                for (one, two), steps in known.items()
+                for a in names.get(one, ())
+                for b in names.get(two, ())
+            )
+            found.append({(a, b): steps for a, b, steps in pairs})
+            padded.append({name for name, expression in block.outputs if _is_padding(expression)})
+        result: Distances = {}
+        for pair in {pair for each in found for pair in each}:
+            held = [each.get(pair) for each, names in zip(found, padded, strict=True) if not names & set(pair)]
+            loosest: tuple[Step, ...] | None = held[0]
+            for steps in held[1:]:
+                loosest = None if steps is None or loosest is None else looser(loosest, steps)
+            if loosest is not None:
+                result[pair] = loosest
+        return result
 
     def again(self, block: Block, at: int) -> dict[str, Formula]:
         """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.

@@ -20,6 +20,7 @@ from rejoinder.sql.arrival import is_at_arrival, refuse_changing
 from rejoinder.sql.as_of import event_time_of, has_version
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
 from rejoinder.sql.emission import (
+    emits_final,
     groups_by_window,
     interval_microseconds,
     is_waiting,
@@ -49,6 +50,7 @@ def bind(text: str, catalog: Catalog, kept: Collection[str] = ()) -> Query:
     binder = Binder(catalog, frozenset(kept))
     _, clause = split_emission(text)
     node = parse_query(text)
+    binder.is_final = clause is not None and clause.policy == "final"
     if clause is None or clause.policy == "changes":
         return binder.query(node, {})
     if clause.policy == "every":
@@ -68,6 +70,7 @@ class Binder:
     catalog: Catalog
     kept: frozenset[str] = frozenset()
     numbers: Iterator[int] = field(default_factory=count)
+    is_final: bool = False
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
@@ -237,11 +240,12 @@ class Binder:
                 scan = Project(scan, tuple(named))
             columns = [Column(alias, n, i, relation.schema.field(n).type, bounds=ends.get(n)) for i, n in ids]
             return scan, Scope.of(self.aliased(columns, node))
-        if is_waiting(relation.query):
+        if is_waiting(relation.query) and not (self.is_final and emits_final(relation.query)):
             raise Unsupported(
-                f"`{relation.name}` says when its changes come out, and another view cannot be built on it",
+                f"`{relation.name}` says when its changes come out, and not every view can be built on it",
                 detail=f"{relation.name}: {relation.query}",
-                hint="build on its query without EMIT, and say when to emit in the last view",
+                hint="a view with EMIT FINAL can read one with EMIT FINAL; else build on its query without EMIT, and "
+                "say when to emit in the last view",
             )
         return self.inlined(self.query(parse_query(relation.query), {}), alias, node)
 

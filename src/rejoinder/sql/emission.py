@@ -64,6 +64,12 @@ def is_waiting(query: str) -> bool:
     return clause is not None and clause.policy != "changes"
 
 
+def emits_final(query: str) -> bool:
+    """Whether a query's rows come out once they are final."""
+    _, clause = split_emission(query)
+    return clause is not None and clause.policy == "final"
+
+
 def _is_clause(tokens: list[Token]) -> bool:
     return len(tokens) > 1 and tokens[1].text.upper() in ("CHANGES", "EVERY", "WHEN", "FINAL", "AFTER", "ON")
 

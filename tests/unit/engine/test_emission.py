@@ -159,7 +159,7 @@ def test_the_column_to_declare_is_named() -> None:
     assert "`bare`.`ts`" in raised.value.fact and "WATERMARK ts" in str(raised.value.hint)
 
 
-def test_no_view_can_be_built_on_one_that_waits() -> None:
+def test_a_view_that_does_not_wait_cannot_be_built_on_one_that_waits() -> None:
     driver = flow(f"{PER_WINDOW} EMIT FINAL")
     with pytest.raises(Unsupported, match="`v` says when its changes come out"):
         driver.sql("CREATE VIEW w AS SELECT n FROM v")

@@ -54,6 +54,7 @@ from rejoinder.plan.physical import (
     Validity,
 )
 from rejoinder.store.objects import ObjectStore
+from rejoinder.store.run import keep_open
 from rejoinder.store.spine import Forgetting, Spine
 from rejoinder.store.spool import INLINE_BYTES, Spool, is_reference, read_spooled
 
@@ -115,6 +116,10 @@ class EpochWork:
         """Where the runs are."""
         return self.setting.store
 
+    def close_others(self) -> None:
+        """Let go of runs that are no part of the state any more."""
+        keep_open(self.store, {ref.name for spines in self.before.values() for spine in spines for ref in spine.refs})
+
     def task(self, bucket: int) -> Task:
         """The working memory of one bucket."""
         parts = {name: spines[bucket] for name, spines in self.before.items()}
@@ -153,6 +158,7 @@ class ScanRound:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Read splits, yield exchange rows."""
+        self.work.close_others()
         report = Report()
         for batch in batches:
             for split in Split.from_batch(batch):
@@ -184,6 +190,8 @@ class BucketRound:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Take the exchange rows of one or more buckets, yield those of the next round."""
+        if self.number == 1:
+            self.work.close_others()
         for bucket, rows in sorted(by_bucket(batches).items()):
             task = self.work.task(bucket)
             forwarded = self.gather(task, rows)

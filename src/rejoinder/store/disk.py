@@ -97,6 +97,9 @@ class Disk:
     def delete(self, names: Sequence[str]) -> None:
         for name in names:
             (self._root / name).unlink(missing_ok=True)
+        for folder in {(self._root / name).parent for name in names}:
+            with suppress(OSError):  # there is more in it
+                folder.rmdir()
 
     def forget(self, name: str) -> None:
         pass

@@ -1,7 +1,9 @@
-"""Delete what only dropped versions name: files first, then their manifests, oldest first.
+"""Delete what only dropped versions name, and what nobody named: files first, then their manifests, oldest first.
 
 Invariants:
-- a file is deleted only if a manifest of this flow, older than all retained ones, named it, and no retained one does;
+- a file is deleted only if no retained manifest names it, and a manifest of this flow that is older than all of them
+  named it or has an epoch older than theirs, in whose folder the file lies: it was merged away or forgotten within that
+  epoch, or is the work of an attempt that was killed, and whoever would commit that epoch yet is fenced;
 - a manifest is deleted after all that only it and older ones named, and after every older manifest. So a call that
   was killed leaves manifests that still name what it had not deleted, the next call goes on from there, and the
   stored versions have no gaps (see `manifest`);
@@ -11,7 +13,8 @@ What it asks of the driver: a new manifest names new files, and files that a ret
 only dropped ones do.
 
 Two calls at the same time delete the same things twice, which is harmless. Cost: a call reads each manifest that it
-drops and, unless `seen` knows it, each that it retains; the number of objects in the store does not matter.
+drops and, unless `seen` knows it, each that it retains, and lists the folder of each epoch that it drops; the number of
+objects in the store does not matter.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ from typing import TypeAlias
 
 from rejoinder.store.manifest import FOLDER, Manifest, find, latest, name_of, versions
 from rejoinder.store.objects import ObjectStore
+from rejoinder.store.run import folder_of
 
 Named: TypeAlias = "Callable[[Manifest], set[str]]"
-Seen: TypeAlias = "dict[str, tuple[str, frozenset[str]]]"
+Seen: TypeAlias = "dict[str, tuple[str, frozenset[str], int]]"
 _BATCH = 64
 
 
@@ -59,11 +63,15 @@ def collect(
         return Collected(0, 0)
     seen = {} if seen is None else seen
     retained, parent = _retained(store, newest, floor, named, seen)
+    oldest = min(epoch for _, _, epoch in seen.values())
     dropped = _chain_below(store, floor, parent)
     deleted: set[str] = set()
     for start in range(0, len(dropped), _BATCH):
         batch = dropped[start : start + _BATCH]
-        garbage = {file for version in batch if (manifest := find(store, version)) for file in named(manifest)}
+        manifests = [manifest for version in batch if (manifest := find(store, version))]
+        garbage = {file for manifest in manifests for file in named(manifest)}
+        for epoch in {manifest.epoch for manifest in manifests if manifest.epoch < oldest}:
+            garbage |= set(store.list(folder_of(epoch)))
         garbage = {file for file in garbage - deleted if not any(file in files for files in retained)}
         store.delete(sorted(garbage))
         for version in batch:
@@ -101,7 +109,7 @@ def _retained(
 
     None, if they do not reach down to `floor`: somebody who retains less is at work, and drops the rest himself.
     """
-    retained: dict[str, tuple[str, frozenset[str]]] = {}
+    retained: Seen = {}
     checksum: str | None = newest.checksum
     for version in range(newest.version, floor - 1, -1):
         if checksum not in seen:
@@ -109,12 +117,12 @@ def _retained(
             if manifest is None or manifest.checksum != checksum:
                 checksum = None
                 break
-            seen[checksum] = (manifest.parent, frozenset(named(manifest)))
+            seen[checksum] = (manifest.parent, frozenset(named(manifest)), manifest.epoch)
         retained[checksum] = seen[checksum]
         checksum = seen[checksum][0]
     for stale in seen.keys() - retained.keys():
         del seen[stale]
-    return [files for _, files in retained.values()], checksum
+    return [files for _, files, _ in retained.values()], checksum
 
 
 def _chain_below(store: ObjectStore, floor: int, checksum: str | None) -> list[int]:

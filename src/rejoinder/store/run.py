@@ -15,7 +15,7 @@ import os
 import uuid
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,7 +92,12 @@ class RunRef:
 
 def new_name(folder: str, epoch: int) -> str:
     """Make a file name that no other attempt of any task can make."""
-    return f"{folder}/{epoch:010d}/{uuid.uuid4().hex}.arrow"
+    return f"{folder_of(epoch, folder)}/{uuid.uuid4().hex}.arrow"
+
+
+def folder_of(epoch: int, folder: str = "runs") -> str:
+    """Where the files of an epoch are."""
+    return f"{folder}/{epoch:010d}"
 
 
 def write_run(
@@ -120,7 +125,7 @@ def write_run(
     sink = file_buffers(table)
     name = new_name("runs", epoch)
     store.write(name, sink.parts)
-    _written(store).add(name)
+    _remember_written(store, name)
     keys = len(group_starts(hashes(table)))
     retractions = int(np.count_nonzero(diffs(table) < 0))
     return RunRef(
@@ -159,18 +164,30 @@ def close_runs(store: ObjectStore, names: Iterable[str]) -> None:
     """Let go of runs that nobody reads any more: an open one would stay in memory after it is deleted."""
     for name in names:
         _cache(store).pop(name, None)
-        _written(store).discard(name)
+        _written(store).pop(name, None)
+
+
+def keep_open(store: ObjectStore, names: Collection[str]) -> None:
+    """Let go of all runs but the named ones: what a state names no more is deleted, and would stay mapped here."""
+    close_runs(store, [name for name in _cache(store) if name not in names])
 
 
 _opened: dict[tuple[int, str], OrderedDict[str, pa.Table]] = {}
 
 
-_own: dict[tuple[int, str], set[str]] = {}
+_own: dict[tuple[int, str], OrderedDict[str, None]] = {}
 
 
-def _written(store: ObjectStore) -> set[str]:
-    """The runs that this process has written itself: their checksum need not be computed again."""
-    return _own.setdefault((os.getpid(), store.url), set())
+def _written(store: ObjectStore) -> OrderedDict[str, None]:
+    """The runs that this process has written itself lately: their checksum need not be computed again."""
+    return _own.setdefault((os.getpid(), store.url), OrderedDict())
+
+
+def _remember_written(store: ObjectStore, name: str) -> None:
+    written = _written(store)
+    written[name] = None
+    while len(written) > OPEN_RUNS:
+        written.popitem(last=False)
 
 
 def _cache(store: ObjectStore) -> OrderedDict[str, pa.Table]:
@@ -194,7 +211,7 @@ def _verified(store: ObjectStore, ref: RunRef) -> pa.Table:
     """Map a run and check it, unless this process wrote it; a bad copy of a remote run is fetched once more."""
     data = store.map(ref.name, ref.size)
     if ref.name in _written(store):
-        _written(store).discard(ref.name)
+        del _written(store)[ref.name]
     elif zlib.crc32(data) != ref.crc:
         store.forget(ref.name)
         data = store.map(ref.name, ref.size)

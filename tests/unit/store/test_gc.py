@@ -55,6 +55,36 @@ def test_only_what_fell_out_of_retention_is_deleted(store: ObjectStore) -> None:
     assert runs_of(store) == "cdefz"
 
 
+def epochs(store: ObjectStore, count: int, *, each: int = 1) -> None:
+    """Commit epochs, `each` versions of every one; their folders hold a run that is named, and one that never is."""
+    base = latest(store)
+    for epoch in range(count):
+        for version in range(each):
+            run = f"{epoch:010d}/{version}"
+            store.write(f"runs/{run}", b"named")
+            store.write(f"runs/{epoch:010d}/scrap{version}", b"merged away before the commit")
+            spines = {"s": ["0000000000/0", run]}
+            new = base.successor(keep_versions=9, spines=spines, epoch=epoch) if base else None
+            base = new or Manifest.first(time_ms=0, spines=spines, epoch=epoch)
+            commit(store, base)
+
+
+def test_what_an_epoch_left_unnamed_goes_with_it(store: ObjectStore) -> None:
+    epochs(store, 6)
+    store.write(f"runs/{6:010d}/attempt", b"of the next epoch")
+    assert collect(store, 3, named) == Collected(versions=3, files=5)
+    kept = [f"runs/{epoch:010d}/{file}" for epoch in (3, 4, 5) for file in (epoch * 0, "scrap0")]
+    assert store.list("runs") == [f"runs/{0:010d}/0", *kept, f"runs/{6:010d}/attempt"]
+
+
+def test_the_folder_of_an_epoch_that_may_be_written_to_is_left_alone(memory_store: ObjectStore) -> None:
+    """Definitions are versions of one epoch; another driver may be at work on it."""
+    epochs(memory_store, 2, each=4)
+    assert collect(memory_store, 3, named) == Collected(versions=5, files=8)
+    assert memory_store.list("runs/0000000000") == ["runs/0000000000/0"]
+    assert "runs/0000000001/scrap0" in memory_store.list("runs")
+
+
 def test_the_newest_and_its_parent_always_stay(store: ObjectStore) -> None:
     for runs in ("a", "b", "c", "d"):
         advance(store, runs)

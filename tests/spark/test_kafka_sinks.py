@@ -70,12 +70,14 @@ def test_all_modes(open_flow: OpenFlow, broker: Broker, client: Client) -> None:
     again = open_flow()
     again.run()
     assert sent(client, "upsert", 1) == [("10", moved), ("10", moved), ("11", None), ("11", None)]
-    again.sql(
-        "CREATE TABLE back (id BIGINT, pet STRING, name STRING, PRIMARY KEY (id)) "
-        f"USING kafka OPTIONS (bootstrap '{broker.address}', topic 'upsert'); CREATE VIEW w AS SELECT * FROM back"
-    )
+    columns = "id BIGINT, pet STRING, name STRING, PRIMARY KEY (id)"
+    for topic, more in (("upsert", ""), ("debezium", ", envelope 'debezium'")):
+        place = f"bootstrap '{broker.address}', topic '{topic}'{more}"
+        again.sql(f"CREATE TABLE {topic} ({columns}) USING kafka OPTIONS ({place})")
+        again.sql(f"CREATE VIEW of_{topic} AS SELECT * FROM {topic}")
     again.run()
-    assert again.arrow("w").to_pylist() == again.arrow("v").to_pylist() == [moved]
+    assert again.arrow("v").to_pylist() == [moved]
+    assert all(again.arrow(f"of_{topic}").to_pylist() == [moved] for topic in ("upsert", "debezium"))
 
 
 def test_many_changes_are_sent_by_the_executors(

@@ -61,6 +61,7 @@ def provide(session: SparkSession, package: Package) -> None:
     }
     set_ = str(session.conf.get(SETTING + package.name, "") or "")
     wanted = [each.strip() for each in set_.split(",") if each.strip()] or list(package.coordinates)
+    before = {str(place) for place in loader.getURLs()}
     for place in (each.format(**versions) for each in wanted):
         try:
             _add(session, loader, f"ivy://{place}" if ":" in place and "://" not in place else place)
@@ -71,7 +72,7 @@ def provide(session: SparkSession, package: Package) -> None:
                 hint=f"start Spark with spark.jars.packages={','.join(package.coordinates).format(**versions)}, or set "
                 f"{SETTING}{package.name} to coordinates or paths of jars",
             ) from None
-    _share(loader)
+    _share(loader, before)
     if not _is_there(jvm, package.marker, loader):
         raise RuntimeMismatch(
             f"the jars for {package.name} do not hold what is needed",
@@ -99,12 +100,13 @@ def _add(session: SparkSession, loader: Any, place: str) -> None:
         above.addURL(jvm.java.io.File(path.removeprefix("file://")).toURI().toURL())
 
 
-def _share(loader: Any) -> None:
+def _share(loader: Any, before: set[str]) -> None:
     """Let all of the JVM see what a session got, as if it had been there at the start: tasks report errors by class."""
     parent = loader.getParent()
     if parent is not None and parent.getClass().getSimpleName() == "MutableURLClassLoader":
         for place in loader.getURLs():
-            parent.addURL(place)
+            if str(place) not in before:
+                parent.addURL(place)
 
 
 def _is_there(jvm: Any, name: str, loader: Any) -> bool:

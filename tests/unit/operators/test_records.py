@@ -197,3 +197,16 @@ def test_many_records_at_once() -> None:
     driver.sql("CREATE VIEW v AS SELECT COUNT(*) AS n, SUM(id) AS total FROM s")
     epoch(driver, handed_over(*[(None, value) for value in values]))
     assert driver.table("v") == [{"n": 19_999, "total": sum(range(20_000)) - 12_345}]
+
+
+def test_rows_from_the_future_are_rejected_with_their_place() -> None:
+    driver = Driver()
+    columns = "id BIGINT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 SECOND"
+    driver.sql(f"CREATE STREAM s ({columns}) USING kafka OPTIONS ({PLACE}, max_ahead '1 hour', malformed 'divert')")
+    driver.sql("CREATE VIEW v AS SELECT id FROM s")
+    values = [b'{"id": 1, "ts": "2026-01-01 12:00:00"}', b'{"id": 2, "ts": "2999-01-01 12:00:00"}']
+    epoch(driver, handed_over(*[(None, value) for value in values], partition=3, first=5))
+    assert driver.table("v") == [{"id": 1}]
+    (rejected,) = driver.table("s.rejected")
+    assert (rejected["topic"], rejected["partition"]) == ("t", 3) and "max_ahead" in rejected["reason"]
+    assert '"id":2' in rejected["text"]

@@ -121,6 +121,11 @@ class Matching:
         return (self._matched(keys, run) for run in self.runs)
 
     def _matched(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> tuple[Int64, Int64]:
+        if self._meets_all:
+            rows, others = self.stream.num_rows, run.num_rows
+            if rows * others > self.limit:
+                raise self._too_many(run)
+            return np.repeat(np.arange(rows), others), np.tile(np.arange(others), rows)
         try:
             left, right = match(hashes(self.stream), hashes(run), limit=self.limit)
         except TooManyPairsError:
@@ -130,8 +135,16 @@ class Matching:
         columns = list(zip(keys, key_columns(run, self.there.key), strict=True))
         return keep_equal(left, right, columns, null_safe=self.here.null_safe)
 
+    @property
+    def _meets_all(self) -> bool:
+        """Whether every row of the stream meets every row of the runs, which have a key of their own."""
+        return not self.here.parts and bool(self.there.key.parts)
+
     def _too_many(self, run: pa.Table) -> LimitReached:
-        found = count_matches(hashes(self.stream), hashes(run))
+        if self._meets_all:
+            found = np.full(self.stream.num_rows, run.num_rows, np.int64)
+        else:
+            found = count_matches(hashes(self.stream), hashes(run))
         at = int(found.argmax())
         key = [column[at].as_py() for column in key_columns(self.stream, self.here)]
         return LimitReached(

@@ -243,16 +243,18 @@ def exchange_rows(task: Task, spool: Spool | None) -> Iterator[pa.RecordBatch]:
     outbox, task.outbox = task.outbox, []
     if not outbox:
         return
-    if spool is not None and sum(table.nbytes for _, _, table in outbox) > INLINE_BYTES:
-        references = spool.write(task.epoch, [drop_unit_diffs(table) for _, _, table in outbox])
-        yield exchange_batch([(b, c, ref) for (b, c, _), ref in zip(outbox, references, strict=True)])
+    tables = {id(table): table for _, _, table in outbox}  # what goes to all buckets is written once
+    if spool is not None and sum(table.nbytes for table in tables.values()) > INLINE_BYTES:
+        written = spool.write(task.epoch, [drop_unit_diffs(table) for table in tables.values()])
+        references = dict(zip(tables, written, strict=True))
+        yield exchange_batch([(bucket, channel, references[id(table)]) for bucket, channel, table in outbox])
         return
-    rows: list[tuple[int, int, Any]] = []
-    for bucket, channel, table in outbox:
+    payloads: dict[int, list[bytes]] = {}
+    for number, table in tables.items():
         pieces = max(1, -(-table.nbytes // PAYLOAD_BYTES))
         size = -(-table.num_rows // pieces)
-        rows += [(bucket, channel, encode(table.slice(at, size))) for at in range(0, table.num_rows, size)]
-    yield exchange_batch(rows)
+        payloads[number] = [encode(table.slice(at, size)) for at in range(0, table.num_rows, size)]
+    yield exchange_batch([(b, c, payload) for b, c, table in outbox for payload in payloads[id(table)]])
 
 
 def exchange_batch(rows: list[tuple[int, int, Any]]) -> pa.RecordBatch:

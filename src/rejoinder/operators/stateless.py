@@ -47,6 +47,10 @@ def send(task: Task, step: Send) -> None:
     if valid is not None and step.channel.matching_only:
         rows = np.flatnonzero(valid)
         stream, keys = take(stream, rows), keys[rows]
+    if step.channel.everywhere:
+        whole = replaced(stream, HASH, keys)
+        task.outbox += [(bucket, step.channel.number, whole) for bucket in range(task.buckets)]
+        return
     for bucket, part in scatter(stream, keys, task.buckets):
         task.outbox.append((bucket, step.channel.number, part))
 

@@ -159,11 +159,18 @@ class Builder:
         return f"{label}~{self._streams}"
 
     def send(
-        self, fragments: Iterable[Fragment], key: Key, number: int, label: str, *, matching_only: bool
+        self,
+        fragments: Iterable[Fragment],
+        key: Key,
+        number: int,
+        label: str,
+        *,
+        matching_only: bool,
+        everywhere: bool = False,
     ) -> Fragment:
-        """Send fragments to the buckets of a key in round `number`."""
+        """Send fragments to the buckets of a key in round `number`, or to all buckets."""
         self._channels += 1
-        channel = Channel(self._channels, self.stream(label), key, number, matching_only)
+        channel = Channel(self._channels, self.stream(label), key, number, matching_only, everywhere)
         for fragment in fragments:
             self.add(fragment.round, Send(fragment.stream, channel))
         return Fragment(number, channel.stream, key.text)

@@ -7,6 +7,7 @@ Rules (one path per input, n(n−1) lookups, ties broken by input order):
 - an input with a mode is met, in its mode, when all that its condition needs is met;
 - a path that starts at an input with a mode, or at one that depends on a padded one, goes the other way: its changes
   name keys, and rows of the inputs that the condition needs are looked up by them. Padding matches no key;
+- where every row meets every row, changes go to all buckets, and each meets its part of the input, kept by row;
 - next comes the input with the smallest expected fan-out, by the statistics of its arrangement;
 - path i sees an input before it with this epoch's changes, an input after it without. Inputs of versions come first,
   so that a row meets the versions as they are after the epoch, and not those that it is about to lose;
@@ -54,7 +55,7 @@ class Hop:
     conditions, apart from the block's own, that can be tested from this hop on. The arrangement may be ordered: then
     only rows within `between` are met, or those of the latest order value up to `latest`; `strict`: windows are open
     at their start and closed at their end, instead of the other way round. `pairs` are conditions on pairs that say
-    which rows count as partners.
+    which rows count as partners. `everywhere`: the rows met so far go to all buckets, since every row meets every row.
     """
 
     input: int
@@ -69,6 +70,7 @@ class Hop:
     latest: Expression | None = None
     strict: bool = False
     pairs: tuple[Expression, ...] = ()
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,8 @@ class PathFinder:
             hop = replace(hop, latest=around.time, strict=around.strict)
         elif inside is not None:
             hop = replace(hop, between=(inside.start, inside.end), strict=inside.strict)
+        elif not parts and each.mode == "inner" and each.schema.names:
+            hop = replace(hop, arrangement=Arrangement.by_row(each.relation, each.schema), everywhere=True)
         if forward:
             on = self.graph.on[at]
             hop = replace(hop, mode=each.mode, guard=conjunction(on.guards), pairs=on.pairs)
@@ -250,7 +254,7 @@ class PathFinder:
     def _rows_per_key(self, hop: Hop) -> float:
         known = self.statistics.get(hop.arrangement.id)
         if known is not None and known.rows:
-            return known.fanout
+            return float(known.rows) if hop.everywhere else known.fanout
         if not hop.key.parts:
             return UNLINKED_FANOUT
         columns = {part.columns[0] for part in hop.arrangement.key.parts if part.is_column}

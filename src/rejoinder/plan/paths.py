@@ -63,7 +63,14 @@ class Rounds(Protocol):
     def add(self, number: int, step: Step) -> None: ...
     def stream(self, label: str) -> str: ...
     def send(
-        self, fragments: Iterable[Fragment], key: Key, number: int, label: str, *, matching_only: bool
+        self,
+        fragments: Iterable[Fragment],
+        key: Key,
+        number: int,
+        label: str,
+        *,
+        matching_only: bool,
+        everywhere: bool = False,
     ) -> Fragment: ...
     def deliver(self, relation: str, key: Key) -> Fragment: ...
 
@@ -103,7 +110,7 @@ class _Path:
         state = self._presence() if moded else self._beginning()
         met = {self.start}
         for at, hop in enumerate(self.hops):
-            if state.partition != _partition(hop.values) or state.round < self._earliest(hop):
+            if state.partition != _partition(hop) or state.round < self._earliest(hop):
                 state = self._sent([state], hop)
             met.add(hop.input)
             state = self._lookup(state, at, hop, met)
@@ -123,12 +130,12 @@ class _Path:
         kept = tuple((i, column(name, each.type_of(name))) for i, name in columns if i in wanted)
         predicate = conjunction([_plain(p, names) for p in self.graph.filters[self.start]])
         key = Key(tuple(_plain(part, names) for part in first.key.parts), first.key.null_safe)
-        if key.text in self._keys_of(self.relation) and self.rounds.fragments[self.relation]:
+        if key.text in self._keys_of(self.relation) and self.rounds.fragments[self.relation] and not first.everywhere:
             at = self.rounds.deliver(self.relation, key)
             stream = self.rounds.stream(self.label)
             self.rounds.add(at.round, Derive(at.stream, stream, predicate, kept))
             stream = self._swept(at.round, stream, wanted)
-            return Fragment(at.round, stream, _partition(first.values), hashed=True)
+            return Fragment(at.round, stream, _partition(first), hashed=True)
         parts = []
         for fragment in self.rounds.fragments[self.relation]:
             stream = self.rounds.stream(self.label)
@@ -180,14 +187,17 @@ class _Path:
         self.rounds.add(at.round, step)
         stream = self._swept(at.round, stream, wanted)
         same = self.hops[0].key.parts == tuple(keys[number] for number in order)
-        return Fragment(at.round, stream, _partition(self.hops[0].values) if same else None, hashed=same)
+        same = same and not self.hops[0].everywhere
+        return Fragment(at.round, stream, _partition(self.hops[0]) if same else None, hashed=same)
 
     def _sent(self, fragments: list[Fragment], hop: Hop) -> Fragment:
         """Bring a stream to the buckets of a hop's key, in the round in which the arrangement can be seen."""
         number = max(1 + max(f.round for f in fragments), self._earliest(hop))
         matching_only = hop.mode in ("inner", "semi")
-        sent = self.rounds.send(fragments, hop.key, number, self.label, matching_only=matching_only)
-        return Fragment(sent.round, sent.stream, _partition(hop.values), hashed=True)
+        sent = self.rounds.send(
+            fragments, hop.key, number, self.label, matching_only=matching_only, everywhere=hop.everywhere
+        )
+        return Fragment(sent.round, sent.stream, _partition(hop), hashed=True)
 
     def _earliest(self, hop: Hop) -> int:
         after = self.all_after or hop.after
@@ -242,7 +252,7 @@ class _Path:
             strict=hop.strict,
         )
         self.rounds.add(state.round, step)
-        return Fragment(state.round, output, state.partition)
+        return Fragment(state.round, output, None if hop.everywhere else state.partition)
 
     def _wanted(self, at: int, tests: Iterable[Expression]) -> set[str]:
         """The columns that are still needed after hop `at`."""
@@ -292,5 +302,6 @@ def _plain(expression: Expression, names: Mapping[str, str]) -> Expression:
     return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
 
 
-def _partition(values: tuple[str, ...]) -> str:
-    return ",".join(values) or "()"
+def _partition(hop: Hop) -> str:
+    """How a stream has to be partitioned for a hop."""
+    return "everywhere" if hop.everywhere else ",".join(hop.values) or "()"

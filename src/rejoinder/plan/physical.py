@@ -88,6 +88,12 @@ class Arrangement:
     schema: pa.Schema
     order: str | None = None
 
+    @classmethod
+    def by_row(cls, relation: str, schema: pa.Schema) -> Arrangement:
+        """An arrangement by the whole row, in which NULL is a value like any other."""
+        parts = tuple(column(f.name, f.type) for f in schema)
+        return cls(relation, Key(parts, frozenset(range(len(parts))), whole=True), schema)
+
     @property
     def id(self) -> str:
         """Stable identity: relation, key and order."""
@@ -144,7 +150,8 @@ Scan = SourceScan | ArrangementScan | ChangelogScan | UnitScan | DueScan
 class Channel:
     """Deltas sent to the bucket of their key, for the steps of one later round.
 
-    `matching_only`: rows with a NULL key, which match nothing, need not be sent.
+    `matching_only`: rows with a NULL key, which match nothing, need not be sent. `everywhere`: all rows go to all
+    buckets, to meet what each of them holds.
     """
 
     number: int
@@ -152,6 +159,7 @@ class Channel:
     key: Key
     round: int
     matching_only: bool = False
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)

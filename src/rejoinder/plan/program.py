@@ -64,8 +64,7 @@ def base_arrangement(source: Source) -> Arrangement:
 
 def row_arrangement(relation: str, schema: pa.Schema) -> Arrangement:
     """An arrangement by the whole row, in which NULL is a value like any other."""
-    parts = tuple(column(f.name, f.type) for f in schema)
-    return Arrangement(relation, Key(parts, frozenset(range(len(parts))), whole=True), schema)
+    return Arrangement.by_row(relation, schema)
 
 
 def program_of(

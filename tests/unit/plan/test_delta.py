@@ -77,4 +77,4 @@ def test_what_no_key_answers_is_residual() -> None:
 
 
 def test_inputs_that_nothing_links_meet_every_row() -> None:
-    assert hops("SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND c.k = d.k", 0) == ["b[k]", "c[]", "d[k]"]
+    assert hops("SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND c.k = d.k", 0) == ["b[k]", "c[*]", "d[k]"]

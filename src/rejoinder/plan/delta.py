@@ -190,12 +190,17 @@ class PathFinder:
             hop = replace(hop, latest=around.time, strict=around.strict)
         elif inside is not None:
             hop = replace(hop, between=(inside.start, inside.end), strict=inside.strict)
-        elif not parts and each.mode == "inner" and each.schema.names:
-            hop = replace(hop, arrangement=Arrangement.by_row(each.relation, each.schema), everywhere=True)
         if forward:
             on = self.graph.on[at]
             hop = replace(hop, mode=each.mode, guard=conjunction(on.guards), pairs=on.pairs)
-        return hop, parts
+        return self._spread(hop, each), parts
+
+    def _spread(self, hop: Hop, each: Input) -> Hop:
+        """Where every row meets every row, whatever its time, each bucket has its part of them."""
+        is_range = hop.between is not None or hop.latest is not None
+        if hop.key.parts or hop.arrangement.key.parts or is_range or each.mode != "inner" or not each.schema.names:
+            return hop
+        return replace(hop, arrangement=Arrangement.by_row(each.relation, each.schema), everywhere=True)
 
     def _rank(self, at: int) -> tuple[bool, int]:
         """Which inputs are seen with this epoch's changes: those of a smaller rank."""

@@ -348,13 +348,14 @@ class Flow:
         once. Rows that are on their way may come too late then. What is said is forgotten if the process ends before.
         Raises `MissingInput` if there is no such partition.
         """
-        relation = self.engine.catalog.get(source)
+        found = self.engine.catalog.get(source)
+        relation = self.engine.plan.program.sources.get(found.name, found)  # with watermarks that views impose
         if not isinstance(relation, Source) or not relation.watermarks:
             raise InvalidSql(
                 f"`{relation.name}` has no watermark that anybody could wait for",
                 hint="name a source that was declared with WATERMARK",
             )
-        self.engine.say_idle(relation, partition)
+        self.engine.say_idle(relation, partition, self._runner.partitions.get(relation.name, ()))
         if not self._runner.is_running:
             return
         if self._runner.is_ticking:

@@ -23,7 +23,7 @@ class ProgressLine:
 
     def __init__(self, doing: str) -> None:
         self.doing = doing
-        self.epochs = self.rows_in = self.rows_out = self.bytes_written = 0
+        self.epochs = self.rows_in = self.rows_out = self.rows_late = self.bytes_written = 0
         self.last: Progress | None = None
         self._started = self._told = time.monotonic()
         self._last_at = self._started
@@ -52,6 +52,7 @@ class ProgressLine:
         self.epochs += 1
         self.rows_in += rows
         self.rows_out += sum(progress.rows_out.values())
+        self.rows_late += sum(sum(counts.values()) for counts in progress.late.values())
         self.bytes_written += progress.bytes_written
         self._recent.append((now - progress.seconds, rows))
         self.last, self._last_at, self._untold = progress, now, True
@@ -89,6 +90,8 @@ class ProgressLine:
             (f"state {size(self.last.state_bytes)}", ""),
             (f"written {size(self.bytes_written)}", ""),
         ]
+        if self.rows_late:
+            parts.insert(3, (f"late {self.rows_late:,}", "yellow"))
         if self.last.lag_seconds is not None:
             parts.append((f"lag {duration(self.last.lag_seconds)}", ""))
         if idle >= IDLE_SECONDS:

@@ -15,6 +15,7 @@ from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles
 from rejoinder.sql.emission import is_waiting
 from rejoinder.sql.sink_definition import check_against
+from rejoinder.sql.source_timing import TIMING
 from rejoinder.sql.statements import AlterView, CreateIndex, CreateSink, CreateSource, CreateView, Drop
 from rejoinder.sql.texts import same_text
 from rejoinder.sql.types import spark_name
@@ -157,16 +158,22 @@ def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
     source = statement.source
     known = catalog.find(source.name)
     if statement.if_not_exists and isinstance(known, Source):
-        there, here = ((s.schema, s.kind, dict(s.watermarks)) for s in (known, source))
+        there, here = ((s.schema, s.kind, dict(s.watermarks), _timing(s)) for s in (known, source))
         if there != here:
             raise DefinitionConflict(
                 f"`{source.name}` exists with other columns or watermarks, or of another kind",
-                detail=f"there: {_declared(known)}; here: {_declared(source)}",
+                detail=f"there: {_declared(known)}{_timing(known)}; here: {_declared(source)}{_timing(source)}",
                 hint="DROP it first, or choose another name",
             )
         return catalog
     check_name(source.name)
     return catalog.with_relation(source)
+
+
+def _timing(source: Source) -> str:
+    """What a source's options say of partitions, time and late rows."""
+    given = [f"{option} '{source.options[option]}'" for option in (*TIMING, "late") if option in source.options]
+    return f" OPTIONS ({', '.join(given)})" if given else ""
 
 
 def _columns(source: Source) -> str:

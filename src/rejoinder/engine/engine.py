@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -213,12 +213,15 @@ class Engine:
                 totals.rows_out[name] = totals.rows_out.get(name, 0) + rows
         return state.expired(gates, self.dataflow.retentions, after)
 
-    def say_idle(self, source: Source, partition: Partition | None) -> None:
-        """Note that a partition (None: each one that is known) sends nothing for now; the next epoch takes it in."""
+    def say_idle(self, source: Source, partition: Partition | None, known: Iterable[Partition] = ()) -> None:
+        """Note that a partition (None: each one) sends nothing for now; the next epoch takes it in.
+
+        `known` are partitions that the source itself names.
+        """
         with self.lock:
-            named = [partition] if partition is not None else self.watermarks.partitions_of(source) or [0]
-            for each in named:
-                self.watermarks.check_partition(source, each)
+            there = [*self.watermarks.partitions_of(source), *known]
+            named = [partition] if partition is not None else there or [0]
+            self.watermarks.check_partitions(source, named, known)
             self._idle.setdefault(source.name, set()).update(named)
 
     @property

@@ -58,7 +58,8 @@ def _view(engine: Engine, view: View) -> dict[str, Any]:
     """A view, the watermark that holds it back, and how many rows came too late for it, by whose they are."""
     holder = holder_of(engine, view.name)
     held = None if holder is None else f"{holder[0]}.{holder[2]}"
-    partition = "" if holder is None or holder[1] in (0, None) else f", partition {holder[1]}"
+    several = holder is not None and len(engine.watermarks.sources.get(holder[0], {}).get("inputs", ())) > 1
+    partition = f", partition {holder[1]}" if holder is not None and several else ""
     return {
         "view": view.name,
         "columns": _columns(view),

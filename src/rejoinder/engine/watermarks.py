@@ -11,17 +11,18 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rejoinder.errors import MissingInput, WatermarkRegress, near_misses
+from rejoinder.errors import LimitReached, MissingInput, WatermarkRegress, near_misses
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.operators.coalescer import Input
 from rejoinder.operators.source_watermarks import SourceWatermarks
-from rejoinder.plan.catalog import Source
+from rejoinder.plan.catalog import MOST_PARTITIONS, Source
 from rejoinder.plan.frontier import MERGED, Merged, value_of
 
 Partition = Input
 Times = Mapping[str, Mapping[str, int]]
 PartitionTimes = Mapping[str, Mapping[Partition, Mapping[str, int]]]
 Snapshot = Mapping[str, Any]
+SHOWN = 50
 
 
 def keys_of(source: Source) -> list[str]:
@@ -133,24 +134,22 @@ class Watermarks:
     def check(self, sources: Mapping[str, Source], signals: Signals) -> None:
         """Refuse what cannot be: an idle partition that is not there, a told watermark that does not rise."""
         for name, source in sources.items():
-            more = signals.partitions.get(name, ())
-            for partition in signals.idle.get(name, ()):
-                self.check_partition(source, partition, more)
-            for partition, columns in signals.told.get(name, {}).items():
-                if source.partitions:
-                    self.check_partition(source, partition, more)
+            told, more = signals.told.get(name, {}), signals.partitions.get(name, ())
+            self.check_partitions(source, [*signals.idle.get(name, ()), *(told if source.partitions else ())], more)
+            for partition, columns in told.items():
                 for column, value in columns.items():
                     self.check_rise(name, partition, column, value)
 
-    def check_partition(self, source: Source, partition: Partition, more: Iterable[Partition] = ()) -> None:
-        """Raise `MissingInput` if a source has no such partition. One that declares none has partition 0 always."""
-        known = list(dict.fromkeys([*self.partitions_of(source), *more, *([] if source.partitions else [0])]))
-        if partition not in known:
+    def check_partitions(self, source: Source, partitions: Iterable[Partition], more: Iterable[Partition] = ()) -> None:
+        """Raise `MissingInput` if a source has no such partitions. One that declares none has partition 0 always."""
+        known = dict.fromkeys([*self.partitions_of(source), *more, *([] if source.partitions else [0])])
+        missing = next((partition for partition in partitions if partition not in known), None)
+        if missing is not None:
             listed = [str(each) for each in known]
             raise MissingInput(
-                f"`{source.name}` has no partition {partition!r}",
-                detail=f"its partitions are {', '.join(listed)}",
-                hint=near_misses(str(partition), listed) or "name one of these, or declare OPTIONS (partitions 'n')",
+                f"`{source.name}` has no partition {missing!r}",
+                detail=f"its partitions are {', '.join(listed[:SHOWN])}{', …' if len(listed) > SHOWN else ''}",
+                hint=near_misses(str(missing), listed) or "name one of these, or declare OPTIONS (partitions 'n')",
             )
 
     def check_rise(
@@ -200,12 +199,8 @@ class Watermarks:
         marks = self._marks(source, now, start)
         for partition in (*signals.partitions.get(source.name, ()), *observed, *told, *idle):
             marks.add(partition)
-        for partition in (*observed, *told):  # all at once: whoever is back holds what the others would release
-            marks.events(partition, {})
-        for partition, times in observed.items():
-            marks.events(partition, {columns.index(column): time for column, time in times.items()})
-        for partition, times in told.items():
-            marks.told(partition, {columns.index(column): time for column, time in times.items()})
+        _check_number(source, marks.partitions)
+        marks.together(_keyed(observed, columns), _keyed(told, columns))
         marks.idle(*marks.silent(), *idle)
         snapshot = marks.snapshot()
         all_told: dict[Partition, Mapping[str, int]] = dict(known["told"]) if known else {}
@@ -229,11 +224,28 @@ class Watermarks:
 
     def next_idle(self, sources: Iterable[Source], since: int) -> int | None:
         """When, on the clock, the first partition is idle because of its silence; None if none waits for that."""
-        times = [
-            max(seen, since) + source.idle_after
-            for source in sources
-            if source.idle_after is not None and source.name in self.sources
-            for partition, seen in self.sources[source.name]["seen"]
-            if not any(each["input"] == partition and each["idle"] for each in self.sources[source.name]["inputs"])
-        ]
+        times = []
+        for source in sources:
+            if source.idle_after is not None and source.name in self.sources:
+                known = self.sources[source.name]
+                idle = {each["input"] for each in known["inputs"] if each["idle"]}
+                times += [max(seen, since) + source.idle_after for name, seen in known["seen"] if name not in idle]
         return min(times, default=None)
+
+
+def _keyed(times: Mapping[Partition, Mapping[str, int]], columns: list[str]) -> dict[Partition, dict[int, int]]:
+    """Times by partition and key instead of column."""
+    return {
+        partition: {columns.index(column): time for column, time in values.items()}
+        for partition, values in times.items()
+    }
+
+
+def _check_number(source: Source, partitions: Collection[Partition]) -> None:
+    """Refuse a column of values that are no partitions: each has an entry in every manifest."""
+    if len(partitions) > MOST_PARTITIONS:
+        raise LimitReached(
+            f"`{source.name}` has {len(partitions):,} partitions, and the limit is {MOST_PARTITIONS:,}",
+            detail=f"each different value of `{source.partition_by}` is one",
+            hint="take a column with few values, such as a shard or a region, not one that tells rows apart",
+        )

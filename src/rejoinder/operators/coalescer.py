@@ -105,6 +105,20 @@ class WatermarkCoalescer:
         state.sent[key] = time
         return self._release([key])
 
+    def together(self, watermarks: Mapping[Input, Mapping[int, int]]) -> Released:
+        """Take what several inputs sent at once, and give what that releases.
+
+        All of them are active before anything is released, so that their order makes no difference. A value that does
+        not rise changes nothing. Cost: O(inputs × keys).
+        """
+        for name, values in watermarks.items():
+            state = self._state(name)
+            self._activate(state)
+            for key, time in values.items():
+                last = state.value(key)
+                state.sent[key] = time if last is None else max(time, last)
+        return self._release(sorted({key for values in watermarks.values() for key in values}))
+
     def event(self, name: Input) -> Released:
         """Note that an input has rows: it is no longer idle. An event itself releases nothing."""
         self._activate(self._state(name))

@@ -29,7 +29,7 @@ from rejoinder.plan.physical import ArrangementScan, ChangelogScan, DueScan, Sca
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import read_run
 from rejoinder.store.spine import Forgetting, Spine
-from rejoinder.store.times import times_of
+from rejoinder.store.times import TIMELESS, times_of
 
 CHUNK_ROWS = 1 << 18
 SPLITS = pa.schema([("source", pa.string()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())])
@@ -140,18 +140,20 @@ def largest_times(scan_: Scan, stream: str, table: pa.Table) -> Iterator[tuple[I
     if by is None:
         largest = [pc.max(table.column(name)).cast(table.field(name).type) for name in names]
         found = pa.table([pa.array([each.as_py()], each.type) for each in largest], names=names)
-        yield 0, _times(found, names, 0)
+        yield 0, _times(found, names, 1)[0]
         return
     keyed = pa.table([table.column(by), *(table.column(name) for name in names)], names=["", *names])
     found = keyed.group_by("", use_threads=False).aggregate([(name, "max") for name in names])
     found = found.rename_columns([name.removesuffix("_max") for name in found.column_names])
-    for row, partition in enumerate(found.column("").to_pylist()):
+    for partition, times in zip(found.column("").to_pylist(), _times(found, names, found.num_rows), strict=True):
         if partition is not None:
-            yield partition, _times(found, names, row)
+            yield partition, times
 
 
-def _times(table: pa.Table, names: list[str], row: int) -> dict[str, int]:
-    return {name: int(times_of(table, name)[row]) for name in names if table.column(name)[row].is_valid}
+def _times(table: pa.Table, names: list[str], rows: int) -> list[dict[str, int]]:
+    """Each row, one per partition, as its times by column; NULL is none."""
+    columns = {name: times_of(table, name).tolist() for name in names}
+    return [{name: column[row] for name, column in columns.items() if column[row] != TIMELESS} for row in range(rows)]
 
 
 def _chunks(table: pa.Table) -> Iterator[pa.Table]:

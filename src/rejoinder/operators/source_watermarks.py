@@ -51,19 +51,20 @@ class SourceWatermarks:
 
     def events(self, partition: Input, largest: Mapping[int, int]) -> Released:
         """Take in the largest time of each key among new events of a partition; give what this releases."""
-        self._note(partition)
-        result: Released = []
-        for key, seen in sorted(largest.items()):
-            result += self._raised(partition, key, seen - self._lags[key])
-        return result
+        return self.together({partition: largest}, {})
 
-    def told(self, partition: Input, values: Mapping[int, int]) -> Released:
-        """Take in watermarks that are told; give what this releases. One that is behind the times seen adds nothing."""
-        self._note(partition)
-        result: Released = []
-        for key, value in sorted(values.items()):
-            result += self._raised(partition, key, value)
-        return result
+    def together(self, events: Mapping[Input, Mapping[int, int]], told: Mapping[Input, Mapping[int, int]]) -> Released:
+        """Take in what partitions sent at once: the largest times of their events, and watermarks that are told.
+
+        Gives what this releases. A told watermark that is behind the times seen adds nothing.
+        """
+        values: dict[Input, dict[int, int]] = {}
+        for partition in (*events, *told):
+            self._seen[partition] = self._clock()
+            values[partition] = {key: seen - self._lags[key] for key, seen in events.get(partition, {}).items()}
+            for key, value in told.get(partition, {}).items():
+                values[partition][key] = max(value, values[partition].get(key, value))
+        return self._coalescer.together(values)
 
     def idle(self, *partitions: Input) -> Released:
         """Leave partitions out until their next event or watermark; give what this releases."""
@@ -90,11 +91,3 @@ class SourceWatermarks:
         start = self._clock() if since is None else since
         seen = [dict(snapshot["seen"]) for snapshot in snapshots]
         self._seen = {p: max([start, *(each[p] for each in seen if p in each)]) for p in self._coalescer.inputs}
-
-    def _note(self, partition: Input) -> None:
-        self._coalescer.event(partition)
-        self._seen[partition] = self._clock()
-
-    def _raised(self, partition: Input, key: int, value: int) -> Released:
-        last = self._coalescer.value_of(partition, key)
-        return self._coalescer.watermark(partition, key, value) if last is None or value > last else []

@@ -11,6 +11,7 @@ import pyarrow as pa
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
 
 Kind = Literal["stream", "table", "changelog"]
+MOST_PARTITIONS = 10_000
 SOURCE_CHANGES = ".changes"
 ON_TIME = "#on-time"
 REJECTED_SCHEMA = pa.schema(

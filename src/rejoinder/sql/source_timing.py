@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
+from rejoinder.plan.catalog import MOST_PARTITIONS
 from rejoinder.sql.emission import Clause, interval_microseconds
 from rejoinder.sql.types import is_integer, spark_name
 
 TIMING = ("partition_by", "partitions", "idle_after", "max_ahead")
-MOST_PARTITIONS = 100_000
 
 
 def checked_timing(

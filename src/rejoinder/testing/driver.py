@@ -187,7 +187,7 @@ class Driver:
                 detail=f"{relation.name}: {relation.query}",
                 hint="insert into its sources",
             )
-        return relation
+        return self._engine.plan.program.sources.get(relation.name, relation)  # with watermarks that views impose
 
     def watermark(self, relation: str, time: Any, column: str | None = None, partition: Partition = 0) -> None:
         """Say that no row below `time` comes any more in an event-time column; it counts from the next step on.

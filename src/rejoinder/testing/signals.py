@@ -20,7 +20,7 @@ class Said:
     def watermark(self, source: Source, partition: Partition, column: str, value: int, known: Watermarks) -> None:
         """Tell a watermark: it must be above what the partition was told before, in this step or an earlier one."""
         if source.partitions:
-            known.check_partition(source, partition)
+            known.check_partitions(source, [partition])
         before = self.told.get(source.name, {}).get(partition, {})
         known.check_rise(source.name, partition, column, value, before.get(column))
         self.told.setdefault(source.name, {}).setdefault(partition, {})[column] = value
@@ -29,8 +29,7 @@ class Said:
     def idle(self, source: Source, partition: Partition | None, known: Watermarks) -> None:
         """Say that a partition is idle after what was said before; None stands for all that are known."""
         named = [partition] if partition is not None else known.partitions_of(source) or [0]
-        for each in named:
-            known.check_partition(source, each)
+        known.check_partitions(source, named)
         self.silent.setdefault(source.name, {}).update(dict.fromkeys(named))
 
     def rows(self, source: Source, rows: Iterable[dict[str, Any]]) -> None:

@@ -65,7 +65,7 @@ def holds(driver: Driver) -> dict[tuple[Any, ...], list[str]]:
 
 def test_the_slowest_partition_holds_a_view() -> None:
     driver = flow(PAST)
-    assert holds(driver) == {("a", 0, "t"): ["past"]} and held(driver) == {"past": "a.t"}
+    assert holds(driver) == {("a", 0, "t"): ["past"]} and held(driver) == {"past": "a.t"}, "nothing has come"
     driver.insert("a", {"id": 1, "t": 10, "p": 0})
     driver.step()
     assert holds(driver) == {("a", 1, "t"): ["past"]}, "it has sent nothing"
@@ -101,4 +101,4 @@ def test_views_that_wait_for_nothing_and_late_rows() -> None:
     driver.insert("a", {"id": 2, "t": 1, "p": 0}, {"id": 3, "t": None, "p": 0})
     driver.step()
     rows = {row["view"]: (row["held_by"], row["late"]) for row in driver.sql("SHOW VIEWS")}
-    assert rows == {"past": ("a.t", {"a": 2}), "all_of_a": (None, {})}
+    assert rows == {"past": ("a.t, partition 0", {"a": 2}), "all_of_a": (None, {})}

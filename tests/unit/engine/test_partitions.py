@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 import pytest
 
 from rejoinder.engine.watermarks import Signals
-from rejoinder.errors import InputError, InvalidSql, MissingInput, UnknownName, Unsupported, WatermarkRegress
+from rejoinder.errors import (
+    DefinitionConflict,
+    InputError,
+    InvalidSql,
+    LimitReached,
+    MissingInput,
+    UnknownName,
+    Unsupported,
+    WatermarkRegress,
+)
 from rejoinder.testing import Driver
 
 PAST = "CREATE VIEW v AS SELECT id FROM s EMIT WHEN WATERMARK PAST t"
@@ -182,6 +192,36 @@ def test_partitions_may_be_named_from_outside() -> None:
     driver.idle("s", 1)
     stepped(driver)
     assert released(driver) == 5
+
+
+def test_a_column_that_tells_rows_apart_is_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rejoinder.engine.watermarks.MOST_PARTITIONS", 5)
+    driver = flow("partition_by 'id'", "WATERMARK t DELAY OF 0")
+    driver.insert("s", *({"id": number, "t": 1} for number in range(5)))
+    driver.step()
+    driver.insert("s", {"id": 5, "t": 2})
+    with pytest.raises(LimitReached, match="`s` has 6 partitions, and the limit is 5"):
+        driver.step()
+    assert driver.epoch == 0
+
+
+def test_thousands_of_partitions_cost_little() -> None:
+    driver = flow("partition_by 'p'", "WATERMARK t DELAY OF 0")
+    driver.insert("s", *({"id": 1, "t": number, "p": number} for number in range(3_000)))
+    driver.step()
+    driver.insert("s", *({"id": 1, "t": 5_000 + number, "p": number} for number in range(3_000)))
+    start = perf_counter()
+    driver.step()
+    assert perf_counter() - start < 20, "linear in their number"
+    assert released(driver) == 5_000
+
+
+def test_options_of_time_belong_to_a_definition() -> None:
+    driver = flow("idle_after '1 minute'")
+    text = "CREATE STREAM IF NOT EXISTS s (id INT, t BIGINT, p INT, name STRING, WATERMARK t) OPTIONS (idle_after '{}')"
+    driver.sql(text.format("60 seconds"))
+    with pytest.raises(DefinitionConflict, match="exists with other columns or watermarks"):
+        driver.sql(text.format("2 minutes"))
 
 
 def test_a_source_whose_rows_are_all_filtered_out_goes_on() -> None:

@@ -52,7 +52,7 @@ def test_the_end_is_the_batch_answer_of_what_was_on_time(below: str, above: str,
         moved = {}
         for name in "odr":
             for _ in range(pick.randrange(4)):
-                row = {"id": pick.choice([None, 1, 2]), "t": 3 * number + pick.randrange(-10, 4)}
+                row: dict[str, Any] = {"id": pick.choice([None, 1, 2]), "t": 3 * number + pick.randrange(-10, 4)}
                 driver.insert(name, row)
                 if row["t"] >= marks[name]:
                     oracle.execute(f"INSERT INTO {name} VALUES (?, ?)", [*row.values()])

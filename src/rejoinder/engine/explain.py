@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from rejoinder.engine.description import describe
 from rejoinder.engine.engine import SINK_PROGRESS, Engine
 from rejoinder.engine.holding import holder_of, watermark_rows
+from rejoinder.engine.outputs import Outputs
 from rejoinder.engine.planner import plan
+from rejoinder.engine.rendering import plain
 from rejoinder.errors import Unsupported
+from rejoinder.kernels.ordered import as_column
 from rejoinder.options import redacted
 from rejoinder.plan.catalog import Catalog, Sink, Source, View
 from rejoinder.plan.physical import Aggregate, Distinct
@@ -64,9 +70,22 @@ def _view(engine: Engine, view: View) -> dict[str, Any]:
         "view": view.name,
         "columns": _columns(view),
         "query": view.query,
+        "watermarks": output_watermarks(engine, view.name),
         "held_by": None if held is None else held + partition,
         "late": dict(engine.watermarks.late.get(view.name, {})),
     }
+
+
+def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
+    """The watermarks of a view's columns, as values of their types; a window's is that of its start."""
+    found = Outputs(engine.plan, engine.state, engine.watermarks.times).of_view(view)
+    schema = engine.dataflow.views[view]
+    result = {}
+    for name, value in found.items():
+        kind = schema.field(name).type
+        time = kind.field("start").type if pa.types.is_struct(kind) else kind
+        result[name] = plain(as_column(np.array([value]), time)[0].as_py())
+    return result
 
 
 def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:

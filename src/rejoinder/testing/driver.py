@@ -29,7 +29,7 @@ import pyarrow as pa
 from rejoinder.engine.definitions import is_defined
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
-from rejoinder.engine.explain import show
+from rejoinder.engine.explain import output_watermarks, show
 from rejoinder.engine.limits import Limits
 from rejoinder.engine.rendering import (
     Row,
@@ -49,7 +49,6 @@ from rejoinder.engine.watermarks import Partition
 from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCommitted, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
-from rejoinder.kernels.ordered import as_column
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Source
 from rejoinder.sql.sink_definition import PYTHON, make_sink
@@ -296,13 +295,12 @@ class Driver:
         return snapshots_of(changes_of(self._store, self._manifest, name, schema))
 
     def watermarks(self, view: str) -> dict[str, Any]:
-        """The watermarks of the event-time columns of the view's sources, as `source.column`."""
-        find_view(self._engine, view)
-        values = self._engine.watermarks.values
-        kinds = {s.name: s.schema for s in self._engine.catalog.sources}
-        fields = {(source, name): kinds[source].field(name) for source, known in values.items() for name in known}
-        columns = {f"{s}.{n}": as_column(np.array([values[s][n]]), field.type) for (s, n), field in fields.items()}
-        return plain_rows(pa.table(columns))[0] if columns else {}
+        """Below which times nothing of a view changes any more, by its columns; of a window, by its start.
+
+        SHOW WATERMARKS tells those of the sources.
+        """
+        name, _ = find_view(self._engine, view)
+        return output_watermarks(self._engine, name)
 
     def late(self, view: str) -> list[Row]:
         """The rows that came too late for the view: input, row (as JSON), column, watermark, how far behind, undo."""

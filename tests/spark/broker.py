@@ -60,7 +60,9 @@ class Broker:
         self.settings = folder / "server.properties"
         self.settings.write_text(SETTINGS.format(port=port, controller=controller, folder=folder))
         self.process: subprocess.Popen[bytes] | None = None
-        self._java("kafka.tools.StorageTool", "format", "-t", "rejoinder-tests-broker", "-c", str(self.settings)).wait()
+        formatting = ("kafka.tools.StorageTool", "format", "-t", "rejoinder-tests-broker", "-c", str(self.settings))
+        if self._java(*formatting).wait() != 0:
+            raise RuntimeError(f"the broker's folder cannot be made:\n{self.log.read_text()[-4000:]}")
 
     def start(self) -> None:
         """Start, and wait until it answers. Raises with its last words if it does not."""

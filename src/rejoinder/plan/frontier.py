@@ -80,11 +80,13 @@ class Stepped:
 class Merged:
     """The least over the branches of a union that are not idle: those with a source that is not. It never goes back.
 
-    What it was last is kept with the watermarks, under `key`. While all branches are idle it stays where it is.
+    What it was last is kept with the watermarks, under `key`. While all branches are idle it stays where it is. `place`
+    is the union of a gate, whose past must not reach further back than that of what sorts out late changes there.
     """
 
     of: tuple[Formula, ...]
     sources: tuple[tuple[str, ...], ...]
+    place: str = ""
 
     def __str__(self) -> str:
         return f"merged({', '.join(map(str, self.of))})"
@@ -93,7 +95,7 @@ class Merged:
     def key(self) -> str:
         """What identifies it: the formulas of its branches, and the sources that they read."""
         read = (f"{formula} of {', '.join(names)}" for formula, names in zip(self.of, self.sources, strict=True))
-        return f"merged({'; '.join(read)})"
+        return f"merged({'; '.join(read)})" + (f" at {self.place}" if self.place else "")
 
 
 Formula = Watermark | Least | Greatest | Stepped | Merged
@@ -230,11 +232,11 @@ class Frontiers:
             return least(formulas) if formulas else None
         return self.merged(made, formulas)
 
-    def merged(self, made: Derived, formulas: Sequence[Formula]) -> Formula:
+    def merged(self, made: Derived, formulas: Sequence[Formula], place: str = "") -> Formula:
         """What the branches of a union have passed together. If all read the same sources, none is idle alone."""
         read = [sources_of(block, self.derived) & self.sources.keys() for block in made.blocks]
         named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
-        return least(formulas) if len(set(named)) == 1 else Merged(tuple(formulas), named)
+        return least(formulas) if len(set(named)) == 1 else Merged(tuple(formulas), named, place)
 
     def of_output(self, block: Block, expression: Expression) -> Formula | None:
         """The frontier of an output of a block."""

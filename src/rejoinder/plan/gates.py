@@ -107,7 +107,7 @@ class _Waiting:
             found.append(self.of_block(block, {i for name in own for i in outputs[name].columns}))
         known = [limit for limit in found if limit is not None]
         if len(known) > 1 and len(known) == len(found) and self._is_told(made, names):
-            return self.frontiers.merged(made, known)
+            return self.frontiers.merged(made, known, made.name)
         return least(known) if known else None
 
     def _is_told(self, made: Derived, names: set[str]) -> bool:

@@ -25,7 +25,7 @@ _SECRET_NAME = re.compile(_SECRET_WORDS, re.IGNORECASE)
 _IN_VALUE = re.compile(rf"(?P<before>(?:{_SECRET_WORDS})\s*=\s*)(?P<secret>\"[^\"]*\"|[^&;\s'\"]+)", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(?P<before>://[^/\s:@]+:)(?P<secret>[^/\s@]+)(?=@)")
 _IN_TEXT = re.compile(
-    rf"(?P<before>[\w.]*(?:{_SECRET_WORDS})[\w.]*[`\"]?\s*=?\s*)'(?P<secret>(?:[^'\\]|\\.|'')*)'", re.IGNORECASE
+    rf"(?P<before>[\w.]*(?:{_SECRET_WORDS})[\w.]*[`\"]?\s*=?\s*)'(?P<secret>(?:[^'\\]|\\.|'')*)(?:'|$)", re.IGNORECASE
 )
 
 
@@ -52,7 +52,7 @@ def redacted(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def redacted_text(text: str) -> str:
-    """A text of statements as it may be shown: the values of secret options hidden.
+    """A text of statements as it may be shown: the values of secret options hidden, also one that is not closed.
 
     >>> redacted_text("OPTIONS (user 'ada', password 'x''y', token = 'env:T')")
     "OPTIONS (user 'ada', password '***', token = 'env:T')"

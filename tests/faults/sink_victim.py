@@ -1,47 +1,79 @@
-"""A flow with sinks that can be killed at any time and started again: `python sink_victim.py folder`."""
+"""A flow with sinks that can be killed at any time and started again: `python sink_victim.py folder [url sink…]`.
+
+Without sinks it is one in the test driver, which writes files. The view has a row per key, with rows that come, change
+and go. Sinks are served in the order in which they are named.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rejoinder as rj
+from rejoinder.testing import Driver
 
 EPOCHS = 3
+TABLE = "CREATE TABLE v (id bigint PRIMARY KEY, x bigint, n bigint)"
 
 
 def write_input(folder: Path) -> None:
-    """A file per epoch; each row of a file is taken back by the next one, but for a few."""
+    """A file per epoch; most rows of a file are taken back by the next one."""
     (folder / "in").mkdir(parents=True)
     for epoch in range(EPOCHS):
-        rows = [{"id": i, "x": epoch, "d": 1} for i in range(30)]
-        rows += [{"id": i, "x": epoch - 1, "d": -1} for i in range(25) if epoch]
+        rows = [{"id": i, "x": epoch, "d": 1} for i in range(3 * epoch, 30)]
+        rows += [{"id": i, "x": epoch - 1, "d": -1} for i in range(3 * epoch - 3, 25) if epoch]
         path = folder / "in" / f"{epoch}.parquet"
         pq.write_table(pa.Table.from_pylist(rows), path)
         os.utime(path, (1_000_000 + epoch, 1_000_000 + epoch))
 
 
-def run(flow: rj.Flow, folder: Path) -> None:
-    """Read all input, an epoch per file, into a view with two sinks: one that remembers epochs, and one that cannot."""
+def step(folder: Path) -> Driver:
+    """The same in the test driver: all epochs that are left, with a sink that remembers and one that cannot."""
+    driver = Driver(store=folder / "state", parallelism=2)
+    driver.sql(
+        f"""CREATE CHANGELOG IF NOT EXISTS a (id BIGINT, x BIGINT, d BIGINT)
+              USING parquet OPTIONS (path '{folder}/in', maxFilesPerTrigger '1', diff 'd');
+            CREATE VIEW IF NOT EXISTS v AS SELECT id, MAX(x) AS x, COUNT(*) AS n FROM a GROUP BY id"""
+    )
+    driver.sink("v", "parquet", path=folder / "parquet")
+    driver.foreach_epoch("v", lambda epoch, _: note(folder, epoch), name="noting")
+    while driver.epoch < EPOCHS - 1:
+        driver.step()
+    return driver
+
+
+def note(folder: Path, epoch: int) -> None:
+    """Write down that an epoch came."""
+    with (folder / "noted").open("a") as file:
+        file.write(f"{epoch}\n")
+
+
+def run(flow: rj.Flow, folder: Path, url: str, sinks: Sequence[str]) -> None:
+    """Read all input, an epoch per file, into a view with several sinks; the last one cannot remember epochs."""
     flow.sql(
         f"""CREATE CHANGELOG IF NOT EXISTS a (id BIGINT, x BIGINT, d BIGINT)
               USING parquet OPTIONS (path '{folder}/in', maxFilesPerTrigger '1', diff 'd');
-            CREATE VIEW IF NOT EXISTS v AS SELECT id, x FROM a"""
+            CREATE VIEW IF NOT EXISTS v AS SELECT id, MAX(x) AS x, COUNT(*) AS n FROM a GROUP BY id"""
     )
 
-    def note(epoch: int, changes: object) -> None:
-        with (folder / "noted").open("a") as file:
-            file.write(f"{epoch}\n")
-
-    flow.sink("v", "parquet", name="files", path=folder / "out")
-    flow.foreach_epoch("v", note, name="noting")
+    keyed = {"mode": "upsert", "key": "id"}
+    for sink in sinks:
+        if sink == "jdbc":
+            flow.sink("v", sink, url=url, dbtable="v", user="ada", password="env:RJ_TEST_PASSWORD", **keyed)
+        else:
+            flow.sink("v", sink, path=folder / sink, **(keyed if sink == "delta" else {}))
+    flow.foreach_epoch("v", lambda epoch, _: note(folder, epoch), name="noting")
     flow.run()
 
 
 if __name__ == "__main__":
     where = Path(sys.argv[1])
-    run(rj.Flow(where / "state", parallelism=2), where)
+    if len(sys.argv) == 2:
+        step(where)
+    else:
+        run(rj.Flow(where / "state", parallelism=2), where, sys.argv[2], sys.argv[3:])

@@ -1,4 +1,4 @@
-"""A process dies around a delivery, for real: a sink that remembers has each epoch once, any other at least once."""
+"""A process dies around a delivery, for real: sinks that remember have each epoch once, any other at least once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,53 +15,101 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
+from rejoinder.testing import Driver
 from tests.faults import sink_victim
+from tests.faults.test_points import IN_SINKS
+from tests.spark.postgres import Postgres
 
 SCRIPT = Path(sink_victim.__file__)
-# The sinks are served in the order of their definition: the point is met first with the files.
-PLACES = {"before_delivery:1": [0, 1, 2], "in_delivery:1": [0, 1, 2], "after_delivery:1": [0, 1, 2]}
+SECRET = "geheim-4711"
+SINKS = ("jdbc", "delta", "parquet")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", PLACES)
-def test_the_driver_dies(spark: SparkSession, tmp_path: Path, fault: str) -> None:
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    """A database that runs; it is taken away in the end."""
+    server = Postgres(SECRET)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, postgres: Postgres, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the input of all epochs, and an empty table."""
     sink_victim.write_input(tmp_path)
+    postgres.sql(f"DROP TABLE IF EXISTS v; {sink_victim.TABLE}")
+    monkeypatch.setenv("RJ_TEST_PASSWORD", SECRET)
+    spark.conf.set("spark.databricks.delta.snapshotPartitions", "1")
+    return tmp_path
+
+
+def die(fault: str, folder: Path, *arguments: str) -> None:
+    """Run the flow in a process of its own that dies at a point."""
     died = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path)],
-        env={**os.environ, "REJOINDER_FAULT": fault, "TMPDIR": str(tmp_path)},
+        [sys.executable, str(SCRIPT), str(folder), *arguments],
+        env={**os.environ, "REJOINDER_FAULT": fault, "TMPDIR": str(folder)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert died.returncode == -signal.SIGKILL, died.stderr
-    flow = rj.Flow(tmp_path / "state", spark=spark, parallelism=2)
-    assert flow.epoch == 1
-    commits = sorted((tmp_path / "state" / "spark").rglob("commits/0"))
-    for commit in commits:
-        commit.unlink()
-    sink_victim.run(flow, tmp_path)
-    check(flow, tmp_path)
-    noted = [int(line) for line in (tmp_path / "noted").read_text().split()]
-    assert sorted(set(noted)) == PLACES[fault] and noted == sorted(noted)
 
 
-def test_sparks_last_commit_is_lost(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark plans an epoch again that is committed and delivered."""
+@pytest.mark.parametrize("fault", [f"{point}:{epoch}" for point in IN_SINKS for epoch in (0, 1)])
+def test_a_process_dies(tmp_path: Path, fault: str) -> None:
+    """Files have each epoch once, and so has the function, which is called after them."""
     sink_victim.write_input(tmp_path)
-    sink_victim.run(rj.Flow(tmp_path / "state", spark=spark, parallelism=2), tmp_path)
-    commits = list((tmp_path / "state" / "spark").rglob(f"commits/{sink_victim.EPOCHS - 1}"))
-    assert commits
-    for commit in commits:
-        commit.unlink()
-    flow = rj.Flow(tmp_path / "state", spark=spark, parallelism=2)
-    sink_victim.run(flow, tmp_path)
-    check(flow, tmp_path)
+    die(fault, tmp_path)
+    assert Driver(store=tmp_path / "state").epoch == int(fault[-1]), "the epoch is committed"
+    driver = sink_victim.step(tmp_path)
+    driver.step()
+    assert in_files(tmp_path) == Counter(tuple(row.values()) for row in driver.table("v"))
     assert (tmp_path / "noted").read_text().split() == ["0", "1", "2"]
 
 
-def check(flow: rj.Flow, folder: Path) -> None:
-    """The files hold each epoch's changes once, and add up to the view."""
-    rows = [row for path in sorted((folder / "out").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-    assert Counter(row["_epoch"] for row in rows) == {0: 30, 1: 55, 2: 55}
-    counts: Counter[tuple[int, int]] = Counter()
-    for row in rows:
-        counts[row["id"], row["x"]] += row["_diff"]
-    assert +counts == Counter((row.id, row.x) for row in flow.table("v").collect())
+@pytest.mark.slow
+def test_a_driver_on_spark_dies(spark: SparkSession, folder: Path, postgres: Postgres) -> None:
+    """The first sink is in the middle of it, the others have nothing."""
+    die("in_delivery:1", folder, postgres.url, *SINKS)
+    flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
+    assert flow.epoch == 1
+    sink_victim.run(flow, folder, postgres.url, SINKS)
+    check(flow, folder, postgres)
+    assert (folder / "noted").read_text().split() == ["0", "1", "2"]
+
+
+def test_sparks_last_commit_is_lost(spark: SparkSession, folder: Path, postgres: Postgres) -> None:
+    """Spark plans an epoch again that is committed and delivered."""
+    sink_victim.run(rj.Flow(folder / "state", spark=spark, parallelism=2), folder, postgres.url, SINKS)
+    commits = list((folder / "state" / "spark").rglob(f"commits/{sink_victim.EPOCHS - 1}"))
+    assert commits
+    for commit in commits:
+        commit.unlink()
+    (folder / "state" / "sinks" / "progress").unlink()  # as if the process had died before it was written
+    flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
+    sink_victim.run(flow, folder, postgres.url, SINKS)
+    check(flow, folder, postgres)
+    noted = [int(line) for line in (folder / "noted").read_text().split()]
+    assert sorted(set(noted)) == [0, 1, 2] and noted[:3] == [0, 1, 2], "a function may be called again, with the epoch"
+
+
+def check(flow: rj.Flow, folder: Path, postgres: Postgres) -> None:
+    """Tables equal the view; files hold each epoch's changes once and add up to it."""
+    view = Counter((row.id, row.x, row.n) for row in flow.table("v").collect())
+    assert len(view) > 5
+    assert Counter(tuple(map(int, row)) for row in postgres.sql("SELECT id, x, n FROM v")) == view
+    delta = flow.spark.read.format("delta").load(str(folder / "delta")).collect()
+    assert Counter((row.id, row.x, row.n) for row in delta) == view
+    assert in_files(folder) == view
+
+
+def in_files(folder: Path) -> Counter[tuple[int, ...]]:
+    """What the changes in the files add up to."""
+    counts: Counter[tuple[int, ...]] = Counter()
+    for path in sorted((folder / "parquet").glob("*.parquet")):
+        for row in pq.read_table(path).to_pylist():
+            assert row["_diff"] in (-1, 1)
+            counts[row["id"], row["x"], row["n"]] += row["_diff"]
+    assert min(counts.values()) == 0, "some rows have come and gone"
+    return +counts

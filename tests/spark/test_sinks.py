@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import rejoinder as rj
 import rejoinder.engine.sinks.delivery as delivery_module
-from rejoinder.errors import SinkFailed
+from rejoinder.errors import MissingInput, SinkFailed
+from rejoinder.exchange.keyed import by_key
 from tests.spark.postgres import Postgres
 
 SECRET = "geheim-4711"
@@ -28,6 +29,12 @@ def postgres() -> Iterator[Postgres]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_delta(spark: SparkSession) -> None:
+    """Tests read small tables; Delta would read their logs with fifty tasks."""
+    spark.conf.set("spark.databricks.delta.snapshotPartitions", "1")
 
 
 @pytest.fixture
@@ -166,6 +173,29 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
     again._outbox._delivered = dict.fromkeys(again._outbox._delivered, 0)
     again._outbox.deliver()
     check()
+
+
+def test_a_change_feed_as_source(flow: rj.Flow, spark: SparkSession, tmp_path: Path) -> None:
+    """Another flow's sink keeps a table; its change feed gives the same view again."""
+    from rejoinder.exchange import delta
+
+    delta.prepare(spark)
+    path = str(tmp_path / "people")
+    rows = spark.createDataFrame([(1, "Ada"), (2, "Bob")], "id bigint, name string")
+    rows.write.format("delta").save(path)
+    flow.sql(f"CREATE CHANGELOG a (id BIGINT, name STRING) USING delta OPTIONS (path '{path}')")
+    flow.sql("CREATE VIEW v AS SELECT id, name FROM a")
+    with pytest.raises(MissingInput, match="keeps no change feed"):
+        flow.run()
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    flow.run()
+    assert sorted(tuple(row) for row in flow.table("v").collect()) == [(1, "Ada"), (2, "Bob")]
+    changed = [(1, "Ada", 1, -1), (1, "Ada Allen", 1, 1), (2, "Bob", 1, -1), (3, "Cy", 1, 1)]
+    frame = spark.createDataFrame(changed, "id bigint, name string, _epoch bigint, _diff bigint")
+    delta.merge(by_key(frame, ["id"]), path, ["id"], "test", 1)
+    flow.run()
+    assert sorted(tuple(row) for row in flow.table("v").collect()) == [(1, "Ada Allen"), (3, "Cy")]
+    assert flow.progress[-1]["rows_in"] == {"a": 4}, "changes only"
 
 
 def test_a_key_that_is_none(shop: rj.Flow, tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rejoinder.errors import MissingInput
 from rejoinder.exchange.keyed import ACT, DELETED
 from rejoinder.exchange.packages import DELTA, provide
 
@@ -16,6 +17,12 @@ DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 # Delta reads its own log with fifty tasks unless told otherwise, which is what a small epoch would wait for.
 QUICK = {"spark.databricks.delta.snapshotPartitions": "2", "spark.sql.shuffle.partitions": "2"}
 TRANSACTION = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
+FEED = {
+    "startingversion": "startingVersion",
+    "startingtimestamp": "startingTimestamp",
+    "maxfilespertrigger": "maxFilesPerTrigger",
+    "maxbytespertrigger": "maxBytesPerTrigger",
+}
 
 
 def prepare(session: SparkSession) -> None:
@@ -46,6 +53,34 @@ def last_version(session: SparkSession, path: str, application: str) -> int | No
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
         found = log.update(False, none, none).transactions().get(application)
     return int(found.get()) if found.isDefined() else None
+
+
+def change_feed(session: SparkSession, name: str, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
+    """The changes of a table as a stream, with `_change_type`. Raises if there is no table, or it keeps no changes."""
+    prepare(session)
+    path = options["path"]
+    if not is_table(session, path):
+        raise MissingInput(
+            f"there is no Delta table at `{path}` of `{name}`", hint="create it, or correct OPTIONS (path '…')"
+        )
+    jvm: Any = session._jvm
+    with _settings(session, QUICK):
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
+        kept = log.unsafeVolatileSnapshot().metadata().configuration().get("delta.enableChangeDataFeed")
+    if not kept.isDefined() or str(kept.get()).lower() != "true":
+        raise MissingInput(
+            f"the Delta table at `{path}` of `{name}` keeps no change feed",
+            detail="its property delta.enableChangeDataFeed is not true",
+            hint=f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        )
+    reader = session.readStream.format("delta").option("readChangeFeed", "true")
+    for option, known in FEED.items():
+        if option in options:
+            reader = reader.option(known, options[option])
+    feed = reader.load(path)
+    there = {column.lower(): column for column in feed.columns}
+    named = [there[column.lower()] for column in columns if column.lower() in there]  # what is missing is told later
+    return feed.select(*[f"`{column}`" for column in named], "_change_type")
 
 
 def append(changes: DataFrame, path: str, application: str, version: int) -> None:

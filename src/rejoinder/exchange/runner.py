@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rejoinder.errors import MissingInput, RejoinderError, RuntimeMismatch, StateError, Unsupported
 from rejoinder.exchange import checkpoint
+from rejoinder.exchange.delta import change_feed
 from rejoinder.exchange.kafka import partitions_of, topic_splits
 from rejoinder.exchange.query import interpreted, start_query, wait_for
 from rejoinder.exchange.session import missing_settings
@@ -20,7 +22,7 @@ from rejoinder.exchange.ticks import Ticker
 
 OnBatch = Callable[[DataFrame, int], None]
 
-_OF_ROWS = ("dataframe", "kafka")  # formats whose rows pass through the JVM; of all others it sees paths
+_OF_ROWS = ("dataframe", "delta", "kafka")  # formats whose rows pass through the JVM; of all others it sees paths
 
 
 class ReadSource(Protocol):
@@ -32,6 +34,8 @@ class ReadSource(Protocol):
     def format(self) -> str: ...
     @property
     def options(self) -> Mapping[str, str]: ...
+    @property
+    def schema(self) -> pa.Schema: ...
 
 
 class Ledger(checkpoint.Ledger, Protocol):
@@ -221,6 +225,9 @@ class Runner:
     def _splits(self, source: ReadSource, frames: Mapping[str, DataFrame], inbox: Callable[[str], str]) -> DataFrame:
         if source.format == "dataframe":
             return frame_splits(frames[source.name], source.name)
+        if source.format == "delta":
+            feed = change_feed(self.session, source.name, source.options, source.schema.names)
+            return frame_splits(feed, source.name)
         if source.format == "kafka":
             return topic_splits(self.session, source.name, source.options)
         if source.format == "memory":

@@ -33,8 +33,10 @@ from rejoinder.store.times import TIMELESS, times_of
 
 CHUNK_ROWS = 1 << 18
 SPLITS = pa.schema([("source", pa.string()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())])
-INSERTS = frozenset({"i", "c", "r", "u", "+", "+i", "+u", "insert", "update", "upsert", "create", "read", "1"})
-DELETES = frozenset({"d", "-", "-d", "-u", "delete", "-1"})
+INSERTS = frozenset(
+    {"i", "c", "r", "u", "+", "+i", "+u", "insert", "update", "upsert", "create", "read", "1", "update_postimage"}
+)
+DELETES = frozenset({"d", "-", "-d", "-u", "delete", "-1", "update_preimage"})
 
 
 @dataclass(frozen=True)

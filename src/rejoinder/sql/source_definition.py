@@ -11,18 +11,20 @@ from rejoinder.kernels.columns import RESERVED
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.emission import Clause, interval_microseconds
 from rejoinder.sql.envelope_definition import check_envelope
+from rejoinder.sql.feed_definition import DELTA, FEED_OPTIONS, feed_options
 from rejoinder.sql.intervals import MICROS
 from rejoinder.sql.source_timing import TIMING, checked_timing
 from rejoinder.sql.topic_definition import KAFKA, PASSED_ON, TOPIC_OPTIONS, check_layout, topic_options
 from rejoinder.sql.types import spark_name
 
-_FORMATS = ("arrow", "csv", "json", KAFKA, "memory", "parquet")
+_FORMATS = ("arrow", "csv", DELTA, "json", KAFKA, "memory", "parquet")
 _MARKS = ("op", "diff", "order", "malformed", "late")
 _READING = ("path", "envelope", "time_unit", "header", "sep", "delimiter", "quote", "nullvalue", "multiline")
 _PICKING = ("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage")
 _TIDYING = ("cleansource", "sourcearchivedir", "latestfirst")
 _OPTIONS = frozenset((*_MARKS, *TIMING, *_READING, *_PICKING, *_TIDYING))
 _TOPIC_OPTIONS = frozenset((*_MARKS, *TIMING, *TOPIC_OPTIONS, "subscribe", "envelope", "time_unit"))
+_FEED_OPTIONS = frozenset((*_MARKS, *TIMING, *FEED_OPTIONS))
 
 
 def make_source(
@@ -39,6 +41,8 @@ def make_source(
     _check_options(name, format_, given)
     if format_ == KAFKA:
         given = topic_options(name, given)
+    if format_ == DELTA:
+        given = feed_options(name, kind, given)
     op, diff, order = given.pop("op", None), given.pop("diff", None), given.pop("order", None)
     marks = {mark.lower() for mark in (op, diff) if mark}
     kept = [f for f in fields if f.name.lower() not in marks]
@@ -97,7 +101,7 @@ def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:
             detail=f"known: {', '.join(_FORMATS)}",
             hint=near_misses(format_, _FORMATS) or "convert the data, or hand a DataFrame over",
         )
-    known = _TOPIC_OPTIONS if format_ == KAFKA else _OPTIONS
+    known = _TOPIC_OPTIONS if format_ == KAFKA else _FEED_OPTIONS if format_ == DELTA else _OPTIONS
     for option in given:
         if option not in known and not (format_ == KAFKA and option.startswith(PASSED_ON)):
             hint = near_misses(option, known) or f"one of {', '.join(sorted(known))}"

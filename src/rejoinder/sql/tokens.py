@@ -22,9 +22,11 @@ def unreadable(failure: SqlglotError, text: str) -> InvalidSql:
         first = found[0]
         place = f"line {first['line']}, column {first['col']}: … {first['start_context'][-40:]}>>{first['highlight']}<<"
         fact, hint = str(first["description"]).lower().rstrip("."), "look at the text before the marked word"
-        return InvalidSql(fact, detail=place + first["end_context"][:40], hint=hint)
+        return InvalidSql(fact, detail=redacted_text(place + first["end_context"][:40]), hint=hint)
     hint = "look for a quote or a comment that is not closed"
-    return InvalidSql("the text cannot be read as SQL", detail=f"{failure}: {text.strip()[:80]}", hint=hint)
+    return InvalidSql(
+        "the text cannot be read as SQL", detail=redacted_text(f"{failure}: {text.strip()[:80]}"), hint=hint
+    )
 
 
 def split_statements(text: str) -> list[list[Token]]:

@@ -50,7 +50,7 @@ from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCom
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
 from rejoinder.operators.task import MAX_PAIRS
-from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Source
+from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
 from rejoinder.sql.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements import CreateSink, parse_statements
 from rejoinder.sql.types import spark_name
@@ -137,15 +137,24 @@ class Driver:
                     result = None
         return result
 
+    def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002
+        """CREATE SINK IF NOT EXISTS, as `Flow.sink`: files and the console are written in this process."""
+        given = {option.rstrip("_"): str(value) for option, value in options.items()}
+        self._create_sink(make_sink(name or f"{view}_{format}", view, format.lower(), given))
+
     def foreach_epoch(self, view: str, function: Function, *, name: str | None = None, from_: str = "start") -> None:
         """Call `function(epoch, changes)` after every step in which a view changed, with an Arrow table of the changes.
 
-        It has the view's columns, `_epoch` and `_diff`. The other sinks are made with CREATE SINK.
+        It has the view's columns, `_epoch` and `_diff`.
         """
         sink = make_sink(name or f"{view}_{PYTHON}", view, PYTHON, {"from": from_})
         self._functions[sink.name] = function
+        self._create_sink(sink)
+
+    def _create_sink(self, sink: Sink) -> None:
         statement = CreateSink(sink, if_not_exists=True)
         if not is_defined(self._engine.catalog, statement):
+            self._outbox.check(statement)
             execute(self._engine, statement)
 
     # -- input --------------------------------------------------------------------------------------------------------

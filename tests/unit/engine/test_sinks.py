@@ -208,7 +208,7 @@ def test_the_console_shows_the_changes(driver: Driver, capsys: pytest.CaptureFix
 
 
 def test_show_sinks_and_drop(driver: Driver, tmp_path: Path) -> None:
-    driver.sql(f"CREATE SINK s FROM V USING parquet OPTIONS (path '{tmp_path}/out')")
+    driver.sink("V", "parquet", name="s", path=tmp_path / "out")
     assert driver.sql("SHOW SINKS") == [
         {"sink": "s", "view": "v", "format": "parquet", "options": f"path '{tmp_path}/out'", "delivered": None}
     ]
@@ -305,4 +305,10 @@ def test_secrets_are_stored_as_references(driver: Driver, monkeypatch: pytest.Mo
     monkeypatch.setenv("RJ_TEST_PASSWORD", "geheim")
     assert resolved("sink `s`", options) == {"user": "ada", "password": "geheim"}
     assert scrubbed("login with geheim failed", options) == "login with *** failed"
+    with pytest.raises(InvalidSql) as refused:
+        driver.sql("CREATE SINK s FROM v USING jdbc OPTIONS (url 'x', dbtable 't', password 'geheim")
+    assert "geheim" not in str(refused.value)
+    with pytest.raises(InvalidSql) as refused:
+        driver.sql("CREATE SINK s FROM v USING jdbc OPTIONS (url 'x', password 'geheim' dbtable) more")
+    assert "geheim" not in str(refused.value)
     assert redacted_text("postgres://ada:geheim@db/shop") == "postgres://ada:***@db/shop"

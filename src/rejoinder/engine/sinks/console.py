@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.engine.rendering import plain_rows
+from rejoinder.engine.rendering import plain_rows, sort_key
 from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
 from rejoinder.engine.texts import table_text
 from rejoinder.errors import InvalidSql
@@ -58,12 +57,13 @@ class ConsoleTarget:
         lines = [f"epoch {delivery.epoch}  {delivery.sink.view}: {gone:,} taken back, {come:,} added"]
         table = pa.concat_tables(shown)
         rows = plain_rows(table.drop_columns(DELIVERED_COLUMNS.names), is_ordered=True)
-        signs = [_sign(diff) for diff in table.column("_diff").to_pylist()]
-        marked = [{"": sign, **row} for sign, row in zip(signs, rows, strict=True)]
+        signed = zip(table.column("_diff").to_pylist(), rows, strict=True)
+        ordered = sorted(signed, key=lambda change: (change[0] > 0, sort_key(change[1])))
+        marked = [{"": _sign(diff), **row} for diff, row in ordered]
         lines += table_text(marked, ["", *rows.columns]).splitlines()
         more = gone + come - sum(abs(diff) for diff in table.column("_diff").to_pylist())
         lines += [f"… and {more:,} more"] if more else []
-        sys.stdout.writelines(f"{line.rstrip()}\n" for line in itertools.chain(lines))
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in lines)
         sys.stdout.flush()
 
 

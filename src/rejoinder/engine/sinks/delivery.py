@@ -7,6 +7,7 @@ executors, or here if there is one part only), `rows` reads them here chunk by c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -115,6 +116,11 @@ class Delivery:
     def whole(self) -> Any:
         """All changes as a DataFrame (in the test driver: as an Arrow table)."""
         return self.host.whole(self.changes)
+
+
+def absolute(path: str) -> str:
+    """A local path from the root: workers and the JVM may have been started elsewhere."""
+    return path if "://" in path or path.startswith("file:") else os.path.abspath(path)
 
 
 class Target(Protocol):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
+from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery, absolute
 from rejoinder.errors import SinkFailed
 from rejoinder.exchange import delta
 from rejoinder.exchange.keyed import by_key, double_key
@@ -40,6 +40,11 @@ class DeltaTarget:
         return f"rejoinder-{self.identity}"
 
     @property
+    def path(self) -> str:
+        """Where the table is."""
+        return absolute(self.sink.options["path"])
+
+    @property
     def is_keyed(self) -> bool:
         """Whether the table has a row per key, rather than changes."""
         return self.sink.options.get("mode", "append") == "upsert"
@@ -47,7 +52,7 @@ class DeltaTarget:
     def check(self) -> None:
         """Refuse a table whose columns are others."""
         delta.prepare(self.session)
-        path = self.sink.options["path"]
+        path = self.path
         if not delta.is_table(self.session, path):
             return
         wanted = [*self.schema.names, *([] if self.is_keyed else DELIVERED_COLUMNS.names)]
@@ -55,12 +60,12 @@ class DeltaTarget:
 
     def delivered(self) -> int | None:
         """The last epoch in the table."""
-        path = self.sink.options["path"]
+        path = self.path
         return delta.last_version(self.session, path, self.application) if delta.is_table(self.session, path) else None
 
     def deliver(self, delivery: Delivery) -> None:
         """Append the changes, or merge them by key."""
-        path, changes = self.sink.options["path"], delivery.whole()
+        path, changes = self.path, delivery.whole()
         reach("in_delivery", delivery.epoch)
         if not self.is_keyed:
             delta.append(changes, path, self.application, delivery.epoch)

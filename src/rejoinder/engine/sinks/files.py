@@ -20,7 +20,7 @@ import pyarrow.csv as pacsv
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rejoinder.engine.sinks.delivery import Delivery
+from rejoinder.engine.sinks.delivery import Delivery, absolute
 from rejoinder.errors import SinkFailed
 from rejoinder.kernels.faults import reach
 from rejoinder.kernels.json_text import json_lines
@@ -75,7 +75,9 @@ class FilesTarget:
         staged = posixpath.join(hidden, f"staged-{secrets.token_hex(8)}")
         filesystem.create_dir(staged, recursive=True)
         _write(filesystem, posixpath.join(hidden, OWNER), _bytes(sink=self.sink.name, identity=self.identity))
-        written = delivery.run(WriteFile(self.sink.options["path"], posixpath.basename(staged), self.sink.format))
+        written = delivery.run(
+            WriteFile(absolute(self.sink.options["path"]), posixpath.basename(staged), self.sink.format)
+        )
         reach("in_delivery", delivery.epoch)
         prefix = f"epoch-{delivery.epoch:010d}-"
         names = [f"{prefix}{number:04d}.{self.sink.format}" for number, _ in enumerate(filter(None, written))]
@@ -90,7 +92,7 @@ class FilesTarget:
                 filesystem.delete_dir(info.path)
 
     def _open(self) -> tuple[pafs.FileSystem, str]:
-        return open_path(self.sink.options["path"])
+        return open_path(absolute(self.sink.options["path"]))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ is checked, so that a table that others change, or a key that is none, is notice
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 EPOCHS = "rejoinder_epochs"
 OF_SINKS = ("from", "mode", "key")
+ATTEMPT = "_attempt"
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,12 @@ class JdbcTarget:
         with self._connected() as connection:  # first, since it says at once if there is nobody
             changes = delivery.whole()
             rows = one_per_key(self.sink, changes, key_of(self.sink)) if self.is_keyed else changes
-            fill(rows.drop("_copies"), staging, self._options())
+            attempt = secrets.token_hex(8)
+            fill(rows.drop("_copies").selectExpr("*", f"'{attempt}' AS {ATTEMPT}"), staging, self._options())
+            count = rows.count()
             rows.unpersist()
             reach("in_delivery", delivery.epoch)
+            self._refuse_others(connection, staging, attempt, count)
             if self._note(connection, delivery.epoch):
                 if self.is_keyed:
                     self._merge(connection, staging, delivery.epoch)
@@ -92,6 +97,18 @@ class JdbcTarget:
             connection.commit()
             connection.update(f"DROP TABLE {staging}")
             connection.commit()
+
+    def _refuse_others(self, connection: Connection, staging: str, attempt: str, count: int) -> None:
+        """See that the staging table is what this attempt wrote: a second driver may be at work. Reading locks it."""
+        column = connection.quoted(ATTEMPT)
+        found = connection.number(f"SELECT COUNT(*) FROM {staging} WHERE {column} = '{attempt}'")
+        there = connection.number(f"SELECT COUNT(*) FROM {staging}")
+        if not found == there == count:
+            raise SinkFailed(
+                f"somebody else writes to the staging table of sink `{self.sink.name}`",
+                detail=f"{staging}: {count} row(s) were written, {there} are there, {found} of them ours",
+                hint="run one driver per state; stop the other one, and run again",
+            )
 
     def _note(self, connection: Connection, epoch: int) -> bool:
         """Note the epoch in the transaction; False if it is there already."""

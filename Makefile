@@ -9,6 +9,7 @@ PIP       := -m pip --disable-pip-version-check --quiet
 WORKLOADS ?= W2 W2L W2F W3 W4
 ENGINES   ?= rejoinder spark pathway flink
 N         ?= 1000000
+MINUTES   ?= 10
 PATHWAY_VENV := .venv-pathway
 FLINK_VENV   := .venv-flink
 
@@ -22,7 +23,7 @@ COMPILE := UV_PYTHON_DOWNLOADS=never build/lock-tool/bin/uv pip compile --quiet 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo check test test-fast format lock bench clean need-python need-java
+.PHONY: help venv demo check test test-fast format lock bench soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +73,9 @@ bench-epochs: need-java $(INSTALLED) ## Measure small epochs, large against smal
 
 bench-state: need-java $(INSTALLED) ## Measure a state of GB gigabytes (5): memory of the workers, slowest epoch
 	GB="$(GB)" $(BIN)/python -m benchmarks.large_state
+
+soak: need-java $(INSTALLED) ## Break a flow at random for MINUTES minutes (10); check the result, and that nothing grows
+	MINUTES="$(MINUTES)" $(BIN)/python -m benchmarks.soak
 
 clean: ## Remove the virtual environments, caches and results made here
 	rm -rf $(VENV) $(PATHWAY_VENV) $(FLINK_VENV) build dist benchmarks/out benchmarks/data rejoinder-demo

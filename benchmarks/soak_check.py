@@ -40,7 +40,7 @@ def wrong(folder: Path, late_rows: int) -> list[str]:
         if driver._engine.catalog.find(view) is None:
             continue
         found = Counter(tuple(row.values()) for row in driver.table(view))
-        expected = Counter(duckdb.sql(query).fetchall())
+        expected = Counter(duckdb.connect().execute(query).fetchall())
         if found != expected:
             more, less = found - expected, expected - found
             result.append(f"{view}: {more.total()} too many {list(more)[:3]}, {less.total()} missing {list(less)[:3]}")

@@ -90,7 +90,7 @@ class Engine:
         self.limits = limits
         self.lock = threading.RLock()
         self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
-        self._named: dict[str, tuple[str, frozenset[str]]] = {}
+        self._named: gc.Seen = {}
         self.started: int | None = None  # on the clock, when silence began to count
         self._idle: dict[str, set[Partition]] = {}
         self.recover()

@@ -97,9 +97,9 @@ def test_a_window_over_a_steady_stream_is_flat_over_200_epochs(tmp_path: Path, k
     measured: list[Held] = []
     for epoch in range(200):
         now = START + timedelta(minutes=3 * epoch)
-        rows = [{"id": 20 * epoch + i, "ts": now - timedelta(seconds=i)} for i in range(20)]
-        driver.insert("o", *rows)
-        driver.insert("d", *({"id": row["id"] - 60, "ts": row["ts"]} for row in rows[::2]))
+        times = {20 * epoch + i: now - timedelta(seconds=i) for i in range(20)}
+        driver.insert("o", *({"id": number, "ts": time} for number, time in times.items()))
+        driver.insert("d", *({"id": number - 60, "ts": time} for number, time in times.items() if number % 2 == 0))
         driver.step()
         if epoch % 3 == 0:
             measured.append(held(driver))

@@ -97,6 +97,18 @@ def test_a_new_sink_starts_with_a_snapshot_or_with_what_comes(
         assert {row["id"]: row["_diff"] for row in received[0][1]} == {1: 1, 2: 2, 3: 1}
 
 
+def test_what_a_view_holds_before_the_first_epoch_comes_with_it(driver: Driver) -> None:
+    driver.sql("CREATE VIEW counted AS SELECT COUNT(*) AS n FROM a")
+    received: Received = []
+    driver.foreach_epoch("counted", lambda epoch, rows: received.append((epoch, rows.to_pylist())))
+    driver.restart()
+    driver.insert("a", {"id": 1, "name": "x"})
+    driver.step()
+    driver.insert("a", {"id": 2, "name": "y"})
+    driver.step()
+    assert [[(row["n"], row["_diff"]) for row in rows] for _, rows in received] == [[(1, 1)], [(1, -1), (2, 1)]]
+
+
 def test_a_sink_that_fails_stops_the_flow_and_gets_the_epoch_again(driver: Driver) -> None:
     received: Received = []
     broken = True

@@ -46,6 +46,11 @@ class EpochChanges:
         rows = sum(ref.rows for ref in self.refs)
         return -(-rows // PART_ROWS)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left after netting, as far as one part tells: buckets may have written what cancels out."""
+        return self.parts == 0 or (self.parts == 1 and next(self.part(0), None) is None)
+
     def part(self, number: int, parts: int | None = None) -> Iterator[pa.Table]:
         """The changes of a part in chunks: the view's columns, `_epoch` and `_diff`; retractions first."""
         hashes = hash_range(number, parts or self.parts)

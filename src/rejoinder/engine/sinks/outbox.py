@@ -74,16 +74,20 @@ class Outbox:
         last = self._delivered[identity]
         since = engine.sinks[sink.name][1]
         while last < engine.epoch:
-            epoch = max(last + 1, since)
+            # What a view holds before the first epoch (a count of nothing, say) comes with the first one.
+            epoch = max(last + 1, since, 0)
             is_snapshot = last < since
+            if epoch > engine.epoch:
+                return
             changes = self._changes(sink, schema, -2 if is_snapshot else epoch - 1, epoch)
             reach("before_delivery", epoch)
-            if changes.parts:
+            is_changed = not changes.is_empty
+            if is_changed:
                 with failures_of(sink, epoch):
                     target.deliver(Delivery(sink, identity, changes, self.host, is_snapshot))
                 reach("after_delivery", epoch)
             self._delivered[identity] = last = epoch
-            if changes.parts and not target.remembers:
+            if is_changed and not target.remembers:
                 self._record()
 
     def _open(self, sink: Sink, identity: str) -> None:
@@ -102,7 +106,7 @@ class Outbox:
                 hint=f"restore the sink as of epoch {engine.epoch}, or DROP SINK {sink.name} and create it anew",
             )
         first = since if sink.options.get("from") == "now" else since - 1
-        self._delivered[identity] = max(first, *(epoch for epoch in (known, recorded) if epoch is not None), -1)
+        self._delivered[identity] = max([first, *(epoch for epoch in (known, recorded) if epoch is not None)])
         self._targets[identity] = target
 
     def _make(self, sink: Sink, identity: str, schema: Any) -> Target:

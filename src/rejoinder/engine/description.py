@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from rejoinder.engine.formulas import formula_text
+from rejoinder.engine.certificate import Certificate
 from rejoinder.engine.planner import Plan
+from rejoinder.engine.state import State
+from rejoinder.engine.watermarks import Times
 from rejoinder.plan.accumulators import UNIT, Grouping
-from rejoinder.plan.frontier import Formula
 from rejoinder.plan.graph import inputs_of
 from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels, shown, written
@@ -20,16 +21,17 @@ from rejoinder.sql.types import spark_name
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
 
 
-def describe(plan: Plan, view: str, existing: set[str]) -> str:
+def describe(plan: Plan, view: str, state: State, times: Times) -> str:
     """Text of a view's plan: what it is made of, its paths, then the arrangements with who shares them."""
-    return "\n".join(_Text(plan, view, existing).lines())
+    return "\n".join(_Text(plan, view, state, times).lines())
 
 
 class _Text:
-    def __init__(self, plan: Plan, view: str, existing: set[str]) -> None:
+    def __init__(self, plan: Plan, view: str, state: State, times: Times) -> None:
         self.dataflow, self.program = plan.dataflow, plan.program
-        self.view, self.existing = view, existing
+        self.view, self.existing = view, set(state.arrangements)
         self.labels = Labels(plan.program.derived)
+        self.certificate = Certificate(plan, state, times, view, self.labels)
         self.names = self._feeding()
 
     def _feeding(self) -> list[str]:
@@ -175,7 +177,7 @@ class _Text:
             shared = f", shared with {', '.join(others)}" if others else ""
             state = "exists" if arrangement.id in self.existing else "new"
             lines.append(f"    {self.labels.arrangement(arrangement)} ({state}{shared}){self._held(arrangement)}")
-            lines += self._forgotten(arrangement)
+            lines += [f"      {line}" for line in self.certificate.lines(arrangement)]
         if not used:
             lines.append("    none: the view is computed from each change alone")
         return lines
@@ -194,19 +196,6 @@ class _Text:
             grouped = isinstance(self.program.derived[own].operation, Grouping)
             return ": values, for when one is taken back" if grouped else ": how many copies of each row"
         return ""
-
-    def _forgotten(self, arrangement: Arrangement) -> list[str]:
-        """Up to when rows are kept, if not for ever."""
-        retention = self.dataflow.retentions.get(arrangement.id)
-        if retention is None:
-            return []
-        column = self.labels.column(arrangement.relation, retention.column)
-        condition = retention.condition
-        asked = "" if condition is None else f", and only where {condition.text or condition.sql}"
-        return [f"      kept while {column} >= {self._formula(retention.limit)}{asked}"]
-
-    def _formula(self, formula: Formula) -> str:
-        return formula_text(formula, lambda name, column: self.program.sources[name].schema.field(column).type)
 
 
 def _whole_windows(labels: list[str]) -> list[str]:

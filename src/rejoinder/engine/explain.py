@@ -33,14 +33,14 @@ def explain(engine: Engine, target: str) -> str:
             detail=f"EXPLAIN {words}",
             hint="EXPLAIN a view or a query; SHOW ARRANGEMENTS tells what is kept of a source",
         )
-    existing = set(engine.state.arrangements)
+    state, times = engine.state, engine.watermarks.times
     if found is not None:
-        return describe(engine.plan, found.name, existing)
+        return describe(engine.plan, found.name, state, times)
     if len(words.split()) == 1:
         engine.catalog.get(words.strip("`"))
     query = bind(words, engine.catalog)
     catalog = Catalog((*engine.catalog.relations, View("query", words, query.schema)), engine.catalog.indexes)
-    return describe(plan(catalog, engine.state.statistics()), "query", existing)
+    return describe(plan(catalog, engine.state.statistics()), "query", state, times)
 
 
 def show(engine: Engine, what: str) -> list[dict[str, Any]]:

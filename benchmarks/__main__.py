@@ -20,7 +20,7 @@ from benchmarks.generate import generate
 from benchmarks.truth import Truth, truths
 
 ENGINES = ("rejoinder", "spark", "pathway", "flink")
-RUNNABLE = ("W2", "W2L", "W2F", "W3", "W4")
+RUNNABLE = ("W1", "W1L", "W2", "W2L", "W2F", "W3", "W4")
 WARM_N = 1000
 
 
@@ -55,7 +55,7 @@ def contest(options: argparse.Namespace, console: Console) -> list[dict[str, Any
     results = []
     for workload in options.workloads:
         with console.status(f"{workload}: input for n = {options.n:,} and its truth"):
-            inputs = workload[:2]  # W2L and W2F ask other questions of W2's rows
+            inputs = workload[:2]  # W1L, W2L and W2F ask other questions of the same rows
             folder, warm = generate(inputs, options.n, data), generate(inputs, WARM_N, data)
             truth = truths(folder)
         for engine in options.engines:

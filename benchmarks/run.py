@@ -36,6 +36,7 @@ class Contestant:
     truth: str  # the query whose answer it must give
     note: str = ""
     is_warm: bool = True  # whether it may warm up before the clock starts
+    store: str = ""  # where the engine keeps its state, for engines that have a choice
 
 
 def contestants(engine: str, workload: str) -> list[Contestant]:
@@ -45,9 +46,18 @@ def contestants(engine: str, workload: str) -> list[Contestant]:
     if engine == "spark":
         if workload == "W2":
             return [Contestant(engine, "spark_native", "W2", "W2", "W2i", "inserts only: no retractions")]
-        # outer joins of streams need a bound in time, and there is no join as of a time
+        if workload in ("W1", "W1L"):
+            stored = [Contestant(engine, "spark_native", *as_it_is, "state in memory")]
+            return [
+                *stored,
+                Contestant("spark-rocksdb", "spark_native", *as_it_is, "state in RocksDB", store="rocksdb"),
+            ]
+        # other outer joins of streams need a bound in time, and there is no join as of a time
         return [Contestant(engine, "spark_native", *as_it_is)] if workload == "W3" else []
     if engine == "pathway":
+        if workload in ("W1", "W1L"):
+            forgetting = Contestant(engine, "pathway_engine", *as_it_is, "forgets", store="forgetting")
+            return [forgetting, Contestant("pathway-all", "pathway_engine", *as_it_is, "keeps every row")]
         runs = [Contestant(engine, "pathway_engine", *as_it_is, "Python connector" if has_deletes else "")]
         if workload == "W2":
             runs.append(Contestant("pathway-inserts", "pathway_engine", "W2", "W2i", "W2i", "inserts only"))
@@ -97,7 +107,7 @@ def run(who: Contestant, truth: Truth, *, n: int, data: Path, warm: Path, out: P
     for folder in (state, out / "scratch", log.parent):
         folder.mkdir(parents=True, exist_ok=True)
     few = str(warm) if who.is_warm else ""
-    task = Task(who.task, str(data), few, str(state), cores, truth.rows_out, truth.checksum)
+    task = Task(who.task, str(data), few, str(state), cores, truth.rows_out, truth.checksum, who.store)
     load = os.getloadavg()[0]
     try:
         reading, answer = _converse(who, task, out / "scratch", log)

@@ -24,6 +24,17 @@ class Target:
 
 _AT_SMALL, _FROM_LARGE = range(SMALL, SMALL + 1), range(LARGE, 1 << 62)
 TARGETS = (
+    *(
+        target
+        for workload in ("W1", "W1L")
+        for target in (
+            Target(workload, 1 / 4, "spark", _AT_SMALL),
+            Target(workload, 1 / 10, "spark-rocksdb", _AT_SMALL),
+            Target(workload, 1 / 2, "flink", _AT_SMALL),
+            Target(workload, 1, "pathway", _AT_SMALL),
+            Target(workload, 1 / 4, BEST, _FROM_LARGE),
+        )
+    ),
     Target("W2", 1 / 5, "spark", _AT_SMALL),
     Target("W2", 1 / 2, BEST, _FROM_LARGE),
     Target("W3", 1 / 5, "spark", _AT_SMALL),

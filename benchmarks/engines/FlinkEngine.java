@@ -62,7 +62,10 @@ public final class FlinkEngine {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(cores, settings);
         StreamTableEnvironment tables = StreamTableEnvironment.create(env);
         tables.getConfig().addConfiguration(settings);
-        if (workload.equals("W3")) {
+        if (workload.startsWith("W1")) {
+            csv(tables, folder, "orders", "order_id BIGINT, cust BIGINT, ts_ms BIGINT" + EVENT_TIME);
+            csv(tables, folder, "deliveries", "order_id BIGINT, ts_ms BIGINT" + EVENT_TIME);
+        } else if (workload.equals("W3")) {
             csv(tables, folder, "customer", "c_custkey BIGINT, c_mktsegment STRING" + key("c_custkey"));
             csv(tables, folder, "orders", "o_orderkey BIGINT, o_custkey BIGINT" + key("o_orderkey"));
             csv(tables, folder, "lineitem",
@@ -82,6 +85,13 @@ public final class FlinkEngine {
     /** The first column is summed up as checksum. */
     private static String query(String workload) {
         switch (workload) {
+            case "W1":
+            case "W1L":
+                return "SELECT "
+                    + (workload.equals("W1") ? "o.order_id" : "CASE WHEN d.ts IS NULL THEN o.order_id ELSE 2 * o.order_id END")
+                    + ", o.cust, d.ts_ms FROM orders o " + (workload.equals("W1") ? "INNER" : "LEFT")
+                    + " JOIN deliveries d ON o.order_id = d.order_id"
+                    + " AND d.ts BETWEEN o.ts AND o.ts + INTERVAL '1' HOUR";
             case "W2":
                 return "SELECT l.v + r.v, l.k FROM `left` l JOIN `right` r ON l.k = r.k";
             case "W2L":

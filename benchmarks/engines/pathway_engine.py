@@ -1,4 +1,4 @@
-"""Pathway, in its own interpreter: W3, W4 and the inserts of W2 from CSV, W2 with deletes through a Python connector.
+"""Pathway, in its own interpreter: W1, W3, W4, W2 inserts from CSV; W2 with deletes through a Python connector.
 
 The CSV readers follow their folder and never end: a run is over when count and checksum of the maintained result are
 the expected ones. The Python connector takes deletes without a broker or a database, and ends by itself. Commits happen
@@ -7,6 +7,7 @@ every 500 ms with whatever was read by then: mostly fewer and larger steps than 
 
 from __future__ import annotations
 
+import datetime
 import os
 import sys
 import threading
@@ -23,6 +24,7 @@ import pathway as pw  # type: ignore[import-not-found]  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
 COMMIT_MS = 500
+HOUR_MS = 3_600_000
 OUTER = {"W2L": pw.JoinMode.LEFT, "W2F": pw.JoinMode.OUTER}
 ENDING = ("W2", "W2L", "W2F")  # through the Python connector, which ends
 
@@ -66,8 +68,35 @@ def events(side: str) -> Any:
     return pw.io.python.read(log, schema=Event, autocommit_duration_ms=COMMIT_MS)
 
 
+def deliveries() -> Any:
+    """W1. Forgetting follows the faster input, so the inputs are kept within ten minutes of each other."""
+    orders, delivered = csv("orders", order_id=int, cust=int, ts=int), csv("deliveries", order_id=int, ts=int)
+    behaviour = {}
+    if TASK.store == "forgetting":
+        idle = datetime.timedelta(seconds=1)  # or the group would wait for good for the table that ends first
+        columns = (pw.io.SynchronizedColumn(table.ts, idle_duration=idle) for table in (orders, delivered))
+        pw.io.register_input_synchronization_group(*columns, max_difference=600_000)
+        behaviour = {"behavior": pw.temporal.common_behavior(cutoff=2 * HOUR_MS)}
+    joined = pw.temporal.interval_join(
+        orders,
+        delivered,
+        orders.ts,
+        delivered.ts,
+        pw.temporal.interval(0, HOUR_MS),
+        orders.order_id == delivered.order_id,
+        how=pw.JoinMode.LEFT if TASK.workload == "W1L" else pw.JoinMode.INNER,
+        **behaviour,
+    )
+    counted = orders.order_id
+    if TASK.workload == "W1L":
+        counted = pw.if_else(delivered.ts.is_none(), orders.order_id, 2 * orders.order_id)
+    return joined.select(c=counted, cust=orders.cust, delivered=delivered.ts)
+
+
 def query() -> Any:
     """The workload's result; its column `c` is summed up as checksum."""
+    if TASK.workload in ("W1", "W1L"):
+        return deliveries()
     if TASK.workload == "W3":
         customer = csv("customer", c_custkey=int, c_mktsegment=str)
         orders = csv("orders", o_orderkey=int, o_custkey=int)

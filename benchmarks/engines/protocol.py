@@ -24,6 +24,7 @@ class Task:
     cores: int
     rows_out: int  # what DuckDB counted; only for engines that never end by themselves
     checksum: int
+    store: str = ""  # how state is kept, for engines that have a choice
 
     def as_argument(self) -> str:
         """Encode for the command line.

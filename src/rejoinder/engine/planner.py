@@ -89,7 +89,7 @@ def refuse_products(new: Dataflow, present: Dataflow, statistics: Mapping[str, S
         for hop in path.hops:
             pairs = rows.get(path.start, 0) * rows.get(hop.relation, 0)
             tested = {"semi", "anti"} & {hop.mode, path.mode}
-            if hop.key or tested or pairs <= max_pairs or path.view in present.views:
+            if hop.key or hop.within or tested or pairs <= max_pairs or path.view in present.views:
                 continue
             raise Unsupported(
                 f"`{path.view}` would pair every row of `{path.start}` with every row of `{hop.relation}`",

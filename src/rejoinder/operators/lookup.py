@@ -62,6 +62,7 @@ def _matching(task: Task, stream: pa.Table, step: Lookup) -> Matching:
         step.between,
         step.latest,
         step.strict,
+        step.near,
     )
 
 

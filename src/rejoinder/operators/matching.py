@@ -29,7 +29,7 @@ from rejoinder.kernels.columns import (
 )
 from rejoinder.kernels.evaluate import Expression, filter_project, project
 from rejoinder.kernels.probe import TooManyPairsError, count_matches, keep_equal, match
-from rejoinder.operators.ranges import bound, match_nearest, match_range
+from rejoinder.operators.ranges import bound, match_nearest, match_range, moved
 from rejoinder.operators.task import key_columns
 from rejoinder.plan.physical import Arrangement, Key
 
@@ -40,7 +40,8 @@ Names = tuple[tuple[str, str], ...]
 class Matching:
     """A stream sorted by the hash of its key, the runs of an arrangement, and how many pairs are too many.
 
-    In an ordered arrangement, only rows within `between` count, or those at the `latest` order value up to a time.
+    In an ordered arrangement, only rows within `between` count, those at the `latest` order value up to a time, or
+    those from so much below a time to so much above it (`near`).
     """
 
     stream: pa.Table
@@ -52,6 +53,7 @@ class Matching:
     between: tuple[Expression, Expression] | None = None
     latest: Expression | None = None
     strict: bool = False
+    near: tuple[Expression, int, int] | None = None
 
     def pairs(self, carried: Sequence[str], fetched: Names) -> pa.Table | None:
         """The pairs: carried columns of the stream, fetched ones (renamed) of the runs, and `__diff` if need be."""
@@ -85,10 +87,11 @@ class Matching:
     def counts(self, condition: Expression | None) -> Int64:
         """How many rows match each row of the stream; `condition`, on columns of the runs, says which count."""
         rows = self.stream.num_rows
-        if condition is not None:
+        if condition is not None or self.near is not None:
             bare = without(replaced(self.stream, SEQUENCE, np.arange(rows)), [DIFF])
-            found = replace(self, stream=bare).pairs((SEQUENCE,), tuple((name, name) for name in condition.columns))
-            return totals(None if found is None else kept(found, condition), rows)
+            names = () if condition is None else condition.columns
+            found = replace(self, stream=bare).pairs((SEQUENCE,), tuple((name, name) for name in names))
+            return totals(found if found is None or condition is None else kept(found, condition), rows)
         keys = key_columns(self.stream, self.here)
         total = np.zeros(rows, np.int64)
         for run in self.runs:
@@ -108,6 +111,11 @@ class Matching:
         if self.latest is not None:
             times = bound(_evaluated(self.stream, self.latest), strict=self.strict)
             return match_nearest(self.stream, self.runs, self.here, self.there, times)
+        if self.near is not None:
+            time, below, above = self.near
+            column = _evaluated(self.stream, time)
+            low, high = moved(column, -below), moved(column, above)
+            return match_range(self.stream, self.runs, self.here, self.there, low=low, high=high)
         if self.between is not None:
             low, high = (_evaluated(self.stream, end) for end in self.between)
             return match_range(

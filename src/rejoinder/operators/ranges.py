@@ -29,6 +29,14 @@ def bound(column: pa.ChunkedArray | pa.Array, *, strict: bool) -> Bound:
     return Bound(values, strict, known)
 
 
+def moved(column: pa.ChunkedArray | pa.Array, by: int) -> Bound:
+    """One end of a range, so far from a time and itself included; where there is no such time, the last there is."""
+    values, known = bounds_of(column)
+    ends = np.iinfo(np.int64)
+    values = values.clip(ends.min - min(by, 0), ends.max - max(by, 0)) + by
+    return Bound(values, strict=False, known=known)
+
+
 def match_range(
     stream: pa.Table,
     runs: Sequence[pa.Table],

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.graph import JoinGraph, Link, Window, equal, inputs_of
 from rejoinder.plan.logical import conjunction, renamed
 from rejoinder.plan.normal import Block, Input, Mode
@@ -31,6 +32,7 @@ from rejoinder.plan.physical import Arrangement, Key
 FROM, TO = "__from", "__to"
 UNKNOWN_FANOUT = 10.0
 UNLINKED_FANOUT = 1e6
+RANGED = 16  # rows of a key from which on a search by time is cheaper than to test them all; see ADR 0019
 FILTERED = 0.3
 
 
@@ -54,8 +56,9 @@ class Hop:
     `values` names what the key is made of, to tell whether a stream is partitioned by it already. `tests` are the
     conditions, apart from the block's own, that can be tested from this hop on. The arrangement may be ordered: then
     only rows within `between` are met, or those of the latest order value up to `latest`; `strict`: windows are open
-    at their start and closed at their end, instead of the other way round. `pairs` are conditions on pairs that say
-    which rows count as partners. `everywhere`: the rows met so far go to all buckets, since every row meets every row.
+    at their start and closed at their end, instead of the other way round. `near` is a time, and how far below and
+    above it order values may be. `pairs` are conditions on pairs that say which rows count as partners. `everywhere`:
+    the rows met so far go to all buckets, since every row meets every row.
     """
 
     input: int
@@ -69,6 +72,7 @@ class Hop:
     between: tuple[Expression, Expression] | None = None
     latest: Expression | None = None
     strict: bool = False
+    near: tuple[Expression, int, int] | None = None
     pairs: tuple[Expression, ...] = ()
     everywhere: bool = False
 
@@ -107,6 +111,7 @@ class PathFinder:
         self.graph = graph
         self.statistics = statistics
         self.primary_keys = primary_keys
+        self.bounds = direct_bounds([*block.predicates, *(p for each in block.inputs if each.arrival for p in each.on)])
 
     def path(self, start: int) -> tuple[Hop, ...]:
         """Choose the order in which the changes of input `start` meet the other inputs; at arrival, they meet none."""
@@ -190,6 +195,8 @@ class PathFinder:
             hop = replace(hop, latest=around.time, strict=around.strict)
         elif inside is not None:
             hop = replace(hop, between=(inside.start, inside.end), strict=inside.strict)
+        elif each.mode == "inner" or each.arrival:
+            hop = self._within(walk, hop)
         if forward:
             on = self.graph.on[at]
             hop = replace(hop, mode=each.mode, guard=conjunction(on.guards), pairs=on.pairs)
@@ -197,10 +204,30 @@ class PathFinder:
 
     def _spread(self, hop: Hop, each: Input) -> Hop:
         """Where every row meets every row, whatever its time, each bucket has its part of them."""
-        is_range = hop.between is not None or hop.latest is not None
+        is_range = any(way is not None for way in (hop.between, hop.latest, hop.near))
         if hop.key.parts or hop.arrangement.key.parts or is_range or each.mode != "inner" or not each.schema.names:
             return hop
         return replace(hop, arrangement=Arrangement.by_row(each.relation, each.schema), everywhere=True)
+
+    def _within(self, walk: _Walk, hop: Hop) -> Hop:
+        """A hop that looks for a range of times, if conditions give one and a key has so many rows that it pays."""
+        keyed = {name for part in hop.arrangement.key.parts for name in part.columns}
+        own = {i: name for i, name in self.block.inputs[hop.input].columns if name not in keyed}
+        known = [i for at in walk.met for i, _ in self.block.inputs[at].columns]
+        found = [
+            (below + self.bounds[there, here], below, here, there)
+            for (here, there), below in self.bounds.items()
+            if here in own and there in known and (there, here) in self.bounds
+        ]
+        if not found:
+            return hop
+        _, below, here, there = min(found)
+        ordered = replace(hop.arrangement, order=own[here])
+        rows = [self.statistics[a.id].fanout for a in (hop.arrangement, ordered) if a.id in self.statistics]
+        if hop.key.parts and max(rows, default=0.0) < RANGED:
+            return hop
+        time = column(there, self.block.inputs[hop.input].type_of(own[here]))
+        return replace(hop, arrangement=ordered, near=(time, below, self.bounds[there, here]))
 
     def _rank(self, at: int) -> tuple[bool, int]:
         """Which inputs are seen with this epoch's changes: those of a smaller rank."""

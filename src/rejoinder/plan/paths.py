@@ -250,6 +250,7 @@ class _Path:
             between=hop.between,
             latest=hop.latest,
             strict=hop.strict,
+            near=hop.near,
         )
         self.rounds.add(state.round, step)
         return Fragment(state.round, output, None if hop.everywhere else state.partition)
@@ -259,7 +260,8 @@ class _Path:
         wanted = {name for _, e in self.block.outputs for name in e.columns}
         wanted |= {name for p in tests for name in p.columns}
         for hop in self.hops[at + 1 :]:
-            parts = [*hop.key.parts, *hop.tests, *hop.pairs, hop.guard, hop.latest, *(hop.between or ())]
+            near = () if hop.near is None else hop.near[:1]
+            parts = [*hop.key.parts, *hop.tests, *hop.pairs, hop.guard, hop.latest, *(hop.between or ()), *near]
             wanted |= {name for part in parts if part is not None for name in part.columns}
         return wanted
 
@@ -282,6 +284,8 @@ class _Path:
         elif hop.between is not None:
             ends = ", ".join(shown(end, self.names) for end in hop.between)
             within = f"{by} in ({ends}]" if hop.strict else f"{by} in [{ends})"
+        elif hop.near is not None:
+            within = f"{by} near {shown(hop.near[0], self.names)}"
         self.described.append(
             PathHop(
                 hop.arrangement.id,

@@ -245,7 +245,8 @@ class Lookup:
     In a mode other than `inner`, rows that fail the `guard` have no partner, and `filter` says which rows of the
     arrangement can be one (at arrival, which pairs count); `present` names the column that is TRUE in pairs and NULL in
     padded rows. In an ordered arrangement, only rows with an order value in [`between`) are met, or those at the
-    `latest` value up to a time; if `strict`, in (`between`], or before a time.
+    `latest` value up to a time; if `strict`, in (`between`], or before a time. `near`: only rows with an order value
+    from so much below a time to so much above it.
     """
 
     input: str
@@ -265,6 +266,7 @@ class Lookup:
     between: tuple[Expression, Expression] | None = None
     latest: Expression | None = None
     strict: bool = False
+    near: tuple[Expression, int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ QUERIES = {
     "left": "SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON o.cust = c.id",
     "left_at_arrival": "SELECT o.id, c.name FROM orders o LEFT JOIN customers FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP "
     "AS c ON o.cust = c.id AND c.country = 'UK' AND o.item <> c.name",
-    "full_at_arrival": "SELECT c.item, b.rate FROM clicks c FULL JOIN bids FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS b "
-    "ON c.item = b.item AND b.at BETWEEN c.made - INTERVAL 1 MINUTE AND c.made",
+    "full_at_arrival": "SELECT c.item, b.rate FROM clicks c FULL JOIN bids FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP "
+    "AS b ON c.item = b.item AND b.at BETWEEN c.made - INTERVAL 1 MINUTE AND c.made",
     "latest": "SELECT c.name, l.rate FROM LATEST(TABLE rates, DESCRIPTOR(country), DESCRIPTOR(since)) AS l "
     "JOIN customers c ON c.country = l.country",
     "changes": "SELECT item, _undo AS gone, count(*) AS n FROM CHANGES(TABLE items) GROUP BY item, _undo",
@@ -63,6 +63,8 @@ QUERIES = {
     "full_anti": "SELECT o.item, n.text FROM orders o FULL ANTI JOIN notes n ON o.id = n.id",
     "cross": "SELECT o.id, n.text FROM orders o CROSS JOIN notes n",
     "theta": "SELECT o.id, i.price FROM orders o JOIN items i ON o.item < i.item",
+    "near_in_time": "SELECT c.item, b.rate FROM clicks c JOIN bids b "
+    "ON b.at BETWEEN c.made - INTERVAL 1 MINUTE AND c.made",
     "null_safe": "SELECT o.id, i.price FROM orders o JOIN items i ON o.item <=> i.item",
     "chain_of_left_joins": "SELECT o.id, c.name, i.price, n.text FROM orders o LEFT JOIN customers c ON o.cust = c.id "
     "LEFT JOIN items i ON o.item = i.item AND c.country = i.country LEFT JOIN notes n ON o.id = n.id",

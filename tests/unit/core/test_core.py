@@ -97,6 +97,29 @@ def test_a_bad_answer_fails_with_its_row(number: int, message: str) -> None:
             transform.drain()
 
 
+def test_calls_are_tried_again_and_given_up_and_may_be_plain() -> None:
+    tries: list[int] = []
+
+    def plain(row: Mapping[str, Any]) -> Any:
+        tries.append(row["n"])
+        if len(tries) < 3:
+            raise ConnectionError("no route")
+        return {"n": 2 * row["n"]}
+
+    with AsyncTransform(plain, N, retries=2) as transform:
+        out = transform.rows(0, pa.table({"n": [4]})) + transform.watermark(0, 0, 1) + transform.drain()
+    assert [table.to_pylist() for table in rows_of(out)] == [[{"n": 8}]] and out[-1] == Watermark(0, 1)
+    assert tries == [4, 4, 4]
+
+    async def never(row: Mapping[str, Any]) -> Any:
+        await asyncio.Event().wait()
+
+    with AsyncTransform(never, N, timeout=0.01) as transform:
+        transform.rows(0, pa.table({"n": [4]}))
+        with pytest.raises(EvaluationError, match=r"no answer within 0\.01 s"):
+            transform.drain()
+
+
 def test_calls_that_were_out_are_made_again() -> None:
     asked: list[int] = []
 

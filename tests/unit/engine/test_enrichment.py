@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.api.relation import Relation
+from rejoinder.api.stream import Stream
+from rejoinder.api.table import Table
 from rejoinder.errors import FunctionFailed, InvalidSql, PlanningError, UnknownName
 from rejoinder.testing import Driver
 from tests.unit.engine import answering
@@ -264,6 +266,24 @@ def test_python_says_the_same_as_sql() -> None:
     driver.insert("a", {"id": 0, "what": "it's"}, {"id": 1, "what": "x"})
     driver.step()
     assert driver.table("n") == [{"number": 2}] and driver.table("e") == driver.table("same")
+
+
+def test_streams_and_tables_of_python_are_enriched() -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM o (id BIGINT, t BIGINT, WATERMARK t DELAY OF 5)")
+    driver.sql("CREATE STREAM d (id BIGINT, t BIGINT, WATERMARK t DELAY OF 5)")
+    driver.sql("CREATE TABLE a (id BIGINT, what STRING, PRIMARY KEY (id))")
+    numbered = Stream.of(driver, "o").enrich(answering.numbered, columns={"number": "INT"})
+    numbered.join(Stream.of(driver, "d"), on="id", within=(0, 10)).to("j")
+    Table.of(driver, "a").enrich(answering.plainly, columns={"number": "INT"}).to("e")
+    driver.insert("o", {"id": 1, "t": 10})
+    driver.insert("d", {"id": 1, "t": 12})
+    driver.insert("a", {"id": 1, "what": "x"})
+    changes = driver.step()
+    assert [(row["id"], row["d_t"]) for row, _ in changes["j"]] == [(1, 12)]
+    assert {changes[view][0][0]["number"] for view in "je"} == {0, 1}
+    driver.delete("a", {"id": 1})
+    assert driver.step()["e"] == [(changes["e"][0][0], -1)]
 
 
 def test_functions_that_have_no_name_of_their_own() -> None:

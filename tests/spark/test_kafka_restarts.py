@@ -1,4 +1,7 @@
-"""A time-bounded join over two topics, one partition of each idle, while the broker and the driver are killed."""
+"""A time-bounded join over two topics, one partition of each idle, while the broker and the driver are killed.
+
+Its result goes to a third topic, where each change of an epoch is once or, if the driver died while it sent it, again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from rejoinder.store.manifest import latest
 from rejoinder.store.objects import open_store
 from tests.spark.broker import PACKAGES, Broker, Client, Record
 
-SECONDS = 120
+SECONDS = 240
 BATCHES, ROWS, SPAN, WITHIN = 3, 30, 30, 10
 FLOW = """
 CREATE STREAM impressions (id BIGINT, ts BIGINT, WATERMARK ts DELAY OF {delay})
@@ -33,6 +36,7 @@ CREATE STREAM clicks (id BIGINT, ts BIGINT, WATERMARK ts DELAY OF {delay})
   USING kafka OPTIONS (bootstrap '{address}', topic 'clicks', idle_after '1 second');
 CREATE VIEW v AS SELECT i.id, i.ts AS seen, c.ts AS clicked FROM impressions i LEFT JOIN clicks c
   ON i.id = c.id AND c.ts BETWEEN i.ts AND i.ts + {within} EMIT FINAL;
+CREATE SINK s FROM v USING kafka OPTIONS (bootstrap '{address}', topic 'joined', kafka.max.block.ms '{patience}');
 """
 Rows = list[tuple[int, int]]
 Row = tuple[int, int, int | None]
@@ -54,6 +58,15 @@ def joined(impressions: Rows, clicks: Rows) -> Counter[Row]:
 
 def view(flow: rj.Flow) -> Counter[Row]:
     return Counter((row["id"], row["seen"], row["clicked"]) for row in flow.arrow("v").to_pylist() if row["id"] >= 0)
+
+
+def messages(client: Client) -> Counter[Row]:
+    """What a reader has who takes each message of an epoch once."""
+    told = {(record["headers"]["rejoinder.epoch"], record["value"]) for record in client.read("joined")}
+    result: Counter[Row] = Counter()
+    for row in (json.loads(value) for _, value in told):
+        result[row["id"], row["seen"], row["clicked"]] += row["_diff"]
+    return Counter({row: count for row, count in result.items() if row[0] >= 0})
 
 
 @contextmanager
@@ -83,11 +96,12 @@ def wait_until(condition: Callable[[], bool], is_alive: Callable[[], bool], log:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_killed_broker_and_driver(spark: SparkSession, tmp_path: Path, broker: Broker, client: Client) -> None:
     topics = ("impressions", "clicks")
-    for topic in topics:
+    for topic in (*topics, "joined"):
         client.create(topic, 3)
-    text = FLOW.format(address=broker.address, delay=SPAN, within=WITHIN)
+    text = FLOW.format(address=broker.address, delay=SPAN, within=WITHIN, patience=1000 * SECONDS)
     (tmp_path / "flow.sql").write_text(text)
     (tmp_path / "spark-defaults.conf").write_text(f"{SETTING}{KAFKA.name} {PACKAGES}\n")
     seed = random.randrange(1 << 30)
@@ -118,5 +132,5 @@ def test_killed_broker_and_driver(spark: SparkSession, tmp_path: Path, broker: B
     expected = joined(*(list(itertools.chain(*data[topic])) for topic in topics))
     wait_until(lambda: view(flow) == expected, lambda: flow.is_running, broker.log)
     flow.stop()
-    assert view(flow) == expected, f"seed {seed}"
+    assert view(flow) == expected == messages(client), f"seed {seed}"
     assert None in {clicked for _, _, clicked in expected}, "some have no partner"

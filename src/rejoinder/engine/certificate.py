@@ -17,10 +17,13 @@ from rejoinder.engine.state import State
 from rejoinder.engine.watermarks import Times
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.plan.accumulators import UNIT, Grouping
+from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, Watermark, value_of
+from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels
 from rejoinder.plan.lineage import sources_of
+from rejoinder.plan.logical import Bound
 from rejoinder.plan.normal import Block, Derived, Distinct, as_relation
 from rejoinder.plan.physical import Arrangement
 from rejoinder.store.times import TIMELESS
@@ -35,6 +38,10 @@ class _AsIfOnTime(Frontiers):
             return super()._found(relation, name)
         is_timed = source.kind != "table" and name in source.watermarks
         return Watermark(source.name, name) if is_timed else None
+
+
+def _columns(bound: Bound) -> set[str]:
+    return {bound.later.columns[0], bound.earlier.columns[0]}
 
 
 @dataclass
@@ -54,6 +61,20 @@ class Certificate:
         self._frontiers = _AsIfOnTime(program.sources, {**program.derived, **views})
         read = sources_of(program.views[self.view], {**program.derived, **views})
         self.is_given = any(program.sources[name].watermarks for name in read if name in program.sources)
+
+    def never(self) -> list[str]:
+        """Conditions of the view's joins that no pair of times can satisfy together."""
+        program, found = self.plan.program, dict[str, None]()
+        derived = [name for name in program.derived if self.view in readers(program, name)]
+        for block in (program.views[self.view], *(b for name in derived for b in program.derived[name].blocks)):
+            predicates = [p for p in (*block.predicates, *(p for each in block.inputs for p in each.on)) if p.bounds]
+            slacks = direct_bounds(predicates)
+            for (later, earlier), slack in slacks.items():
+                if slack + slacks.get((earlier, later), -slack) < 0 and later < earlier:
+                    both = {later, earlier}
+                    bounding = [p for p in predicates if any(_columns(bound) == both for bound in p.bounds)]
+                    found[self.labels.conditions([p.expression for p in bounding], block)] = None
+        return [f"no pair can satisfy {text}: has an interval the wrong sign?" for text in found]
 
     def lines(self, arrangement: Arrangement) -> list[str]:
         """What is certified of an arrangement."""

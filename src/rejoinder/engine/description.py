@@ -64,6 +64,7 @@ class _Text:
             lines += [f"  {line}" for line in self._paths(name)]
         lines += self._paths(self.view)
         lines += self._waiting()
+        lines += [f"  {line}" for line in self.certificate.never()]
         lines += self._arrangements()
         return [*lines, f"  rounds {len(self.dataflow.rounds)}"]
 

@@ -20,7 +20,7 @@ from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
 from rejoinder.plan.physical import Arrangement, Dataflow
 from rejoinder.plan.program import Gate, Program, program_of
 from rejoinder.plan.recording import depends_on_past
-from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded
+from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded, refuse_unfinished
 from rejoinder.sql.binder import bind
 
 
@@ -74,6 +74,8 @@ def _normal(
     if timely or any(imposing_scans(query.root)):
         normal = normalise(query, timely, imposed=True)
         waits = normal.emission is not None and normal.emission.release is not None
+        if normal.emission is not None and normal.emission.policy == "final":
+            refuse_unfinished(normal, sources, relations)
         if waits or is_timed(normal, sources, relations):
             return normal
     return normalise(query)

@@ -117,19 +117,39 @@ def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source], relation
     kept = list(_kept(normal, sources, relations))
     for rows, changes, is_bounded in kept:
         if not is_bounded:
-            raise Unsupported(
-                f"rows of `{rows}` would be kept for ever",
-                detail=f"no condition says how far back changes of `{changes}` can reach, by event-time columns "
-                "with constants",
-                hint=f"declare WATERMARK on both, and add a condition such as {rows}.ts >= {changes}.ts - INTERVAL 1 "
-                "HOUR; conditions under OR or NOT, or with amounts from columns, bound nothing",
-            )
+            raise _kept_for_ever(rows, changes)
     if not kept:
         raise Unsupported(
             "EMIT FINAL of a query that keeps nothing is not offered",
             detail="its rows are final when they come",
             hint="leave EMIT FINAL out",
         )
+
+
+def refuse_unfinished(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> None:
+    """Refuse EMIT FINAL of groups by a window if a join below can change them after the window.
+
+    Groups of versions are not refused: they wait for all watermarks.
+    """
+    if not any(isinstance(made.operation, Versions | Last) for made in normal.derived.values()):
+        for rows, changes, is_bounded in _kept(normal, sources, relations):
+            if not is_bounded and rows != changes:
+                raise Unsupported(
+                    f"a row of `{changes}` can change groups of any window, so that none is ever final",
+                    detail=f"no condition says how far back changes of `{changes}` reach among the rows of `{rows}`, by "
+                    "event-time columns with constants",
+                    hint=f"declare WATERMARK on both, and add a condition such as {rows}.ts >= {changes}.ts - INTERVAL "
+                    "1 HOUR; or let groups out as they are then: EMIT WHEN WATERMARK PAST WINDOW_END(w)",
+                )
+
+
+def _kept_for_ever(rows: str, changes: str) -> Unsupported:
+    return Unsupported(
+        f"rows of `{rows}` would be kept for ever",
+        detail=f"no condition says how far back changes of `{changes}` can reach, by event-time columns with constants",
+        hint=f"declare WATERMARK on both, and add a condition such as {rows}.ts >= {changes}.ts - INTERVAL 1 HOUR; "
+        "conditions under OR or NOT, or with amounts from columns, bound nothing",
+    )
 
 
 def _kept(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rejoinder.errors import Unsupported
 from rejoinder.testing import Driver
 
 SOURCES = """
@@ -180,3 +181,15 @@ def test_a_view_beside_it_takes_every_row() -> None:
     driver.insert("a", {"k": 1, "ts": at(1)})
     changes = driver.step()
     assert changes["v"] == [] and changes["totals"] == [({"k": 1, "n": 1}, 1)]
+
+
+@pytest.mark.parametrize("join", ["JOIN b ON a.k = b.k", "JOIN people ON a.k = people.id"])
+def test_final_groups_over_a_join_without_bounds_are_refused(join: str) -> None:
+    driver = Driver()
+    driver.sql(SOURCES + "CREATE TABLE people (id INT, PRIMARY KEY (id))")
+    window = "TUMBLE(a.ts, INTERVAL 5 MINUTES)"
+    grouped = f"SELECT {window} AS w, count(*) AS n FROM a {join} GROUP BY {window}"
+    with pytest.raises(Unsupported, match="none is ever final") as raised:
+        driver.sql(f"CREATE VIEW v AS {grouped} EMIT FINAL")
+    assert "WINDOW_END" in str(raised.value.hint)
+    driver.sql(f"CREATE VIEW v AS {grouped} EMIT WHEN WATERMARK PAST WINDOW_END({window})")

@@ -142,7 +142,7 @@ TESTS: dict[str, list[str]] = {
         *("hz-table1", "hz-example2", "hz-d-left-pad-on-expiry"),
         "tests/spark/test_kafka_restarts.py::test_killed_broker_and_driver",
     ],
-    "HZJ-TST-03": [ORACLE],
+    "HZJ-TST-03": ["benchmarks/soak.py::main", ORACLE],
     "HZJ-TST-04": ["test_a_pair_comes_out_with_its_second_row"],
 }
 PLAYED = {

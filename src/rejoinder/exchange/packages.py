@@ -8,7 +8,11 @@ whose registry is another, or who are offline: `spark.rejoinder.packages.<name>`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +68,8 @@ def provide(session: SparkSession, package: Package) -> None:
     before = {str(place) for place in loader.getURLs()}
     for place in (each.format(**versions) for each in wanted):
         try:
-            _add(session, loader, f"ivy://{place}" if ":" in place and "://" not in place else place)
+            with _alone():
+                _add(session, loader, f"ivy://{place}" if ":" in place and "://" not in place else place)
         except (Py4JJavaError, PySparkException) as failure:
             raise RuntimeMismatch(
                 f"the jars for {package.name} cannot be fetched",
@@ -79,6 +84,14 @@ def provide(session: SparkSession, package: Package) -> None:
             detail=f"class {package.marker} is not in {', '.join(wanted)}",
             hint=f"correct {SETTING}{package.name}, or leave it out",
         )
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Of all processes of a user on this host one resolves at a time: Ivy's cache does not bear two that write."""
+    with open(os.path.join(tempfile.gettempdir(), f"rejoinder-ivy-{os.getuid()}.lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _add(session: SparkSession, loader: Any, place: str) -> None:

@@ -48,7 +48,7 @@ class EpochChanges:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left after netting, as far as one part tells: buckets may have written what cancels out."""
+        """Whether nothing is left after netting, as far as one part tells: buckets may write what cancels out."""
         return self.parts == 0 or (self.parts == 1 and next(self.part(0), None) is None)
 
     def part(self, number: int, parts: int | None = None) -> Iterator[pa.Table]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from rejoinder.engine.executor import split_batch
 from rejoinder.engine.watermarks import Signals
 from rejoinder.errors import (
     DefinitionConflict,
@@ -18,6 +20,8 @@ from rejoinder.errors import (
     Unsupported,
     WatermarkRegress,
 )
+from rejoinder.kernels.columns import PARTITION
+from rejoinder.kernels.exchange import encode
 from rejoinder.testing import Driver
 
 PAST = "CREATE VIEW v AS SELECT id FROM s EMIT WHEN WATERMARK PAST t"
@@ -192,6 +196,16 @@ def test_partitions_may_be_named_from_outside() -> None:
     driver.idle("s", 1)
     stepped(driver)
     assert released(driver) == 5
+
+
+def test_a_split_may_bring_the_partition_of_its_rows_along() -> None:
+    driver = flow(columns="WATERMARK t DELAY OF 0", view="CREATE VIEW v AS SELECT * FROM s EMIT WHEN WATERMARK PAST t")
+    rows = pa.table({"id": [1, 2, 3], "t": [10, 4, 7], "p": [0, 0, 0], "name": ["x", "y", "z"], PARTITION: [5, 6, 6]})
+    rows = rows.cast(driver._engine.catalog.sources[0].schema.append(pa.field(PARTITION, pa.int32())))
+    driver._engine.run_epoch(0, [split_batch([("s", None, 0, encode(rows))])])
+    shown = [(row["partition"], row["watermark"], row["released"]) for row in driver.sql("SHOW WATERMARKS")]
+    assert shown == [(5, 10, 7), (6, 7, 7)]
+    assert driver.table("v") == [{"id": 2, "t": 4, "p": 0, "name": "y"}], "it is no column of the source"
 
 
 def test_a_column_that_tells_rows_apart_is_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from rejoinder.operators.task import Clock
 from rejoinder.plan.frontier import Merged, merges_in, value_of
 from rejoinder.plan.physical import Channel, Dataflow, DueScan, Emit, OnTime, Send
 from rejoinder.plan.program import Gate, row_arrangement
+from rejoinder.store.run import lies_in
 
 
 def released(gate: Gate, watermarks: Watermarks, now: int) -> int:
@@ -34,12 +35,12 @@ def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
     In milliseconds, as `opened`; None if none wait. What waits for a tick is in a time segment of its own.
     """
     ticks = [
-        ref.segment * gate.width
+        ref.span[1]
         for gate in gates
         if gate.interval
         for part in state.arrangements.get(gate.pending.id, ())
         for ref in part.refs
-        if ref.segment * gate.width > opened * 1000
+        if ref.span is not None and ref.span[1] > opened * 1000
     ]
     return -(-min(ticks) // 1000) if ticks else None
 
@@ -57,10 +58,10 @@ def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Cloc
     for number, gate in enumerate(gates):
         since, until = before.released[gate.pending.id], after.released[gate.pending.id]
         refs = [ref for part in state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
-        if until <= since or not any(ref.segment * gate.width <= until for ref in refs):
+        if until <= since or not any(lies_in(ref, since, until) for ref in refs):
             continue
         name = f"due:{gate.pending.relation}"
-        scans[name] = DueScan(gate.pending, name, gate.width, since, until)
+        scans[name] = DueScan(gate.pending, name, since, until)
         key = row_arrangement(gate.view, views.views[gate.view]).key
         channel = Channel(number, f"{name}/rows", key, 1)
         sends.append(Send(name, channel))

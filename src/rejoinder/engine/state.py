@@ -13,8 +13,7 @@ from rejoinder.plan.frontier import Retention
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.program import Gate
-from rejoinder.store.segments import Segments
-from rejoinder.store.spine import Spine
+from rejoinder.store.spine import Forgetting, Spine
 
 Parts = dict[str, tuple[Spine, ...]]
 
@@ -99,19 +98,14 @@ class State:
         ]
 
     def expired(self, gates: Iterable[Gate], retentions: Mapping[str, Retention], clock: Clock) -> State:
-        """The state without the time segments that are released, and the runs that are over, as a whole."""
+        """The state without the runs that are released, or over, as a whole."""
         arrangements = dict(self.arrangements)
-        for gate in gates:
-            segments = Segments(RELEASE, gate.width)
-            parts = arrangements.get(gate.pending.id, ())
-            arrangements[gate.pending.id] = tuple(
-                segments.expire(part, clock.released[gate.pending.id] + 1)[0] for part in parts
-            )
-        for name, retention in retentions.items():
-            over = forgetting_of(retention, clock.watermarks).is_over
+        forgetting = {name: forgetting_of(retention, clock.watermarks) for name, retention in retentions.items()}
+        forgetting |= {gate.pending.id: Forgetting(RELEASE, clock.released[gate.pending.id] + 1) for gate in gates}
+        for name, each in forgetting.items():
             parts = arrangements.get(name, ())
             arrangements[name] = tuple(
-                replace(part, refs=tuple(ref for ref in part.refs if not over(ref))) for part in parts
+                replace(part, refs=tuple(ref for ref in part.refs if not each.is_over(ref))) for part in parts
             )
         return replace(self, arrangements=arrangements)
 

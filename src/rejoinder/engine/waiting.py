@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-import numpy as np
-
 from rejoinder.engine.clocks import next_tick, released
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.texts import text
-from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.program import Gate
-from rejoinder.store.run import read_run
-from rejoinder.store.times import times_of
 
 
 def waiting(engine: Engine) -> dict[str, str]:
@@ -37,9 +32,7 @@ def _words(engine: Engine, gate: Gate) -> Iterator[str]:
 
 
 def _has_some(engine: Engine, gate: Gate) -> bool:
-    """Whether anything is beyond the watermarks: whole time segments, or rows in the one that they are in."""
+    """Whether anything is beyond the watermarks."""
     limit = released(gate, engine.watermarks, 0)
     refs = [ref for part in engine.state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
-    if any(ref.segment * gate.width > limit for ref in refs):
-        return True
-    return any(bool(np.any(times_of(read_run(engine.store, ref), RELEASE) > limit)) for ref in refs)
+    return any(ref.span is not None and ref.span[2] > limit for ref in refs)

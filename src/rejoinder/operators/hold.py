@@ -20,8 +20,8 @@ from rejoinder.operators.task import Task
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.physical import Hold
 from rejoinder.store.run import write_run
-from rejoinder.store.segments import Segments
-from rejoinder.store.spine import level_of
+from rejoinder.store.segments import segments
+from rejoinder.store.spine import Forgetting, Merging, level_of
 from rejoinder.store.times import TIMELESS, times_of
 
 
@@ -44,7 +44,11 @@ def hold(task: Task, step: Hold) -> None:
 
 
 def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
-    for segment, part in Segments(RELEASE, step.width).split(sorted_by_hash(waiting)):
+    for segment, part in segments(sorted_by_hash(waiting), RELEASE):
         level = level_of(part.num_rows, FAN)
-        ref = write_run(task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment)
+        ref = write_run(
+            task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, time=RELEASE
+        )
         task.arranged.setdefault(step.pending.id, []).append(ref)
+    released = task.clock.released.get(step.pending.id, LEAST)
+    task.merging[step.pending.id] = Merging(FAN, forgetting=Forgetting(RELEASE, released + 1))

@@ -27,7 +27,7 @@ from rejoinder.plan.catalog import Source
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, DueScan, Scan, SourceScan, UnitScan
 from rejoinder.store.objects import ObjectStore
-from rejoinder.store.run import read_run
+from rejoinder.store.run import lies_in, read_run
 from rejoinder.store.spine import Forgetting, Spine
 from rejoinder.store.times import TIMELESS, times_of
 
@@ -118,9 +118,9 @@ def _scan_arrangement(
 
 
 def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
-    """The changes whose time has come, from the segments that begin up to then."""
+    """The changes whose time has come, from the runs that hold some."""
     for ref in spine.refs:
-        if ref.segment * scan_.width > scan_.until:
+        if not lies_in(ref, scan_.after, scan_.until):
             continue
         run = without(read_run(store, ref), [HASH])
         releases = times_of(run, RELEASE)

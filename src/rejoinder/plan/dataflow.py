@@ -339,7 +339,7 @@ class Builder:
             key = row_arrangement(name, self.program.views[name].schema).key
             merged = self.send(self.fragments[name], key, number, name, matching_only=False)
             for gate in gates:
-                self.add(number, Hold(merged.stream, name, gate.pending, gate.width, gate.interval, gate.lock))
+                self.add(number, Hold(merged.stream, name, gate.pending, gate.interval, gate.lock))
         self.arrange(name, check=False)
 
     def finish(self) -> Dataflow:

@@ -20,7 +20,6 @@ from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.program import Gate, row_arrangement
 
 MICROSECOND = pa.timestamp("us")
-WIDTHS = {"timestamp": 60_000_000, "date": 1, "integer": 1 << 16}
 
 
 def gates_of(
@@ -31,18 +30,17 @@ def gates_of(
     if emission.interval:
         schema = block.schema.append(pa.field(RELEASE, MICROSECOND))
         pending = row_arrangement(f"{view}/pending", schema)
-        return (Gate(view, pending, emission.interval, emission.interval),)
-    width = width_of(dict(block.outputs)[RELEASE].type)
+        return (Gate(view, pending, emission.interval),)
     if emission.clocks:
         each = [replace(pending, relation=f"{view}/pending{at or ''}") for at in range(len(emission.clocks))]
         return tuple(
-            Gate(view, own, width, 0, Watermark(*origin), at)
+            Gate(view, own, 0, Watermark(*origin), at)
             for at, (own, origin) in enumerate(zip(each, emission.clocks, strict=True))
         )
     final = Frontiers(sources, derived).of_output(block, dict(block.outputs)[RELEASE])
     if emission.policy == "final" and final is not None:
-        return (Gate(view, pending, width, 0, lowered(final, 1)),)
-    return (Gate(view, pending, width, 0, _limit(view, block, derived, emission, sources)),)
+        return (Gate(view, pending, 0, lowered(final, 1)),)
+    return (Gate(view, pending, 0, _limit(view, block, derived, emission, sources)),)
 
 
 def _limit(
@@ -118,10 +116,3 @@ class _Waiting:
 
     def _fits(self, kind: pa.DataType) -> bool:
         return bool(kind.id == self.kind.id)
-
-
-def width_of(kind: pa.DataType) -> int:
-    """The width of a time segment, in the unit of a type."""
-    if pa.types.is_timestamp(kind):
-        return WIDTHS["timestamp"]
-    return WIDTHS["date" if pa.types.is_date32(kind) else "integer"]

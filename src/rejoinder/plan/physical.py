@@ -138,7 +138,6 @@ class DueScan:
 
     pending: Arrangement
     stream: str
-    width: int
     after: int
     until: int
 
@@ -393,7 +392,6 @@ class Hold:
     input: str
     view: str
     pending: Arrangement
-    width: int
     interval: int
     lock: int = 0
 

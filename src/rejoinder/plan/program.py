@@ -26,7 +26,6 @@ class Gate:
 
     view: str
     pending: Arrangement
-    width: int
     interval: int = 0
     limit: Formula | None = None
     lock: int = 0

@@ -90,6 +90,11 @@ class RunRef:
         return self.size * self.rows // max(1, self.file_rows)
 
 
+def lies_in(ref: RunRef, after: int, until: int) -> bool:
+    """Whether a run may hold times after one and up to another."""
+    return ref.span is None or (ref.span[1] <= until and ref.span[2] > after)
+
+
 def new_name(folder: str, epoch: int) -> str:
     """Make a file name that no other attempt of any task can make."""
     return f"{folder_of(epoch, folder)}/{uuid.uuid4().hex}.arrow"

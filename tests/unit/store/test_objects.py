@@ -397,6 +397,8 @@ for i in itertools.count():
     for attempt in range(3):
         child = spawn_python(code, disk_store)
         assert child.stdout and child.stdout.readline()
+        while len(disk_store.list("manifests")) < 2:
+            time.sleep(0.01)
         time.sleep(0.08 + 0.023 * attempt)
         child.kill()
         child.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,11 @@ from rejoinder.kernels.hashing import hash_rows
 from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
 from rejoinder.store.objects import ObjectStore, open_store
 from rejoinder.store.run import RunRef, read_run, write_run
-from rejoinder.store.segments import Segments
-from rejoinder.store.spine import Forgetting, Merging, Spine, insert, level_of, maintain
-from rejoinder.store.times import TIMELESS, times_of
+from rejoinder.store.segments import ROWS, segments
+from rejoinder.store.spine import Forgetting, Merging, Spine, insert, maintain
+from rejoinder.store.times import TIMELESS, span_of, times_of
 
 WHOLE = (0, LAST_HASH)
-HOURLY = Segments("at", 60)
 
 
 def rows(ids: list[int], times: list[int | None]) -> pa.Table:
@@ -27,14 +27,6 @@ def rows(ids: list[int], times: list[int | None]) -> pa.Table:
     hashes = hash_rows([table.column("id")], table.num_rows)
     order = order_by_hash(hashes)
     return table.take(pa.array(order)).append_column(HASH, pa.array(hashes[order]))
-
-
-def added(store: ObjectStore, spine: Spine, table: pa.Table, epoch: int, fan: int = 2) -> Spine:
-    for segment, part in HOURLY.split(table):
-        level = level_of(part.num_rows, fan)
-        ref = write_run(store, part, epoch=epoch, level=level, bounds=WHOLE, segment=segment)
-        spine = insert(spine, ref)
-    return maintain(store, spine, Merging(fan), epoch=epoch, bounds=WHOLE)
 
 
 def content(store: ObjectStore, spine: Spine) -> list[tuple[int, int | None]]:
@@ -50,43 +42,46 @@ def store(request: pytest.FixtureRequest) -> ObjectStore:
     return open_store(f"memory://segments-{request.node.name}")
 
 
-def test_split_keeps_every_row_and_its_order() -> None:
+def test_few_rows_are_one_segment_and_rows_without_a_time_another() -> None:
     table = rows([1, 2, 3, 4, 5], [0, 59, 60, 125, None])
-    parts = dict(HOURLY.split(table))
-    assert sorted(parts) == [0, 1, 2, TIMELESS]
-    assert sorted(parts[0]["id"].to_pylist()) == [1, 2]
-    assert sum(part.num_rows for part in parts.values()) == 5
-    for part in parts.values():
+    parts = dict(segments(table, "at"))
+    assert [sorted(part["id"].to_pylist()) for part in parts.values()] == [[1, 2, 3, 4], [5]]
+    assert TIMELESS in parts
+
+
+def test_many_rows_are_cut_by_time_and_keep_their_order() -> None:
+    count = 4 * ROWS
+    table = rows(list(range(count)), [n * 10 for n in range(count)])
+    parts = [part for _, part in segments(table, "at")]
+    assert 3 <= len(parts) <= 8 and sum(part.num_rows for part in parts) == count
+    spans = sorted(span_of(part, "at") for part in parts)
+    assert all(one[1] < other[0] for one, other in pairwise(spans))
+    for part in parts:
         assert np.all(np.diff(part[HASH].to_numpy().astype(object)) >= 0)
+
+
+def test_equal_times_of_many_epochs_meet_in_one_segment() -> None:
+    numbers = {number for at in range(5) for number, _ in segments(rows([at], [1000]), "at")}
+    assert len(numbers) == 1
 
 
 def test_runs_of_different_segments_are_never_merged(store: ObjectStore) -> None:
     spine = Spine()
     for epoch in range(16):
-        spine = added(store, spine, rows([epoch * 2, epoch * 2 + 1], [epoch * 10, epoch * 10 + 5]), epoch)
+        for segment, part in segments(rows([epoch * 2, epoch * 2 + 1], [epoch // 4, epoch // 4]), "at"):
+            ref = write_run(store, part, epoch=epoch, level=0, bounds=WHOLE, segment=segment, time="at")
+            spine = maintain(store, insert(spine, ref), Merging(2), epoch=epoch, bounds=WHOLE)
     for ref in spine.refs:
-        assert {time // 60 for time in read_run(store, ref)["at"].to_pylist()} == {ref.segment}
+        assert len(set(read_run(store, ref)["at"].to_pylist())) == 1
     assert len(content(store, spine)) == 32
 
 
-def test_a_segment_that_is_over_is_dropped_without_reading_a_row(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spine = Spine()
-    for epoch in range(6):
-        spine = added(store, spine, rows([epoch], [epoch * 60]), epoch)
+def test_what_is_over_is_told_without_reading_a_row(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    refs = [ref for at in range(6) for ref in timed(store, rows([at], [at * 60]), at).refs]
     monkeypatch.setattr(ObjectStore, "map", lambda *_: pytest.fail("a run was read"))
-    kept, dropped = HOURLY.expire(spine, 179)
-    assert sorted(ref.segment for ref in dropped) == [0, 1]
-    assert sorted(ref.segment for ref in kept.refs) == [2, 3, 4, 5]
-    assert kept.bytes + sum(ref.bytes for ref in dropped) == spine.bytes
-
-
-def test_rows_without_a_time_are_never_over(store: ObjectStore) -> None:
-    spine = added(store, Spine(), rows([1, 2], [None, 5]), 0)
-    kept, dropped = HOURLY.expire(spine, 1 << 40)
-    assert [ref.segment for ref in dropped] == [0]
-    assert content(store, kept) == [(1, None)]
+    assert [ref.span for ref in refs if not Forgetting("at", 179).is_over(ref)] == [
+        ("at", n, n) for n in (180, 240, 300)
+    ]
 
 
 def timed(store: ObjectStore, table: pa.Table, epoch: int) -> Spine:

@@ -32,7 +32,7 @@ def merges_of(dataflow: Dataflow, gates: Iterable[Gate]) -> tuple[Merged, ...]:
 def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
     """When the first of the changes that wait for the clock come out, if they were let out up to `opened`.
 
-    In milliseconds, as `opened`; None if none wait. What waits for a tick is in a time segment of its own.
+    In milliseconds, as `opened`; None if none wait. What waits for a tick is in runs of its own.
     """
     ticks = [
         ref.span[1]

@@ -203,7 +203,7 @@ class Engine:
             return self._note(epoch, time.perf_counter() - start, totals, written)
 
     def _release(self, state: State, epoch: int, before: Clock, after: Clock, totals: Report) -> State:
-        """Let out what became due in this very epoch, and forget the time segments that are out as a whole."""
+        """Let out what became due in this very epoch, and forget the runs that are out as a whole."""
         gates = self.plan.program.gates
         dataflow = due_dataflow(gates, state, before, after, self.dataflow)
         if dataflow is not None:

@@ -2,7 +2,7 @@
 
 Algebra: the view is σ(release ≤ released)(relation), so a change whose release is reached comes out at once, and any
 other waits; changes that cancel while they wait never come out. A row without a release waits for nothing. Cost: what
-waits is written once, by time segment; what becomes due is read from the segments that are due (`operators.scan`).
+waits is written once, cut by time; what becomes due is read from the runs that hold some (`operators.scan`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gates: the views whose changes wait until the clock or the watermark says that they may come out.
 
 A gate is a temporal filter behind a view's relation: the view holds the rows whose release is reached. What waits is
-kept by time segment, so that an epoch reads only what becomes due, and forgets it whole.
+kept by time, so that an epoch reads only what becomes due, and forgets it whole.
 """
 
 from __future__ import annotations

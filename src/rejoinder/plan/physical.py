@@ -201,7 +201,7 @@ class Send:
 class Arrange:
     """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there.
 
-    With a `retention`, rows are kept by time segment, so that what is over can be forgotten whole.
+    With a `retention`, runs know the span of their times, so that what is over can be forgotten.
     """
 
     input: str

@@ -77,7 +77,7 @@ class Input:
         if late:
             orders += [{"id": -i, "t": self.now - FAR} for i in ids[:5]]
             deliveries += [{"id": -i, "t": self.now - FAR} for i in ids[:3]]
-            self.late_rows += 8
+            self.late_rows += 5 if idle else 8
         self.write("orders", orders)
         if not idle:
             self.write("deliveries", deliveries)

@@ -71,9 +71,9 @@ def test_a_process_dies(tmp_path: Path, fault: str) -> None:
 @pytest.mark.slow
 def test_a_driver_on_spark_dies(spark: SparkSession, folder: Path, postgres: Postgres) -> None:
     """The first sink is in the middle of it, the others have nothing."""
-    die("in_delivery:1", folder, postgres.url, *SINKS)
+    die("in_delivery:0", folder, postgres.url, *SINKS)
     flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
-    assert flow.epoch == 1
+    assert flow.epoch == 0
     sink_victim.run(flow, folder, postgres.url, SINKS)
     check(flow, folder, postgres)
     assert (folder / "noted").read_text().split() == ["0", "1", "2"]

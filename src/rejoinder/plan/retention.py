@@ -136,8 +136,8 @@ def refuse_unfinished(normal: Normalised, sources: Mapping[str, Source], relatio
             if not is_bounded and rows != changes:
                 raise Unsupported(
                     f"a row of `{changes}` can change groups of any window, so that none is ever final",
-                    detail=f"no condition says how far back changes of `{changes}` reach among the rows of `{rows}`, by "
-                    "event-time columns with constants",
+                    detail=f"no condition says how far back changes of `{changes}` reach among rows of `{rows}`, by "
+                    "event-time columns and constants",
                     hint=f"declare WATERMARK on both, and add a condition such as {rows}.ts >= {changes}.ts - INTERVAL "
                     "1 HOUR; or let groups out as they are then: EMIT WHEN WATERMARK PAST WINDOW_END(w)",
                 )
@@ -146,7 +146,7 @@ def refuse_unfinished(normal: Normalised, sources: Mapping[str, Source], relatio
 def _kept_for_ever(rows: str, changes: str) -> Unsupported:
     return Unsupported(
         f"rows of `{rows}` would be kept for ever",
-        detail=f"no condition says how far back changes of `{changes}` can reach, by event-time columns with constants",
+        detail=f"no condition says how far back changes of `{changes}` can reach, by event-time columns and constants",
         hint=f"declare WATERMARK on both, and add a condition such as {rows}.ts >= {changes}.ts - INTERVAL 1 HOUR; "
         "conditions under OR or NOT, or with amounts from columns, bound nothing",
     )

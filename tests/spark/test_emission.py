@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import rejoinder as rj
 from rejoinder.cli.main import app
+from rejoinder.engine import spark as spark_executor
 from rejoinder.errors import DefinitionConflict, InvalidSql, RejoinderError, Unsupported
 from rejoinder.exchange.checkpoint import TICKS, Checkpoint
 from rejoinder.testing import Driver
@@ -327,3 +328,22 @@ def test_following_on_the_command_line(tmp_path: Path) -> None:
     assert [line.split() for line in shown][1] == ["+", "7"] and "1 added" in shown[0]
     assert (process.returncode, rest) == (0, "")
     assert "1 row in, 1 change out" in told and "Traceback" not in told
+
+
+@pytest.mark.parametrize("is_little", [True, False])
+def test_what_becomes_due_is_a_job_of_its_own_only_if_it_is_much(
+    flow: rj.Flow, monkeypatch: pytest.MonkeyPatch, is_little: bool
+) -> None:
+    if not is_little:
+        monkeypatch.setattr(spark_executor, "IN_PROCESS_ROWS", -1)
+    columns = "id INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 0 SECONDS"
+    flow.sql(f"CREATE STREAM a ({columns}) OPTIONS (maxFilesPerTrigger '1')")
+    flow.sql("CREATE VIEW v AS SELECT id FROM a EMIT WHEN WATERMARK PAST ts")
+    for number in range(3):
+        flow.insert("a", [{"id": number, "ts": START + timedelta(hours=number)}])
+    epochs = flow.run()
+    query = flow._runner.query
+    assert query is not None
+    jobs = flow.spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId))
+    assert len(epochs) == 3 and (len(jobs) == 3 if is_little else len(jobs) > 3)
+    assert {1, 0} <= {row["id"] for row in flow.arrow("v").to_pylist()}

@@ -16,17 +16,22 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from rejoinder.engine.executor import reports_from
+from rejoinder.engine.executor import LocalExecutor, reports_from
 from rejoinder.errors import StateError
 from rejoinder.exchange.rounds import attach, listed_splits, run_attached
 from rejoinder.exchange.session import is_adaptive, is_local
 from rejoinder.operators.python_function import load
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.operators.task import Report
+from rejoinder.plan.physical import DueScan
 from rejoinder.store.objects import ObjectStore
+from rejoinder.store.run import lies_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+IN_PROCESS_ROWS = 1 << 18
+"""A release pass that reads no more is no job of its own: a job costs more than so few rows."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,18 @@ def check_marker(store: ObjectStore, marker: str) -> None:
         )
 
 
+def due_rows(work: EpochWork) -> int:
+    """How many rows a release pass reads: those of the runs that hold some that are due."""
+    return sum(
+        ref.rows
+        for scan in work.plan.scans.values()
+        if isinstance(scan, DueScan)
+        for spine in work.before.get(scan.pending.id, ())
+        for ref in spine.refs
+        if lies_in(ref, scan.after, scan.until)
+    )
+
+
 class SparkExecutor:
     """Runs an epoch as one job, several with adaptive execution; `splits` is a DataFrame that `prepare` gave."""
 
@@ -94,8 +111,12 @@ class SparkExecutor:
         return self._run(work, self._staged(frame, work.setting) if self._is_adaptive else frame)
 
     def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
-        """Run all rounds on arrangement splits."""
-        return self._run(work, self._staged(listed_splits(self.session, splits), work.setting)) if splits else {}
+        """Run all rounds on arrangement splits; what becomes due, if it is little, in this process."""
+        if not splits:
+            return {}
+        if all(isinstance(scan, DueScan) for scan in work.plan.scans.values()) and due_rows(work) <= IN_PROCESS_ROWS:
+            return LocalExecutor().run_listed(work, splits)
+        return self._run(work, self._staged(listed_splits(self.session, splits), work.setting))
 
     def check(self, functions: Collection[str]) -> None:
         """Import them in a worker."""

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,12 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     result = victim.outcome(folder / "state")
     assert result["epoch"] == victim.LAST and all(len(result[view]) > 5 for view in "vwu")
     assert {row[1] for row in result["u"]} == {3, 4}, "what the watermark has passed"
+    ours = [(i, 10 * epoch + i) for epoch in range(victim.LAST + 1) for i in range(8)]
+    met = [(i, t, t + more) for i, t in ours if i % 2 == 0 for more in (0, 10) if t + more < 10 * (victim.LAST + 1)]
+    alone = [(i, t, None) for i, t in ours if i % 2 and t + 12 < 10 * victim.LAST + 6 - 5]
+    assert result["p"] == Counter([*met, *alone]), "pairs at once, the others when no partner can come"
+    assert not any(undo for *_, undo in result["changes of p"]), "nothing that was let out is taken back"
+    assert sum(result["p.late"].values()) == 5 * (victim.LAST - 1)
     return result
 
 
@@ -66,9 +73,10 @@ def run_victim(folder: Path, fault: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [fault for places in PLACES.values() for fault in places])
 def test_the_driver_dies(spark: SparkSession, folder: Path, undisturbed: dict[str, Any], fault: str) -> None:
+    """It goes on with another number of buckets."""
     died = run_victim(folder, fault)
     assert died.returncode == -signal.SIGKILL, died.stderr
-    flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
+    flow = rj.Flow(folder / "state", spark=spark, parallelism=3)
     point, epoch = fault.split(":")
     assert flow.epoch == int(epoch) - (point in ("before_tasks", "after_tasks", "after_release"))
     victim.run(flow, folder)

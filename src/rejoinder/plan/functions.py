@@ -24,6 +24,6 @@ class PythonFunction:
         """Canonical text."""
         parts = [self.name, f"{self.concurrency} at a time"]
         parts += [f"within {self.timeout:g} s"] if self.timeout is not None else []
-        parts += [f"{self.retries} retries"] if self.retries else []
+        parts += [f"retries: {self.retries}"] if self.retries else []
         parts += [f"batches of {self.batch}"] if self.batch else []
         return ", ".join(parts)

@@ -12,7 +12,7 @@ import pytest
 from rejoinder.testing import Driver
 from tests.golden.kafka_streams.cells import CASES, Played, sorted_records
 
-ORDERS = 8
+ORDERS = 5
 IDS = [case["id"] for case in CASES]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
+from rejoinder.api import rows, time_windows
 from rejoinder.errors import DefinitionConflict, InvalidSql, Unsupported
 from rejoinder.plan.catalog import Catalog
 from rejoinder.testing import Driver
@@ -165,3 +167,9 @@ def test_the_past_of_a_query_at_arrival(shop: Driver) -> None:
     )
     assert [row["name"] for row in shop.sql(f"SELECT STREAM {query}")] == ["Ada", "Bea"]
     assert [row["name"] for row in shop.sql(f"SELECT {query}")] == ["Bea", "Bea"]  # all rows meet what is there now
+
+
+@pytest.mark.parametrize("module", [rows, time_windows])
+def test_examples_in_docstrings(module: Any) -> None:
+    results = doctest.testmod(module)
+    assert results.attempted and not results.failed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class LocalExecutor:
             load(name)
 
 
-def split_batch(rows: list[tuple[str, str | None, int, bytes | None]]) -> pa.RecordBatch:
+def split_batch(rows: Sequence[tuple[str, str | None, int, bytes | None]]) -> pa.RecordBatch:
     """Make a batch of the split schema."""
     columns = list(zip(*rows, strict=True)) or [()] * len(SPLITS)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SPLITS, strict=True)]

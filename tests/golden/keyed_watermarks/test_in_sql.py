@@ -1,6 +1,6 @@
 """Traces of the document as SQL on the Driver: inputs are partitions of a source, or branches of a union; joins too.
 
-Views show what a watermark releases: rows with the times 0, 1, 2, … wait in them, and those below the watermark are out.
+Views show what a watermark releases: rows with the times 0, 1, 2, … wait in them, and those below it are out.
 After every step the flow is restarted with another parallelism.
 """
 

@@ -128,7 +128,10 @@ class _Text:
     def _start(self, path: Path) -> str:
         """Whose changes a path brings: of rows, or of which keys there are."""
         text = f"changes of {self.labels.relation(path.start)}"
-        if path.mode in ("semi", "anti"):
+        if path.judges:
+            who = "of who has a partner"
+            text = f"{text} and {who} there" if path.mode == "left" else text.replace("of", f"{who} in", 1)
+        elif path.mode in ("semi", "anti"):
             text = f"changes of the keys of {self.labels.relation(path.start)}"
         elif path.mode == "left":
             text += f" and of {'where its versions begin' if path.covers else 'its keys'}"

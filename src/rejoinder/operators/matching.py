@@ -63,7 +63,7 @@ class Matching:
         lefts: list[Int64] = []
         products: list[Int64] = []
         arrays: list[list[pa.Array]] = [[] for _ in fetched]
-        for run, (left, right) in zip(self.runs, self._positions(keys), strict=True):
+        for run, (left, right) in zip(self.runs, self.positions(keys), strict=True):
             if not len(left):
                 continue
             lefts.append(left)
@@ -106,8 +106,9 @@ class Matching:
         there = key_columns(run, self.there.key)
         return not keys or (self.here.exact and not any(c.null_count for c in (*keys, *there)))
 
-    def _positions(self, keys: Sequence[pa.ChunkedArray]) -> Iterable[tuple[Int64, Int64]]:
+    def positions(self, keys: Sequence[pa.ChunkedArray] | None = None) -> Iterable[tuple[Int64, Int64]]:
         """The positions of the pairs, run by run."""
+        keys = key_columns(self.stream, self.here) if keys is None else keys
         if self.latest is not None:
             times = bound(_evaluated(self.stream, self.latest), strict=self.strict)
             return match_nearest(self.stream, self.runs, self.here, self.there, times)

@@ -23,6 +23,7 @@ from rejoinder.operators.coverage import coverage
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.enrich import enrich
 from rejoinder.operators.hold import hold
+from rejoinder.operators.judge import judge
 from rejoinder.operators.lookup import lookup
 from rejoinder.operators.on_time import on_time
 from rejoinder.operators.presence import presence
@@ -43,6 +44,7 @@ from rejoinder.plan.physical import (
     Emit,
     Enrich,
     Hold,
+    Judge,
     Lookup,
     OnTime,
     Presence,
@@ -70,6 +72,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Emit: emit,
     Enrich: enrich,
     Hold: hold,
+    Judge: judge,
     Lookup: lookup,
     OnTime: on_time,
     Presence: presence,

@@ -17,7 +17,15 @@ from rejoinder.kernels.evaluate import Expression
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
-from rejoinder.plan.delta import PathFinder, asked_for, own_arrangement, tested_rows
+from rejoinder.plan.delta import (
+    PathFinder,
+    asked_for,
+    judged_arrangement,
+    judged_input,
+    judged_rows,
+    own_arrangement,
+    tested_rows,
+)
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.frontier import Frontiers, Watermark
 from rejoinder.plan.graph import join_graph
@@ -143,6 +151,11 @@ class Builder:
                 arrangement, _ = own_arrangement(block, graph, start)
                 limits = self.retentions.again(block, start)
                 self.require(arrangement, user, limits, tested_rows(block, graph, start))
+                if graph.on[start].pairs:
+                    at = judged_input(graph, start)
+                    judged, _ = judged_arrangement(block, graph, start)
+                    limits = self.retentions.met(block, start, at)
+                    self.require(judged, user, limits, judged_rows(block, graph, start))
         return JoinPlan(block, graph, paths)
 
     # -- steps, channels, streams -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ Rules (one path per input, n(n−1) lookups, ties broken by input order):
 - an input with a mode is met, in its mode, when all that its condition needs is met;
 - a path that starts at an input with a mode, or at one that depends on a padded one, goes the other way: its changes
   name keys, and rows of the inputs that the condition needs are looked up by them. Padding matches no key;
+- if there are conditions on pairs as well, it starts with the rows of the one input that they are about, judged;
 - where every row meets every row, changes go to all buckets, and each meets its part of the input, kept by row;
 - next comes the input with the smallest expected fan-out, by the statistics of its arrangement;
 - path i sees an input before it with this epoch's changes, an input after it without. Inputs of versions come first,
@@ -16,7 +17,7 @@ Rules (one path per input, n(n−1) lookups, ties broken by input order):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -118,6 +119,8 @@ class PathFinder:
         if self.block.inputs[start].arrival:
             return ()
         walk = _Walk({start})
+        if self.graph.on[start].pairs:
+            return self._judged(walk, start)
         walk.windows = [ranged(window) if window.input == start else window for window in self.graph.windows]
         if self.block.inputs[start].mode != "inner":
             on = self.graph.on[start]
@@ -127,6 +130,16 @@ class PathFinder:
             ]
             walk.tests = list(on.guards)
             walk.windows += [] if on.window is None else [ranged(on.window)]
+        hops: list[Hop] = []
+        while len(walk.met) < len(self.block.inputs):
+            hops.append(self._next(walk, start))
+        return tuple(hops)
+
+    def _judged(self, walk: _Walk, start: int) -> tuple[Hop, ...]:
+        """The path of an input with conditions on pairs: rows of the input that these are about are there already."""
+        walk.windows = list(self.graph.windows)
+        at = judged_input(self.graph, start)
+        walk.met.add(at)
         hops: list[Hop] = []
         while len(walk.met) < len(self.block.inputs):
             hops.append(self._next(walk, start))
@@ -177,7 +190,8 @@ class PathFinder:
     def _hop(self, walk: _Walk, at: int, parts: list[_Part], start: int, *, forward: bool) -> tuple[Hop, list[_Part]]:
         """The hop to an input, and the equalities that its key sees to."""
         each = self.block.inputs[at]
-        parts = sorted(parts, key=lambda part: part.there.sql)
+        is_judged = bool(self.graph.on[at].pairs) and not each.arrival
+        parts = sorted(parts, key=lambda part: part.here.sql if is_judged else part.there.sql)
         around = self._around(walk, at, parts, forward=forward)
         if around is not None:
             parts = [part for part in parts if set(part.there.columns) <= around.partition]
@@ -317,8 +331,18 @@ def asked_for(block: Block, graph: JoinGraph, hop: Hop) -> Expression | None:
 
 def tested_rows(block: Block, graph: JoinGraph, at: int) -> Expression | None:
     """Which rows of an input that is asked for keys count; None: all."""
+    return _plain_condition(block, at, graph.filters[at])
+
+
+def judged_rows(block: Block, graph: JoinGraph, at: int) -> Expression | None:
+    """Which rows of the input that is judged by changes of another can have a partner; None: all."""
+    judged = judged_input(graph, at)
+    return _plain_condition(block, judged, (*graph.filters[judged], *graph.on[at].guards))
+
+
+def _plain_condition(block: Block, at: int, tests: Sequence[Expression]) -> Expression | None:
     plain = dict(block.inputs[at].columns)
-    return conjunction([renamed(test, {i: plain[i] for i in test.columns}) for test in graph.filters[at]])
+    return conjunction([renamed(test, {i: plain[i] for i in test.columns}) for test in tests])
 
 
 def arranged(each: Input, key: Key) -> Arrangement:
@@ -333,10 +357,26 @@ def key_columns(block: Block, graph: JoinGraph, at: int) -> tuple[Expression, ..
     return tuple(column(f"{at}.__key{number}", link.sides[1].type) for number, link in enumerate(graph.on[at].links))
 
 
+def judged_input(graph: JoinGraph, at: int) -> int:
+    """The input whose rows are judged when one with conditions on pairs changes."""
+    (found,) = graph.on[at].needs
+    return found
+
+
+def judged_arrangement(block: Block, graph: JoinGraph, at: int) -> tuple[Arrangement, Key]:
+    """The arrangement of the rows that are judged, and their key over the block's columns."""
+    _, order = own_arrangement(block, graph, at)
+    links = [graph.on[at].links[number] for number in order]
+    safe = frozenset(place for place, link in enumerate(links) if link.null_safe)
+    key = Key(tuple(link.sides[0] for link in links), safe)
+    return arranged(block.inputs[judged_input(graph, at)], key), key
+
+
 def own_arrangement(block: Block, graph: JoinGraph, at: int) -> tuple[Arrangement, tuple[int, ...]]:
     """The arrangement by which an input with a mode is looked up, and which link each part of its key is."""
     links = graph.on[at].links
-    order = tuple(sorted(range(len(links)), key=lambda number: links[number].sides[1].sql))
+    side = 0 if graph.on[at].pairs else 1  # rows that are judged lie in the buckets of their own arrangement
+    order = tuple(sorted(range(len(links)), key=lambda number: links[number].sides[side].sql))
     safe = frozenset(place for place, number in enumerate(order) if links[number].null_safe)
     arrangement = arranged(block.inputs[at], Key(tuple(links[number].sides[1] for number in order), safe))
     versions = block.inputs[at].versions

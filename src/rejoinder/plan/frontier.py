@@ -314,10 +314,19 @@ class Frontiers:
     def again(self, block: Block, at: int) -> dict[str, Formula]:
         """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.
 
-        Its own changes ask that too, so a row is needed until no other one of its key can come, or go.
+        Its own changes ask that too, so a row is needed until no other one of its key can come, or go. If rows of
+        another input are judged, it is needed as long as those that could be its partners can be met.
         """
         each, result = block.inputs[at], dict[str, Formula]()
         names = dict(each.columns)
+        judged = {i for p in each.on if p.equality is None for i in p.expression.columns if i not in names}
+        if judged and any(set(p.expression.columns) & names.keys() for p in each.on if p.equality is None):
+            found: dict[str, list[Formula]] = {}
+            for (later, earlier), steps in self.bounds(block).items():
+                met = self.limit(block, at, earlier) if later in names and earlier in judged else None
+                if met is not None:
+                    found.setdefault(names[later], []).append(raised(met, steps))
+            return {name: greatest(formulas) for name, formulas in found.items()}
         for rising in (p.equality[1].rises for p in each.on if p.equality is not None):
             own = None if rising is None else self.of(each.relation, names[rising.column])
             if rising is not None and rising.span is not None and own is not None:

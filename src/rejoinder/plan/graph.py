@@ -71,7 +71,8 @@ class Window:
 class Condition:
     """What the `on` of an input with a mode says: its key, what guards the lookup, and which inputs that needs.
 
-    `pairs` are conditions on pairs besides the key, which only an input at arrival can have.
+    `pairs` are conditions on pairs besides the key. Then all conditions need one input, or the one with the mode is met
+    at arrival.
     """
 
     links: tuple[Link, ...] = ()
@@ -150,7 +151,6 @@ def _condition(block: Block, at: int, filters: list[Expression]) -> Condition:
         elif at in used and predicate.equality is not None:
             links.append(Link(predicate.equality, predicate.null_safe))
         elif at in used:
-            assert block.inputs[at].arrival
             pairs.append(predicate.expression)
         else:
             guards.append(predicate.expression)

@@ -1,10 +1,11 @@
 """From the logical tree to the normal form: what melts into one block, and what becomes a derived relation.
 
 - Inner joins, filters and projections melt.
-- LEFT, SEMI and ANTI joins melt too, as inputs with a mode, if their condition says nothing about a *pair* of rows but
-  equalities: then whether a row has a partner is a matter of its key. The padded or tested side is one relation.
-- With other conditions on pairs, the rows that have a partner are kept as a relation (each once), and the others are
-  those that it lacks.
+- LEFT, SEMI and ANTI joins melt too, as inputs with a mode. The padded or tested side is one relation. If the
+  condition says nothing about a *pair* of rows but equalities, whether a row has a partner is a matter of its key; if
+  it says more, all of it has to be about one input of the other side, whose rows are judged one by one.
+- Without an equality, the rows that have a partner are kept as a relation (each once), and the others are those that it
+  lacks.
 - FULL joins are unions: of the LEFT join, and of the padded rows of the right side.
 - Joins at arrival are relations of their own.
 """
@@ -192,7 +193,7 @@ def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode,
     if len(right.inputs) > 1:
         right = _relation(right, derived)
     conditions = _Conditions.of(left, right, on, mode)
-    if conditions.residual:
+    if conditions.residual and not conditions.keyed:
         return _counted(left, right, on, mode, derived)
     if conditions.needs_one_input:
         left = _relation(left, derived)
@@ -221,7 +222,7 @@ def _where(present: str, e: Expression) -> Expression:
 
 
 def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
-    """A one-sided join with other conditions on pairs than equalities: keep the left rows that have a partner."""
+    """A one-sided join on other conditions than equalities: keep the left rows that have a partner."""
     if not all(e.is_column for _, e in left.outputs):
         left = _relation(left, derived)
     pairs = _inner(left, right, on)
@@ -268,6 +269,7 @@ class _Conditions:
 
     all: tuple[Predicate, ...]
     residual: bool
+    keyed: bool
     needs_one_input: bool
 
     @classmethod
@@ -290,7 +292,15 @@ class _Conditions:
             if any(left.inputs[at].mode == "left" and _matches_padding(p, left.inputs[at], there) for at in inputs)
         ]
         spread = any(len(inputs) > 1 for inputs in readers)
-        return cls(_oriented(predicates, there), residual, spread or bool(padded))
+        if residual:
+            outer = {owner[i] for p in predicates for i in p.expression.columns if i not in there}
+            spread = len(outer) > 1 or any(not _is_plain(left.inputs[at]) for at in outer)
+        keyed = bool(keys) and right.inputs[0].versions is None
+        return cls(_oriented(predicates, there), residual, keyed, spread or bool(padded))
+
+
+def _is_plain(each: Input) -> bool:
+    return each.mode == "inner" and each.versions is None and not each.arrival
 
 
 def _only_window(

@@ -10,8 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rejoinder.kernels.evaluate import Expression, column
-from rejoinder.plan.delta import FROM, TO, Hop, key_columns, own_arrangement
-from rejoinder.plan.graph import JoinGraph, inputs_of
+from rejoinder.plan.delta import (
+    FROM,
+    TO,
+    Hop,
+    arranged,
+    judged_arrangement,
+    judged_input,
+    key_columns,
+    own_arrangement,
+)
+from rejoinder.plan.graph import JoinGraph, equal, inputs_of
 from rejoinder.plan.labels import Labels, shown
 from rejoinder.plan.logical import conjunction, renamed
 from rejoinder.plan.normal import PRESENT, Block, Versions
@@ -19,6 +28,7 @@ from rejoinder.plan.physical import (
     Arrangement,
     Coverage,
     Derive,
+    Judge,
     Key,
     Lookup,
     Path,
@@ -107,17 +117,26 @@ class _Path:
     def build(self) -> Fragment:
         """All steps of the path; the result is a fragment of the block's change."""
         moded = self.block.inputs[self.start].mode != "inner"
-        state = self._presence() if moded else self._beginning()
         met = {self.start}
+        if self.graph.on[self.start].pairs:
+            state = self._judged()
+            met.add(judged_input(self.graph, self.start))
+        else:
+            state = self._presence() if moded else self._beginning()
         for at, hop in enumerate(self.hops):
             if state.partition != _partition(hop) or state.round < self._earliest(hop):
                 state = self._sent([state], hop)
             met.add(hop.input)
             state = self._lookup(state, at, hop, met)
+        if not self.hops:
+            stream = self.rounds.stream(self.label)
+            self.rounds.add(state.round, Derive(state.stream, stream, conjunction(self.tests), self.block.outputs))
+            state = replace(state, stream=stream)
         mode = self.block.inputs[self.start].mode
         filters = self.rounds.labels.conditions(self.graph.filters[self.start], self.block, self.names)
         covers = self.graph.on[self.start].window is not None
-        self.rounds.paths.append(Path(self.view, self.relation, tuple(self.described), mode, filters, covers))
+        judges = bool(self.graph.on[self.start].pairs)
+        self.rounds.paths.append(Path(self.view, self.relation, tuple(self.described), mode, filters, covers, judges))
         return Fragment(state.round, state.stream)
 
     def _beginning(self) -> Fragment:
@@ -189,6 +208,62 @@ class _Path:
         same = self.hops[0].key.parts == tuple(keys[number] for number in order)
         same = same and not self.hops[0].everywhere
         return Fragment(at.round, stream, _partition(self.hops[0]) if same else None, hashed=same)
+
+    def _judged(self) -> Fragment:
+        """The changes of an input with conditions on pairs, with the rows of the input that these are about."""
+        each, on = self.block.inputs[self.start], self.graph.on[self.start]
+        at = judged_input(self.graph, self.start)
+        other = self.block.inputs[at]
+        arrangement, _ = own_arrangement(self.block, self.graph, self.start)
+        left, key = judged_arrangement(self.block, self.graph, self.start)
+        own = [*self.graph.filters[self.start], *self.graph.filters[at], *on.guards, *on.pairs]
+        classes = [g for g in self.graph.classes if g.members[self.start] and g.members[at]]
+        self.tests += [equal(g.members[self.start][0], g.members[at][0], null_safe=g.null_safe) for g in classes]
+        after = self.all_after or (other.versions is not None) or at < self.start
+        delivered = self.rounds.deliver(self.relation, arrangement.key)
+        number = max(delivered.round, self.rounds.arranged.get(left.id, 1) if after else 1)
+        stream = delivered.stream
+        if number > delivered.round:
+            stream = self.rounds.send([delivered], arrangement.key, number, self.label, matching_only=True).stream
+        wanted = self._wanted(-1, self.tests)
+        needed = wanted | {i for p in own for i in p.columns} | {i for part in key.parts for i in part.columns}
+        present = next((i for i, name in each.columns if name == PRESENT and i in wanted), None)
+        fetched = tuple((name, i) for i, name in other.columns if i in needed)
+        paired = tuple((name, i) for i, name in each.columns if i in needed and name != PRESENT)
+        outputs = tuple(i for _, i in paired if i in wanted and each.mode == "left")
+        output = self.rounds.stream(self.label)
+        names = dict(each.columns)
+        labels = self.rounds.labels
+        self.described.append(
+            PathHop(
+                left.id,
+                labels.key(arranged(each, Key(tuple(link.sides[1] for link in on.links))).key, {}),
+                other.relation,
+                after,
+                filter=labels.conditions(self.graph.filters[at], self.block, self.names),
+                guard=labels.conditions(on.guards, self.block, self.names),
+                condition=labels.conditions(on.pairs, self.block, self.names),
+            )
+        )
+        self.rounds.add(
+            number,
+            Judge(
+                stream,
+                output,
+                arrangement,
+                left,
+                key,
+                after,
+                each.mode,
+                conjunction([_plain(p, names) for p in self.graph.filters[self.start]]),
+                conjunction(own),
+                fetched,
+                paired,
+                outputs,
+                present,
+            ),
+        )
+        return Fragment(number, output)
 
     def _sent(self, fragments: list[Fragment], hop: Hop) -> Fragment:
         """Bring a stream to the buckets of a hop's key, in the round in which the arrangement can be seen."""

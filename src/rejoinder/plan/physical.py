@@ -287,6 +287,32 @@ class Presence:
 
 
 @dataclass(frozen=True)
+class Judge:
+    """What a relation's change means for a join that is not inner and has conditions on pairs beside its key.
+
+    Rows of the `left` arrangement that pair with a changed row are judged: had they a partner before the epoch, have
+    they one now? The output has the columns `fetched` of the left rows and, in mode `left`, the `outputs` of the
+    changed ones; padding has NULL in these. `filter` says which rows of the relation count, `condition` which pairs, of
+    the columns `fetched` and `paired`; `after`: left rows are seen with this epoch's changes. `key` is that of left
+    rows.
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    left: Arrangement
+    key: Key
+    after: bool
+    mode: Mode
+    filter: Expression | None
+    condition: Expression | None
+    fetched: tuple[tuple[str, str], ...]
+    paired: tuple[tuple[str, str], ...]
+    outputs: tuple[str, ...] = ()
+    present: str | None = None
+
+
+@dataclass(frozen=True)
 class Coverage:
     """What a change of validity windows means for joins that pad a time which no window of its partition contains.
 
@@ -405,7 +431,8 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Send | Record | Sweep | Emit
-Step = Stateless | Arrange | Upsert | Lookup | Presence | Coverage | Distinct | Aggregate | Validity | Enrich | Hold
+Keeping = Arrange | Upsert | Distinct | Aggregate | Validity | Enrich | Hold
+Step = Stateless | Keeping | Lookup | Presence | Judge | Coverage
 
 
 @dataclass(frozen=True)
@@ -432,7 +459,7 @@ class PathHop:
 class Path:
     """How one input's changes reach a view: for EXPLAIN; the steps carry it out.
 
-    `covers`: the input pads the times before its first version.
+    `covers`: the input pads the times before its first version. `judges`: it decides who has a partner, row by row.
     """
 
     view: str
@@ -441,6 +468,7 @@ class Path:
     mode: Mode = "inner"
     condition: str = ""
     covers: bool = False
+    judges: bool = False
 
 
 @dataclass(frozen=True)

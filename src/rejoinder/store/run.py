@@ -57,16 +57,22 @@ class RunRef:
     span: tuple[str, int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers."""
+        """Give plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers.
+
+        What most runs have in common is left out: every task reads this.
+        """
         pairs = {"epochs": list(self.epochs), "span": self.span and list(self.span)}
-        return {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", **pairs}
+        data = {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", **pairs}
+        usual = {"run": self.name, "file_rows": self.rows, "into": "", "segment": 0, "span": None, "retractions": 0}
+        return {name: value for name, value in data.items() if name not in usual or value != usual[name]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunRef:
         """Read what `to_json` gave."""
+        usual: dict[str, Any] = {"run": data["name"], "file_rows": data["rows"], "retractions": 0}
         hash_range = {"first": int(data["first"], 16), "last": int(data["last"], 16)}
-        pairs = {name: data[name] and tuple(data[name]) for name in ("epochs", "span")}
-        return cls(**{**data, **hash_range, **pairs})
+        pairs = {name: tuple(data[name]) for name in ("epochs", "span") if name in data}
+        return cls(**{**usual, **data, **hash_range, **pairs})
 
     def clipped(self, first: int, last: int) -> RunRef:
         """Restrict to a range of hashes; row count and size are shared out in proportion (hashes are uniform)."""

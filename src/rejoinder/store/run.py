@@ -69,10 +69,10 @@ class RunRef:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunRef:
         """Read what `to_json` gave."""
-        usual: dict[str, Any] = {"run": data["name"], "file_rows": data["rows"], "retractions": 0}
-        hash_range = {"first": int(data["first"], 16), "last": int(data["last"], 16)}
-        pairs = {name: tuple(data[name]) for name in ("epochs", "span") if name in data}
-        return cls(**{**usual, **data, **hash_range, **pairs})
+        usual: dict[str, Any] = {"run": data["name"], "file_rows": data["rows"], "retractions": 0, **data}
+        usual |= {name: int(data[name], 16) for name in ("first", "last")}
+        usual |= {name: tuple(data[name]) for name in ("epochs", "span") if name in data}
+        return cls(**usual)
 
     def clipped(self, first: int, last: int) -> RunRef:
         """Restrict to a range of hashes; row count and size are shared out in proportion (hashes are uniform)."""

@@ -28,16 +28,16 @@ def rows(flow: rj.Flow, view: str) -> list[dict[str, Any]]:
 
 def test_json(flow: rj.Flow, broker: Broker, client: Client) -> None:
     """Values, keys, time, place and headers of records become columns; what cannot be read is told with its place."""
-    client.create("clicks", 2)
+    client.create("page_clicks", 2)
     flow.sql(
         f"""CREATE STREAM clicks (id BIGINT, page STRING, user STRING, ts TIMESTAMP, p INT, o BIGINT,
               h ARRAY<STRUCT<key: STRING, value: BINARY>>, WATERMARK ts DELAY OF INTERVAL 1 SECOND)
-            USING kafka OPTIONS (bootstrap '{broker.address}', topic 'clicks', key 'user', timestamp 'ts',
+            USING kafka OPTIONS (bootstrap '{broker.address}', topic 'page_clicks', key 'user', timestamp 'ts',
               partition 'p', offset 'o', headers 'h', malformed 'divert');
             CREATE VIEW v AS SELECT id, page, user, UNIX_MILLIS(ts) AS ts, p, o, h[0].key AS h FROM clicks"""
     )
     client.send(
-        "clicks",
+        "page_clicks",
         [
             Record('{"id": 1, "page": "a", "more": {}}', "ada", 0, 1000, {"trace": b"x"}),
             Record('{"id": 2', "ada", 0, 1001),
@@ -52,13 +52,13 @@ def test_json(flow: rj.Flow, broker: Broker, client: Client) -> None:
     ]
     rejected = rows(flow, "clicks.rejected")
     assert [(row["topic"], row["partition"], row["offset"], row["text"]) for row in rejected] == [
-        ("clicks", 0, 1, '{"id": 2'),
-        ("clicks", 1, 1, "\ufffd\ufffd"),
+        ("page_clicks", 0, 1, '{"id": 2'),
+        ("page_clicks", 1, 1, "\ufffd\ufffd"),
     ]
-    client.send("clicks", [Record('{"id": 4}', "bob", 1)])
+    client.send("page_clicks", [Record('{"id": 4}', "bob", 1)])
     flow.sql(
         f"""CREATE STREAM again (id BIGINT) USING kafka
-              OPTIONS (bootstrap '{broker.address}', topic 'clicks', malformed 'divert');
+              OPTIONS (bootstrap '{broker.address}', topic 'page_clicks', malformed 'divert');
             CREATE VIEW w AS SELECT id FROM again"""
     )
     flow.run()

@@ -24,7 +24,7 @@ from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Bound
-from rejoinder.plan.normal import Block, Derived, Distinct, as_relation
+from rejoinder.plan.normal import Block, Derived, Distinct
 from rejoinder.plan.physical import Arrangement
 from rejoinder.store.times import TIMELESS
 
@@ -57,9 +57,8 @@ class Certificate:
 
     def __post_init__(self) -> None:
         program = self.plan.program
-        views = {name: as_relation(name, block) for name, block in program.views.items()}
-        self._frontiers = _AsIfOnTime(program.sources, {**program.derived, **views})
-        read = sources_of(program.views[self.view], {**program.derived, **views})
+        self._frontiers = _AsIfOnTime(program.sources, program.relations)
+        read = sources_of(program.views[self.view], program.relations)
         self.is_given = any(program.sources[name].watermarks for name in read if name in program.sources)
 
     def never(self) -> list[str]:

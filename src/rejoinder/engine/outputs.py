@@ -20,7 +20,7 @@ from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.frontier import Frontiers, Merged, least, lowered, value_of
 from rejoinder.plan.logical import LOCK, RELEASE
-from rejoinder.plan.normal import Block, as_relation
+from rejoinder.plan.normal import Block
 from rejoinder.plan.program import Gate
 
 
@@ -35,8 +35,7 @@ class Outputs:
 
     def __post_init__(self) -> None:
         program = self.plan.program
-        views = {name: as_relation(name, block) for name, block in program.views.items()}
-        self._frontiers = Frontiers(program.sources, {**program.derived, **views})
+        self._frontiers = Frontiers(program.sources, program.relations)
 
     def of_view(self, view: str) -> dict[str, int]:
         """The watermarks of a view's columns that have one, in the unit of the column; of a window, of its start."""

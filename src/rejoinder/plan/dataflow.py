@@ -34,7 +34,7 @@ from rejoinder.plan.labels import Labels
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.merging import punctual
 from rejoinder.plan.normal import Block, Derived
-from rejoinder.plan.paths import Fragment, JoinPlan, path, single
+from rejoinder.plan.paths import JoinPlan, path, single
 from rejoinder.plan.physical import (
     Arrange,
     Arrangement,
@@ -55,6 +55,7 @@ from rejoinder.plan.physical import (
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
 from rejoinder.plan.recording import keep_last, last_arrangement, record
 from rejoinder.plan.retention import Limits, Retentions
+from rejoinder.plan.rounds import Fragment
 from rejoinder.plan.validity import validate, versions_arrangement
 
 
@@ -73,8 +74,7 @@ class Builder:
         self.labels = Labels(program.derived)
         self.needed: dict[str, dict[str, Arrangement]] = {}
         self.joins: dict[str, list[JoinPlan]] = {}
-        views = {name: normal.as_relation(name, block) for name, block in program.views.items()}
-        self.retentions = Retentions(Frontiers(program.sources, {**program.derived, **views}))
+        self.retentions = Retentions(Frontiers(program.sources, program.relations))
         self._channels = 0
         self._streams = 0
 

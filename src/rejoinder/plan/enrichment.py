@@ -8,7 +8,6 @@ whatever the function would say by now. Rows that can neither be taken back nor 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -16,21 +15,8 @@ from rejoinder.kernels.evaluate import column
 from rejoinder.plan import logical
 from rejoinder.plan.grouping import readers
 from rejoinder.plan.normal import Block, Derived, Enrichment, derive
-from rejoinder.plan.paths import Fragment
-from rejoinder.plan.physical import Arrangement, Enrich, Key, Step
-from rejoinder.plan.program import Program
-
-
-class Rounds(Protocol):
-    """What an enrichment asks of the builder of a dataflow."""
-
-    program: Program
-    fragments: dict[str, list[Fragment]]
-
-    def add(self, number: int, step: Step) -> None: ...
-    def stream(self, label: str) -> str: ...
-    def deliver(self, relation: str, key: Key) -> Fragment: ...
-    def arrange(self, relation: str, *, check: bool) -> None: ...
+from rejoinder.plan.physical import Arrangement, Enrich, Key
+from rejoinder.plan.rounds import Fragment, Rounds
 
 
 def enriched(node: logical.Enrich, block: Block, known: dict[str, Derived]) -> Block:

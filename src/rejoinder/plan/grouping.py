@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -17,21 +16,9 @@ from rejoinder.plan import logical
 from rejoinder.plan.accumulators import UNIT, UNIT_SCHEMA, Grouping, lay_out
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Input, Recording, Union, derive
-from rejoinder.plan.paths import Fragment
-from rejoinder.plan.physical import Aggregate, Arrangement, Key, Step
+from rejoinder.plan.physical import Aggregate, Arrangement, Key
 from rejoinder.plan.program import Program
-
-
-class Rounds(Protocol):
-    """What an aggregate asks of the builder of a dataflow."""
-
-    program: Program
-    fragments: dict[str, list[Fragment]]
-
-    def add(self, number: int, step: Step) -> None: ...
-    def stream(self, label: str) -> str: ...
-    def deliver(self, relation: str, key: Key) -> Fragment: ...
-    def arrange(self, relation: str, *, check: bool) -> None: ...
+from rejoinder.plan.rounds import Fragment, Rounds
 
 
 def aggregated(node: logical.Aggregate, block: Block, known: dict[str, Derived]) -> Block:

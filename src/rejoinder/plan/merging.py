@@ -8,25 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Frontiers, Merged
-from rejoinder.plan.labels import Labels
 from rejoinder.plan.normal import Derived
-from rejoinder.plan.paths import Fragment
-from rejoinder.plan.physical import OnTime, Step
+from rejoinder.plan.physical import OnTime
+from rejoinder.plan.rounds import Fragment, Rounds
 
 POLICIES = ("fail", "keep", "drop")
 """What becomes of late rows; of several sources the first of these counts."""
-
-
-class Rounds(Protocol):
-    """What a union needs of the builder of a dataflow."""
-
-    labels: Labels
-
-    def add(self, number: int, step: Step) -> None: ...
 
 
 def punctual(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from rejoinder.kernels.evaluate import Expression, column
 from rejoinder.plan.delta import (
@@ -21,11 +20,10 @@ from rejoinder.plan.delta import (
     own_arrangement,
 )
 from rejoinder.plan.graph import JoinGraph, equal, inputs_of
-from rejoinder.plan.labels import Labels, shown
+from rejoinder.plan.labels import shown
 from rejoinder.plan.logical import conjunction, renamed
 from rejoinder.plan.normal import PRESENT, Block, Versions
 from rejoinder.plan.physical import (
-    Arrangement,
     Coverage,
     Derive,
     Judge,
@@ -37,19 +35,7 @@ from rejoinder.plan.physical import (
     Step,
     Sweep,
 )
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """A part of a relation's change: the stream that carries it, from which round on, and how it is partitioned.
-
-    `hashed`: the stream has the hash of the key that it is partitioned by.
-    """
-
-    round: int
-    stream: str
-    partition: str | None = None
-    hashed: bool = False
+from rejoinder.plan.rounds import Fragment, Rounds
 
 
 @dataclass(frozen=True)
@@ -59,30 +45,6 @@ class JoinPlan:
     block: Block
     graph: JoinGraph
     paths: tuple[tuple[Hop, ...], ...]
-
-
-class Rounds(Protocol):
-    """What a path asks of the builder of a dataflow."""
-
-    fragments: dict[str, list[Fragment]]
-    needed: dict[str, dict[str, Arrangement]]
-    arranged: dict[str, int]
-    paths: list[Path]
-    labels: Labels
-
-    def add(self, number: int, step: Step) -> None: ...
-    def stream(self, label: str) -> str: ...
-    def send(
-        self,
-        fragments: Iterable[Fragment],
-        key: Key,
-        number: int,
-        label: str,
-        *,
-        matching_only: bool,
-        everywhere: bool = False,
-    ) -> Fragment: ...
-    def deliver(self, relation: str, key: Key) -> Fragment: ...
 
 
 def single(rounds: Rounds, join: JoinPlan) -> list[Fragment]:

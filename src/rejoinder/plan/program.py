@@ -11,7 +11,7 @@ from rejoinder.kernels.evaluate import column
 from rejoinder.plan.catalog import ON_TIME, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.frontier import Formula, watermarks_in
-from rejoinder.plan.normal import Block, Derived
+from rejoinder.plan.normal import Block, Derived, as_relation
 from rejoinder.plan.physical import Arrangement, Key
 
 
@@ -47,6 +47,11 @@ class Program:
     indexes: tuple[Arrangement, ...]
     statistics: Mapping[str, Statistics] = field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
+
+    @property
+    def relations(self) -> dict[str, Derived]:
+        """The derived relations, and the views as if they were some."""
+        return {**self.derived, **{name: as_relation(name, block) for name, block in self.views.items()}}
 
     def gates_of(self, view: str) -> tuple[Gate, ...]:
         """The gates of a view; none if its changes come out when they happen."""

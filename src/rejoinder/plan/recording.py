@@ -8,25 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from rejoinder.kernels.evaluate import column
 from rejoinder.plan import logical
 from rejoinder.plan.normal import Block, Columns, Derived, Last, Recording, derive
-from rejoinder.plan.paths import Fragment
-from rejoinder.plan.physical import Arrangement, Key, Record, Step, Upsert
+from rejoinder.plan.physical import Arrangement, Key, Record, Upsert
 from rejoinder.plan.program import row_arrangement
-
-
-class Rounds(Protocol):
-    """What these ask of the builder of a dataflow."""
-
-    fragments: dict[str, list[Fragment]]
-
-    def add(self, number: int, step: Step) -> None: ...
-    def stream(self, label: str) -> str: ...
-    def deliver(self, relation: str, key: Key) -> Fragment: ...
-    def arrange(self, relation: str, *, check: bool) -> None: ...
+from rejoinder.plan.rounds import Fragment, Rounds
 
 
 def last(node: logical.Latest, block: Block, known: dict[str, Derived]) -> Block:

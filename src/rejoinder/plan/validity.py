@@ -7,26 +7,14 @@ however many versions a partition has.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import pyarrow as pa
 
 from rejoinder.kernels.evaluate import column
 from rejoinder.plan import logical
 from rejoinder.plan.normal import Block, Derived, Union, Versions, derive
-from rejoinder.plan.paths import Fragment
-from rejoinder.plan.physical import Arrangement, Key, Step, Validity
-
-
-class Rounds(Protocol):
-    """What a validity window asks of the builder of a dataflow."""
-
-    fragments: dict[str, list[Fragment]]
-
-    def add(self, number: int, step: Step) -> None: ...
-    def stream(self, label: str) -> str: ...
-    def deliver(self, relation: str, key: Key) -> Fragment: ...
-    def arrange(self, relation: str, *, check: bool) -> None: ...
+from rejoinder.plan.physical import Arrangement, Key, Validity
+from rejoinder.plan.rounds import Fragment, Rounds
 
 
 def valid(node: logical.Validity, block: Block, known: dict[str, Derived]) -> Block:

@@ -18,16 +18,15 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rejoinder.api.declaring import Columns, frame_fields, refuse_untold, topic_source, watermark
+from rejoinder.api.declaring import refuse_untold
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.relation import Relation
 from rejoinder.api.rows import Rows
-from rejoinder.api.stream import Stream
-from rejoinder.api.table import Table
+from rejoinder.api.sources import Sources
 from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import explain, show
@@ -45,10 +44,9 @@ from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
 from rejoinder.operators.task import MAX_PAIRS
-from rejoinder.plan.catalog import Catalog, Kind, Sink, Source
+from rejoinder.plan.catalog import Catalog, Sink, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
-from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.statements import CreateSink, CreateSource, CreateView, Explain, Select, Show, parse_statements
 from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.store.manifest import Manifest
@@ -59,7 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Flow:
+class Flow(Sources):
     """A flow on a state directory (a path, or a URL such as s3://…).
 
     Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
@@ -171,116 +169,6 @@ class Flow:
 
     def _frame(self, table: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(table)
-
-    def stream(
-        self,
-        name: str,
-        frame: DataFrame,
-        *,
-        event_time: str | None = None,
-        delay: str | int | None = None,
-        **options: str | int,
-    ) -> Stream:
-        """Declare a streaming DataFrame as an append-only stream.
-
-        `event_time` names a column with a time in it, and `delay` says by how much a row may come late, as in
-        "5 seconds": the watermark stays that far behind the largest time seen. Further keyword arguments are the
-        options that OPTIONS (…) has in SQL: late, partition_by, partitions, idle_after, max_ahead.
-        """
-        self._declare(name, "stream", frame, (), options, watermark(name, event_time, delay))
-        return Stream.of(self, name, time=event_time)
-
-    def keyed(
-        self,
-        name: str,
-        frame: DataFrame,
-        *,
-        key: str | Sequence[str],
-        order: str | None = None,
-        op: str | None = None,
-        event_time: str | None = None,
-        delay: str | int | None = None,
-        **more: str | int,
-    ) -> Table:
-        """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` tells deletes.
-
-        `event_time`, `delay` and further options are as for `stream`.
-        """
-        keys = (key,) if isinstance(key, str) else tuple(key)
-        options = {"order": order, "op": op}
-        given = {**more, **{k: v for k, v in options.items() if v}}
-        self._declare(name, "table", frame, keys, given, watermark(name, event_time, delay))
-        return Table.of(self, name)
-
-    def changelog(
-        self,
-        name: str,
-        frame: DataFrame,
-        *,
-        op: str | None = None,
-        diff: str | None = None,
-        event_time: str | None = None,
-        delay: str | int | None = None,
-        **more: str | int,
-    ) -> Relation:
-        """Declare a streaming DataFrame as a changelog: `op` or `diff` names the column that tells what happens.
-
-        `event_time`, `delay` and further options are as for `stream`.
-        """
-        given = {**more, **{k: v for k, v in {"op": op, "diff": diff}.items() if v}}
-        return self._declare(name, "changelog", frame, (), given, watermark(name, event_time, delay))
-
-    @overload
-    def kafka(self, name: str, columns: Columns, *, kind: Literal["stream"] = "stream", **options: Any) -> Stream: ...
-    @overload
-    def kafka(self, name: str, columns: Columns, *, kind: Literal["table"], **options: Any) -> Table: ...
-    @overload
-    def kafka(self, name: str, columns: Columns, *, kind: Literal["changelog"], **options: Any) -> Relation: ...
-
-    def kafka(
-        self,
-        name: str,
-        columns: Columns,
-        *,
-        kind: Kind = "stream",
-        key: str | Sequence[str] = (),
-        event_time: str | None = None,
-        delay: str | int | None = None,
-        options: Mapping[str, str] | None = None,
-        **more: str | int,
-    ) -> Stream | Table | Relation:
-        """Declare a topic of Kafka as a source, as CREATE … USING kafka does. `columns` maps names to SQL types.
-
-        `bootstrap`, `topic` and further options (`format="avro"`, `timestamp="ts"`) are keyword arguments; those with
-        dots in their names, such as `kafka.security.protocol`, go into `options`. Secrets are given as "env:NAME".
-        `key` names the columns that a record's key fills: for a table, its primary key.
-        """
-        keys = (key,) if isinstance(key, str) else tuple(key)
-        given = {**(options or {}), **{option: str(value) for option, value in more.items()}}
-        if keys and kind != "table":  # a table takes its primary key from there by itself
-            given["key"] = ", ".join(keys)
-        primary = keys if kind == "table" else ()
-        source = topic_source(name, kind, columns, primary, given, watermark(name, event_time, delay))
-        self.define(CreateSource(source, if_not_exists=True))
-        if kind == "changelog":
-            return self.relation(name)
-        return Table.of(self, name) if kind == "table" else Stream.of(self, name)
-
-    def _declare(
-        self,
-        name: str,
-        kind: Kind,
-        frame: DataFrame,
-        key: tuple[str, ...],
-        options: Mapping[str, str | int],
-        watermarks: Mapping[str, str],
-    ) -> Relation:
-        given = {option: str(value) for option, value in options.items()}
-        source = make_source(name, kind, frame_fields(name, frame), key, "dataframe", given, watermarks)
-        known = self.engine.catalog.find(name)
-        self._frames[source.name if known is None else known.name] = frame
-        self.define(CreateSource(source, if_not_exists=True))
-        return self.relation(name)
 
     def relation(self, name: str) -> Relation:
         """A source or view by name, to build queries from."""

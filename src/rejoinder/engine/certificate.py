@@ -136,7 +136,7 @@ class Certificate:
         lows = [low for _, low, _ in spans if low != TIMELESS]
         highs = [high for _, _, high in spans if high != TIMELESS]
         limit = value_of(retention.limit, self.times, LEAST)
-        if not lows or not highs or limit == LEAST:
+        if not lows or not highs or min(lows) >= max(highs) or limit == LEAST:  # one moment tells no rate
             return "expected rows: unknown yet"
         kind = arrangement.schema.field(retention.column).type
         length, rows = max(highs) - min(lows) + 1, sum(ref.rows for ref in refs)

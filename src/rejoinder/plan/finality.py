@@ -32,6 +32,7 @@ from rejoinder.plan.logical import (
 )
 from rejoinder.plan.normal import Normalised
 
+LAST_PARTNER = "the last time at which a partner can come"
 OUTER = ("left", "full", "anti", "full anti")
 Times = Mapping[str, tuple[str, str, pa.DataType]]
 
@@ -180,4 +181,4 @@ def _later(i: str, kind: pa.DataType, by: int) -> Expression:
 
 
 def _case(sql: str, kind: pa.DataType, *columns: str) -> Expression:
-    return Expression(sql, kind, tuple(dict.fromkeys(columns)))
+    return Expression(sql, kind, tuple(dict.fromkeys(columns)), text=LAST_PARTNER)

@@ -49,7 +49,7 @@ endef
 
 test: need-java check ## Run the checks, then all tests
 	$(call pytest,tests/unit tests/oracle tests/golden,-n 2)
-	$(call pytest,tests/spark tests/faults)
+	$(call pytest,tests/spark tests/faults,-n 2 --dist loadfile)
 
 test-fast: $(INSTALLED) ## Run the unit tests only: seconds, no Java
 	$(call pytest,tests/unit,-n 2)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,11 +143,12 @@ def test_workers_are_killed_at_random_moments(spark: SparkSession, folder: Path,
     def kill() -> None:
         # A worker is a child of the daemon that is a child of the JVM. Three times: the fourth would end the job.
         while len(killed) < 3 and not done.wait(0.5 + random.random()):
-            workers = [worker for daemon in jvm.children() for worker in daemon.children()]
-            if workers:
-                worker = random.choice(workers)
-                worker.kill()
-                killed.append(worker.pid)
+            with suppress(psutil.NoSuchProcess):  # one that ended by itself meanwhile; the next turn finds another
+                workers = [worker for daemon in jvm.children() for worker in daemon.children()]
+                if workers:
+                    worker = random.choice(workers)
+                    worker.kill()
+                    killed.append(worker.pid)
 
     flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
     killer = threading.Thread(target=kill)

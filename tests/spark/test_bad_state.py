@@ -6,7 +6,7 @@ import json
 import resource
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -152,7 +152,8 @@ def files_limited(spark: SparkSession, size: int) -> Iterator[None]:
         yield
     finally:
         for worker in jvm.children(recursive=True):
-            resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (hard, hard))
+            with suppress(ProcessLookupError):  # one that ended by itself meanwhile
+                resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (hard, hard))
 
 
 @pytest.mark.parametrize("size", [64, 50_000])

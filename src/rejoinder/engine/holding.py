@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.rendering import plain
 from rejoinder.engine.texts import length_text
-from rejoinder.engine.watermarks import Partition, Watermarks, keys_of
-from rejoinder.kernels.ordered import LEAST, as_column
+from rejoinder.engine.watermarks import Partition, Watermarks, keys_of, shown
+from rejoinder.kernels.ordered import LEAST
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Formula, Greatest, Least, Merged, Stepped, Watermark, value_of
 from rejoinder.plan.grouping import readers
@@ -49,8 +47,8 @@ def _rows(known: Watermarks, source: Source, holders: dict[str, Holder | None]) 
                 "source": source.name,
                 "partition": partition,
                 "column": column,
-                "watermark": _shown(values.get(keys_of(source).index(column)), kind),
-                "released": _shown(known.of(source.name, column), kind),
+                "watermark": shown(values.get(keys_of(source).index(column)), kind),
+                "released": shown(known.of(source.name, column), kind),
                 "delay": _delay(source.watermarks[column], kind),
                 "idle_since": None if since is None else _clock(since),
                 "holds": [view for view, holder in holders.items() if holder == (source.name, partition, column)],
@@ -109,10 +107,6 @@ def _partition(known: Watermarks, source: Source, leaf: Watermark) -> Partition 
     slowest = min(active, key=lambda each: dict(each["values"]).get(key, LEAST), default=None)
     found: Partition | None = next(iter(known.partitions_of(source)), None) if slowest is None else slowest["input"]
     return found
-
-
-def _shown(value: int | None, kind: pa.DataType) -> Any:
-    return None if value is None else plain(as_column(np.array([value]), kind)[0].as_py())
 
 
 def _delay(delay: int | None, kind: pa.DataType) -> str | None:

@@ -11,8 +11,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.engine.rendering import plain
+from rejoinder.engine.texts import text
 from rejoinder.errors import LimitReached, MissingInput, WatermarkRegress, near_misses
-from rejoinder.kernels.ordered import LEAST
+from rejoinder.kernels.ordered import LEAST, as_column
 from rejoinder.operators.coalescer import Input
 from rejoinder.operators.source_watermarks import SourceWatermarks
 from rejoinder.plan.catalog import MOST_PARTITIONS, Source
@@ -23,6 +28,11 @@ Times = Mapping[str, Mapping[str, int]]
 PartitionTimes = Mapping[str, Mapping[Partition, Mapping[str, int]]]
 Snapshot = Mapping[str, Any]
 SHOWN = 50
+
+
+def shown(value: int | None, kind: pa.DataType) -> Any:
+    """A watermark as a value of its column, in UTC without a zone."""
+    return None if value is None else plain(as_column(np.array([value]), kind)[0].as_py())
 
 
 def keys_of(source: Source) -> list[str]:
@@ -138,7 +148,7 @@ class Watermarks:
             self.check_partitions(source, [*signals.idle.get(name, ()), *(told if source.partitions else ())], more)
             for partition, columns in told.items():
                 for column, value in columns.items():
-                    self.check_rise(name, partition, column, value)
+                    self.check_rise(source, partition, column, value)
 
     def check_partitions(self, source: Source, partitions: Iterable[Partition], more: Iterable[Partition] = ()) -> None:
         """Raise `MissingInput` if a source has no such partitions. One that declares none has partition 0 always."""
@@ -153,17 +163,18 @@ class Watermarks:
             )
 
     def check_rise(
-        self, source: str, partition: Partition, column: str, value: int, pending: int | None = None
+        self, source: Source, partition: Partition, column: str, value: int, pending: int | None = None
     ) -> None:
         """Raise `WatermarkRegress` if a partition was told the same or a higher watermark before, last `pending`.
 
         A watermark that is below what follows from rows alone is no regress: it was never told, and adds nothing.
         """
-        last = self.told(source, partition).get(column) if pending is None else pending
+        last = self.told(source.name, partition).get(column) if pending is None else pending
         if last is not None and value <= last:
+            times = [text(shown(each, source.schema.field(column).type)) for each in (value, last)]
             raise WatermarkRegress(
-                f"the watermark of `{source}`.`{column}` does not rise",
-                detail=f"partition {partition!r} was told {value} after {last}",
+                f"the watermark of `{source.name}`.`{column}` does not rise",
+                detail=f"partition {partition!r} was told {times[0]} after {times[1]}",
                 hint="a watermark promises that no earlier row follows: tell one only when it is higher than the last",
             )
 

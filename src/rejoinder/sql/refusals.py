@@ -59,7 +59,8 @@ def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
     text = spark_text(node)
     name = text.split("(", 1)[0].strip().lower() if isinstance(node, exp.Func) and "(" in text else ""
     if isinstance(node, _CHANGING_NODES) or name in _CHANGING_NAMES:
-        hint = "take the time from a column of the data" if "time" in name or "date" in name or name == "now" else None
+        is_time = "time" in name or "date" in name or name == "now"
+        hint = f"take {'the time' if is_time else 'it'} from a column of the data"
         return errors.Unsupported(f"`{name or text}` is not offered in a view", detail=_CHANGING, hint=hint)
     if isinstance(node, exp.AggFunc):
         return refuse(

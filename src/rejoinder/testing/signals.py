@@ -22,7 +22,7 @@ class Said:
         if source.partitions:
             known.check_partitions(source, [partition])
         before = self.told.get(source.name, {}).get(partition, {})
-        known.check_rise(source.name, partition, column, value, before.get(column))
+        known.check_rise(source, partition, column, value, before.get(column))
         self.told.setdefault(source.name, {}).setdefault(partition, {})[column] = value
         self._active(source, [partition])
 

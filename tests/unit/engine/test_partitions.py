@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from time import perf_counter
 from typing import Any
 
@@ -100,6 +101,14 @@ def test_each_column_has_its_own_watermark_and_idle_is_for_all() -> None:
     driver.insert("s", {"id": 2, "t": None, "u": 200, "p": 1}, {"id": 3, "t": 50, "u": 300, "p": 0})
     stepped(driver)
     assert (released(driver), released(driver, "u")) == (10, 199), "active again, for t too, which it has not sent"
+
+
+def test_a_told_watermark_that_falls_is_named_as_a_time() -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM s (id INT, t TIMESTAMP, WATERMARK t DELAY OF INTERVAL 1 MINUTE)")
+    driver.watermark("s", datetime(2024, 1, 1, 10))
+    with pytest.raises(WatermarkRegress, match=r"told 2024-01-01 09:00:00 after 2024-01-01 10:00:00"):
+        driver.watermark("s", datetime(2024, 1, 1, 9))
 
 
 def test_a_told_watermark_rises_or_is_refused_before_anything_happens() -> None:

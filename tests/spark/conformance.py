@@ -15,7 +15,8 @@ from pyspark.sql.classic.column import Column
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Expression, project
+from rejoinder.kernels.evaluate import project
+from rejoinder.kernels.expression import Expression
 from rejoinder.sql import types
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.expressions import compile_expression, output_name

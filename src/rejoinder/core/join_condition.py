@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.errors import AmbiguousName, DefinitionConflict, Unsupported
 from rejoinder.kernels.columns import Int64
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.physical import Key
 from rejoinder.store.times import times_of
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from rejoinder.errors import StateError, TypeMismatch, Unsupported
 from rejoinder.kernels.columns import DIFF, HASH, Int64, contiguous, numbers, take, without
 from rejoinder.kernels.consolidate import consolidate
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.kernels.float_sums import KEPT
 from rejoinder.kernels.groups import group_rows
 from rejoinder.kernels.ordered import LEAST

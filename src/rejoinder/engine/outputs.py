@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from rejoinder.engine.planner import Plan
 from rejoinder.engine.state import State
 from rejoinder.engine.watermarks import Times
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.kernels.rising import stepped
 from rejoinder.plan.accumulators import Grouping

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.kernels.duckdb_types import duckdb_type
-from rejoinder.kernels.evaluate import Expression, project, quoted
+from rejoinder.kernels.evaluate import project
+from rejoinder.kernels.expression import Expression, quoted
 from rejoinder.kernels.hashing import Mask
 
 # How many microseconds a unit has, and how many units a microsecond.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.kernels.evaluate import Expression, project, quoted
+from rejoinder.kernels.evaluate import project
+from rejoinder.kernels.expression import Expression, quoted
 
 
 def json_rows(table: pa.Table) -> pa.ChunkedArray:

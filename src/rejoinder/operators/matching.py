@@ -27,7 +27,8 @@ from rejoinder.kernels.columns import (
     single_chunk,
     without,
 )
-from rejoinder.kernels.evaluate import Expression, filter_project, project
+from rejoinder.kernels.evaluate import filter_project, project
+from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.probe import TooManyPairsError, count_matches, keep_equal, match
 from rejoinder.operators.ranges import bound, match_nearest, match_range, moved
 from rejoinder.operators.task import key_columns

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.kernels.columns import DIFF, HASH, contiguous, diffs, hashes, replaced, take
-from rejoinder.kernels.evaluate import column, filter_project
+from rejoinder.kernels.evaluate import filter_project
+from rejoinder.kernels.expression import column
 from rejoinder.kernels.groups import group_rows
 from rejoinder.operators.matching import Matching, kept
 from rejoinder.operators.task import Task, key_columns, needles

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rejoinder.kernels.columns import RESERVED, without
-from rejoinder.kernels.evaluate import Expression, project, quoted
+from rejoinder.kernels.evaluate import project
+from rejoinder.kernels.expression import Expression, quoted
 
 
 def as_json(rows: pa.Table) -> pa.ChunkedArray:

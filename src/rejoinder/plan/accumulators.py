@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression, column, quoted
+from rejoinder.kernels.expression import Expression, column, quoted, substitute
 from rejoinder.kernels.float_sums import KEPT
-from rejoinder.plan.logical import Aggregate, Call, Function, substitute
+from rejoinder.plan.logical import Aggregate, Call, Function
 
 ROWS = "n"
 UNIT = "unit#"

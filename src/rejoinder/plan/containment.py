@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Input
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.plan import logical
 from rejoinder.plan.grouping import readers
 from rejoinder.plan.normal import Block, Derived, Enrichment, derive

@@ -13,23 +13,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.errors import Unsupported
-from rejoinder.kernels.evaluate import Expression, column, quoted
+from rejoinder.kernels.expression import Expression, column, conjunction, quoted
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Frontiers
-from rejoinder.plan.logical import (
-    RELEASE,
-    Emission,
-    Enrich,
-    Filter,
-    Join,
-    Node,
-    Project,
-    Query,
-    Scan,
-    after,
-    conjunction,
-)
+from rejoinder.plan.logical import RELEASE, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
 from rejoinder.plan.normal import Normalised
 
 LAST_PARTNER = "the last time at which a partner can come"

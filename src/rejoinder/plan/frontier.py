@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.kernels.rising import Step, shift, stepped
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.bounds import Distances, block_bounds, looser

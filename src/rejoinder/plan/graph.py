@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.containment import containment
 from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan import logical
 from rejoinder.plan.accumulators import UNIT, UNIT_SCHEMA, Grouping, lay_out
 from rejoinder.plan.catalog import ON_TIME

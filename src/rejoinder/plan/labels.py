@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import ROWS, Grouping
 from rejoinder.plan.normal import RECORDED, Block, Derived, Enrichment, Recording, Versions
 from rejoinder.plan.physical import Arrangement, Key

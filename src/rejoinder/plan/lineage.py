@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.normal import Block, Derived, Enrichment, Recording, Versions

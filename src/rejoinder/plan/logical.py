@@ -6,19 +6,15 @@ put together and taken apart without renaming. Expressions refer to identifiers.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
 
-from rejoinder.kernels import evaluate
-from rejoinder.kernels.evaluate import Comparison, Expression, once, quoted
+from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.rising import Step, shift
 from rejoinder.plan.functions import PythonFunction
-
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
 
 @dataclass(frozen=True)
@@ -271,54 +267,3 @@ class Query:
     def schema(self) -> pa.Schema:
         """Names and types of the result."""
         return pa.schema([(name, expression.type) for name, expression in self.outputs])
-
-
-def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
-    """Put expressions in the place of columns; a long text that is used often goes in once."""
-    used = {name: columns[name] for name in expression.columns if name in columns}
-    if not used:
-        return expression
-    if expression.is_column:
-        return used[expression.columns[0]]
-    texts = {name: inner.sql if inner.is_column else f"({inner.sql})" for name, inner in used.items()}
-    wrappers: list[Callable[[str], str]] = []
-    for name, inner in used.items():
-        # evaluated ahead of its place a text could fail where it is guarded, so only what cannot fail is
-        if not inner.throws and expression.sql.count(quoted(name)) > 1:
-            texts[name], wrap = once(texts[name], expression.sql, *texts.values())
-            wrappers.append(wrap)
-
-    def swap(token: re.Match[str]) -> str:
-        text = token.group()
-        return text if text.startswith("'") else texts.get(text[1:-1].replace('""', '"'), text)
-
-    sql = _TOKEN.sub(swap, expression.sql)
-    for wrap in wrappers:
-        sql = wrap(sql)
-    needed: dict[str, None] = {}
-    for name in expression.columns:
-        needed |= dict.fromkeys(used[name].columns if name in used else (name,))
-    comparisons: tuple[Comparison, ...] = ()
-    if all(used[c.column].is_column for c in expression.comparisons if c.column in used):
-        comparisons = tuple(
-            replace(c, column=used[c.column].columns[0]) if c.column in used else c for c in expression.comparisons
-        )
-    throws = expression.throws or any(inner.throws for inner in used.values())
-    rising = expression.rising
-    if rising is not None and rising.column in used:
-        below = used[rising.column].rises
-        rising = None if below is None else rising.on(below)
-    return replace(expression, sql=sql, columns=tuple(needed), comparisons=comparisons, throws=throws, rising=rising)
-
-
-def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    """Rename columns of an expression."""
-    kinds = {old: Expression(quoted(new), expression.type, (new,), text=new) for old, new in names.items()}
-    if expression.is_column and expression.columns[0] in names:
-        return replace(kinds[expression.columns[0]], text=expression.text)
-    return substitute(expression, kinds)
-
-
-def conjunction(predicates: Sequence[Expression]) -> Expression | None:
-    """All of the predicates as one; None stands for true."""
-    return evaluate.conjunction(predicates) if predicates else None

@@ -18,13 +18,13 @@ from itertools import count
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression, column, quoted
+from rejoinder.kernels.expression import Expression, column, quoted, substitute
 from rejoinder.plan import logical
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.containment import containment
 from rejoinder.plan.enrichment import enriched
 from rejoinder.plan.grouping import aggregated
-from rejoinder.plan.logical import Bound, Node, Predicate, Query, after, substitute
+from rejoinder.plan.logical import Bound, Node, Predicate, Query, after
 from rejoinder.plan.normal import (
     PRESENT,
     Block,

@@ -13,10 +13,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column, renamed, substitute
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.functions import PythonFunction
-from rejoinder.plan.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query, renamed, substitute
+from rejoinder.plan.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query
 
 PRESENT = "__present"
 RECORDED = ("_undo", "_epoch", "_emit_time")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rejoinder.errors import EvaluationError
-from rejoinder.kernels.evaluate import Expression, project
+from rejoinder.kernels.evaluate import project
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.normal import Input
 
 

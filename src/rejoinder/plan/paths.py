@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column, conjunction, renamed
 from rejoinder.plan.delta import (
     FROM,
     TO,
@@ -21,7 +21,6 @@ from rejoinder.plan.delta import (
 )
 from rejoinder.plan.graph import JoinGraph, equal, inputs_of
 from rejoinder.plan.labels import shown
-from rejoinder.plan.logical import conjunction, renamed
 from rejoinder.plan.normal import PRESENT, Block, Versions
 from rejoinder.plan.physical import (
     Coverage,

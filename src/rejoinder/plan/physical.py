@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.kernels.hashing import is_exact
 from rejoinder.plan.accumulators import Accumulator
 from rejoinder.plan.catalog import Source

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.plan.catalog import ON_TIME, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.frontier import Formula, watermarks_in

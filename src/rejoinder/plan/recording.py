@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.plan import logical
 from rejoinder.plan.normal import Block, Columns, Derived, Last, Recording, derive
 from rejoinder.plan.physical import Arrangement, Key, Record, Upsert

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rejoinder.errors import Unsupported
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, least

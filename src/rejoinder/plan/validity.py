@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.plan import logical
 from rejoinder.plan.normal import Block, Derived, Union, Versions, derive
 from rejoinder.plan.physical import Arrangement, Key, Validity

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.logical import Call, Function
 from rejoinder.sql import types
 from rejoinder.sql.arithmetic import average

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.catalog import Source, View
 from rejoinder.plan.logical import Node, Predicate, Project, Validity
 from rejoinder.sql.arrival import is_at_arrival

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
 from rejoinder.sql.arrival import is_at_arrival, refuse_changing

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import PlanningError
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.logical import Bound
 from rejoinder.sql.expressions import Scope, compile_expression
 from rejoinder.sql.intervals import MICROS, interval_of

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.kernels.duckdb_types import duckdb_type
-from rejoinder.kernels.evaluate import once
+from rejoinder.kernels.expression import once
 from rejoinder.kernels.rising import Step
 from rejoinder.sql import datetime_text, types
 from rejoinder.sql.datetime_text import BLANK

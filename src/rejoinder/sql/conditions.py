@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Comparison, short_circuit
+from rejoinder.kernels.expression import Comparison, short_circuit
 from rejoinder.sql import types, windows
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.terms import Compiler, Term, build, combine, evaluated_once, merge_columns, mismatch, only, refuse

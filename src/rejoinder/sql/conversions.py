@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.plan.logical import Latest, Query, Records
 from rejoinder.plan.normal import RECORDED
 from rejoinder.sql.clauses import refuse_doubles, text_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta
 
-from rejoinder.kernels.evaluate import once
+from rejoinder.kernels.expression import once
 from rejoinder.sql.terms import quote_text
 
 BLANK = r"[\x00-\x20\x7f]*"

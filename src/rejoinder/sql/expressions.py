@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Expression, quoted
+from rejoinder.kernels.expression import Expression, quoted
 from rejoinder.plan.logical import Window
 from rejoinder.sql import (
     arithmetic,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
-from rejoinder.kernels.evaluate import Expression, column, quoted
+from rejoinder.kernels.expression import Expression, column, quoted
 from rejoinder.kernels.rising import Rising
 from rejoinder.plan.logical import Aggregate, Call, Filter, Node, Project, Validity
 from rejoinder.sql import naming, types

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.logical import Arrival, Join, JoinKind, Predicate, Project
 from rejoinder.sql.arrival import at_arrival, is_at_arrival
 from rejoinder.sql.as_of import as_of, is_as_of

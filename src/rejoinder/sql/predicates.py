@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch
-from rejoinder.kernels.evaluate import Comparison, Expression
+from rejoinder.kernels.expression import Comparison, Expression
 from rejoinder.plan.logical import Predicate
 from rejoinder.sql.bounds import bounds_of, equal_bounds
 from rejoinder.sql.casts import coerce

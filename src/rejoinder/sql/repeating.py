@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from rejoinder.errors import UnknownName
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.logical import Expand, Filter, Node, Predicate
 from rejoinder.sql import types
 from rejoinder.sql.expressions import compile_expression, hop_starts

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch, UnknownName, Unsupported
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.logical import Filter, Join, Node, Predicate
 from rejoinder.sql.clauses import refuse_subqueries, refuse_unread_clauses, text_of
 from rejoinder.sql.expressions import compile_expression

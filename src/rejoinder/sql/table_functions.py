@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.plan.logical import Filter, Node, Project, Query, Scan, Window
 from rejoinder.sql.clauses import text_of
 from rejoinder.sql.conversions import FORMS as CONVERSIONS

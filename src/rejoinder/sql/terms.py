@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Comparison, once, quoted
+from rejoinder.kernels.expression import Comparison, once, quoted
 from rejoinder.kernels.rising import Rising, Step
 
 _PLACE = re.compile(r"\{([0-9])\}")

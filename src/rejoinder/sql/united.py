@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.kernels.duckdb_types import duckdb_type
-from rejoinder.kernels.evaluate import Expression, column, quoted
+from rejoinder.kernels.expression import Expression, column, quoted
 from rejoinder.plan.logical import Aggregate, Distinct, Node, Project, UnionAll
 from rejoinder.sql import types
 from rejoinder.sql.aggregates import Primitive

@@ -19,7 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Expression, quoted
+from rejoinder.kernels.expression import Expression, quoted
 from rejoinder.kernels.rising import Rising, floor, shift
 from rejoinder.sql import types
 from rejoinder.sql.casts import cast

@@ -13,7 +13,7 @@ from rejoinder.core import JoinCondition, LateRows, Message, Rows, StreamJoin, W
 from rejoinder.core.join_condition import Kind
 from rejoinder.core.stream_join import Formula
 from rejoinder.errors import AmbiguousName, DefinitionConflict, LimitReached, SchemaChanged, Unsupported
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 
 SIDES = (
     pa.schema([("l.k", pa.int64()), ("l.t", pa.int64()), ("l.f", pa.int64())]),

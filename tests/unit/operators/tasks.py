@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.kernels.columns import DIFF, HASH
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.physical import Arrangement, Key
 from rejoinder.store.objects import open_store

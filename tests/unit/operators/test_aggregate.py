@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rejoinder.errors import EvaluationError
 from rejoinder.kernels.columns import DIFF, HASH
-from rejoinder.kernels.evaluate import column
+from rejoinder.kernels.expression import column
 from rejoinder.operators import aggregate as operator
 from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.kernels.hashing import _M1, _M2, NULL_HASH
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.lookup import lookup

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rejoinder.kernels.columns import diffs
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.hashing import NULL_HASH
 from rejoinder.operators.ranges import bound, match_nearest, match_range
 from rejoinder.plan.physical import Arrangement, Key

@@ -12,8 +12,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from rejoinder.kernels.columns import DIFF
-from rejoinder.kernels.evaluate import column
 from rejoinder.kernels.exchange import scatter, sorted_by_hash
+from rejoinder.kernels.expression import column
 from rejoinder.kernels.ordered import as_column
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.arrange import arrange, settle

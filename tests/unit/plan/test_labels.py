@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.engine.planner import plan
-from rejoinder.kernels.evaluate import Expression, column
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.labels import Labels, shown, written
 from rejoinder.plan.normal import Derived, Union

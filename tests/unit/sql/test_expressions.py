@@ -10,7 +10,8 @@ import sqlglot
 from sqlglot import Dialect, exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import Comparison, Expression, infer_types, project, select_rows
+from rejoinder.kernels.evaluate import infer_types, project, select_rows
+from rejoinder.kernels.expression import Comparison, Expression
 from rejoinder.sql import types
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.expressions import compile_expression, output_name

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
-from rejoinder.kernels.evaluate import Expression
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan import logical
 from rejoinder.plan.catalog import Catalog
 from rejoinder.sql.binder import bind

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from rejoinder.kernels.evaluate import Comparison, Expression, column, quoted
-from rejoinder.plan.logical import conjunction, renamed, substitute
+from rejoinder.kernels.expression import Comparison, Expression, column, conjunction, quoted, renamed, substitute
 
 INT = pa.int64()
 

@@ -1,0 +1,164 @@
+"""What a scalar expression is: DuckDB text over columns, and the type that Spark would give its values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from rejoinder.kernels.rising import Rising
+
+_SHORT = 150
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_NAMES = re.compile(r"\bonce_([0-9]+)\b")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A predicate on one column that Arrow answers as Spark does: `operator` is a name of `pyarrow.compute`.
+
+    `value` has the column's type, and is None for `is_null` and `is_valid`.
+    """
+
+    column: str
+    operator: str
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Expression:
+    """DuckDB text, the type that its values have, and the columns that it reads.
+
+    `text` is what the user wrote, for messages. `comparisons`, if given, is a conjunction with the same TRUE rows as
+    `sql`. `throws` says that a row may fail. With `repeats`, `sql` is a list and `type` that of its elements: the row
+    comes out once for each of them. At most one output of a projection may do that. `rising`, if given, is a column
+    that the value (of a window: its start) rises with.
+    """
+
+    sql: str
+    type: pa.DataType
+    columns: tuple[str, ...]
+    text: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    throws: bool = False
+    repeats: bool = False
+    rising: Rising | None = None
+
+    @property
+    def is_column(self) -> bool:
+        """Say whether this is a bare column, which needs no evaluation."""
+        return len(self.columns) == 1 and self.sql == quoted(self.columns[0]) and not self.repeats
+
+    @property
+    def rises(self) -> Rising | None:
+        """The column that the value rises with: itself, if it is one."""
+        return Rising(self.columns[0]) if self.is_column else self.rising
+
+
+def column(name: str, kind: pa.DataType) -> Expression:
+    """Make the expression that is a column as it stands."""
+    return Expression(quoted(name), kind, (name,), text=name)
+
+
+def quoted(name: str) -> str:
+    """Quote a column name for DuckDB."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def conjunction(predicates: Sequence[Expression]) -> Expression | None:
+    """Make the predicate that all of several are TRUE; later ones see only the rows that earlier ones let through.
+
+    None stands for true.
+    """
+    if len(predicates) < 2:
+        return predicates[0] if predicates else None
+    all_comparisons = all(predicate.comparisons for predicate in predicates)
+    return Expression(
+        short_circuit([(f"({predicate.sql})", predicate.throws) for predicate in predicates], "AND"),
+        pa.bool_(),
+        tuple(dict.fromkeys(name for predicate in predicates for name in predicate.columns)),
+        text=" AND ".join(predicate.text or predicate.sql for predicate in predicates),
+        comparisons=tuple(one for each in predicates for one in each.comparisons) if all_comparisons else (),
+        throws=any(predicate.throws for predicate in predicates),
+    )
+
+
+def short_circuit(conditions: Sequence[tuple[str, bool]], word: str) -> str:
+    """Connect conditions, each with whether it may fail, by AND or OR, so that a row stops where Spark would stop.
+
+    DuckDB evaluates all of them for all rows; CASE narrows the rows down from condition to condition.
+    """
+    if not any(throws for _, throws in conditions[1:]):
+        return "(" + f" {word} ".join(text for text, _ in conditions) + ")"
+    decides, decided = ("(NOT {})", "FALSE") if word == "AND" else ("{}", "TRUE")
+    text, later_throws = conditions[-1]
+    for condition, throws in reversed(conditions[:-1]):
+        if later_throws:
+            name, wrap = once(condition, text)
+            tested = decides.replace("{}", name)
+            text = wrap(f"CASE WHEN {tested} THEN {decided} ELSE ({name} {word} {text}) END")
+        else:
+            text = f"({condition} {word} {text})"
+        later_throws = later_throws or throws
+    return text
+
+
+def once(sql: str, *beside: str, short: int = _SHORT) -> tuple[str, Callable[[str], str]]:
+    """Name a text that is about to be used more than once, and give the function that puts it around its use.
+
+    A short text is its own name. A long one is evaluated once: nested, texts would otherwise grow without bound.
+    DuckDB has no LET, and a lambda over a list of one value is one. Names do not clash with those in `beside`.
+    """
+    if len(sql) <= short:
+        return sql, lambda body: body
+    number = 1 + max((int(used) for text in (sql, *beside) for used in _NAMES.findall(text)), default=0)
+    return f"once_{number}", lambda body: f"list_transform([{sql}], lambda once_{number}: {body})[1]"
+
+
+def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
+    """Put expressions in the place of columns; a long text that is used often goes in once."""
+    used = {name: columns[name] for name in expression.columns if name in columns}
+    if not used:
+        return expression
+    if expression.is_column:
+        return used[expression.columns[0]]
+    texts = {name: inner.sql if inner.is_column else f"({inner.sql})" for name, inner in used.items()}
+    wrappers: list[Callable[[str], str]] = []
+    for name, inner in used.items():
+        # evaluated ahead of its place a text could fail where it is guarded, so only what cannot fail is
+        if not inner.throws and expression.sql.count(quoted(name)) > 1:
+            texts[name], wrap = once(texts[name], expression.sql, *texts.values())
+            wrappers.append(wrap)
+
+    def swap(token: re.Match[str]) -> str:
+        text = token.group()
+        return text if text.startswith("'") else texts.get(text[1:-1].replace('""', '"'), text)
+
+    sql = _TOKEN.sub(swap, expression.sql)
+    for wrap in wrappers:
+        sql = wrap(sql)
+    needed: dict[str, None] = {}
+    for name in expression.columns:
+        needed |= dict.fromkeys(used[name].columns if name in used else (name,))
+    comparisons: tuple[Comparison, ...] = ()
+    if all(used[c.column].is_column for c in expression.comparisons if c.column in used):
+        comparisons = tuple(
+            replace(c, column=used[c.column].columns[0]) if c.column in used else c for c in expression.comparisons
+        )
+    throws = expression.throws or any(inner.throws for inner in used.values())
+    rising = expression.rising
+    if rising is not None and rising.column in used:
+        below = used[rising.column].rises
+        rising = None if below is None else rising.on(below)
+    return replace(expression, sql=sql, columns=tuple(needed), comparisons=comparisons, throws=throws, rising=rising)
+
+
+def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """Rename columns of an expression."""
+    kinds = {old: Expression(quoted(new), expression.type, (new,), text=new) for old, new in names.items()}
+    if expression.is_column and expression.columns[0] in names:
+        return replace(kinds[expression.columns[0]], text=expression.text)
+    return substitute(expression, kinds)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rejoinder.kernels import hashing
 from rejoinder.kernels.columns import UInt64
 from rejoinder.operators import arrange, stateless
-from rejoinder.plan import physical
+from rejoinder.plan import arrangement
 from rejoinder.store import spine
 from tests.oracle.aggregates import SPECS, aggregate_queries
 from tests.oracle.budget import budget
@@ -79,7 +79,7 @@ def _harder(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "weak hash":
             patch.setattr(hashing, "mix", weak)
-            patch.setattr(physical, "is_exact", lambda types: False)
+            patch.setattr(arrangement, "is_exact", lambda types: False)
         elif request.param == "small spines":
             patch.setattr(spine, "SMALLEST_LEVEL_ROWS", 2)
             patch.setattr(spine, "PIECE_BYTES", 4_000)

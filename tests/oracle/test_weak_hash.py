@@ -10,7 +10,7 @@ from hypothesis import given
 
 from rejoinder.kernels import hashing
 from rejoinder.kernels.columns import UInt64
-from rejoinder.plan import physical
+from rejoinder.plan import arrangement
 from tests.oracle.budget import budget
 from tests.oracle.generation import scenarios
 from tests.oracle.scenario import Scenario, play
@@ -28,7 +28,7 @@ def _weak_hash() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hashing, "mix", weak)
-        patch.setattr(physical, "is_exact", lambda types: False)
+        patch.setattr(arrangement, "is_exact", lambda types: False)
         yield
 
 

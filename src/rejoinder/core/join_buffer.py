@@ -23,7 +23,7 @@ from rejoinder.kernels.ordered import Bound, sorted_by_hash_and_value
 from rejoinder.kernels.probe import keep_equal, match
 from rejoinder.operators.ranges import match_range
 from rejoinder.operators.task import key_columns, needles
-from rejoinder.plan.physical import Arrangement, Key
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.store.times import times_of
 
 ARRIVAL = "__arrival"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from rejoinder.errors import AmbiguousName, DefinitionConflict, Unsupported
 from rejoinder.kernels.columns import Int64
 from rejoinder.kernels.expression import Expression, column
-from rejoinder.plan.physical import Key
+from rejoinder.plan.arrangement import Key
 from rejoinder.store.times import times_of
 
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]

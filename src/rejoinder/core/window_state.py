@@ -26,9 +26,10 @@ from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.task import Clock, Task
 from rejoinder.plan.accumulators import ROWS, Accumulator
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.frontier import Retention, Watermark
 from rejoinder.plan.logical import Function
-from rejoinder.plan.physical import Aggregate, Arrange, Arrangement, Key
+from rejoinder.plan.steps import Aggregate, Arrange
 from rejoinder.store.memory import drop_memory
 from rejoinder.store.objects import open_store
 from rejoinder.store.run import close_runs, read_run

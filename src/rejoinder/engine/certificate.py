@@ -17,6 +17,7 @@ from rejoinder.engine.state import State
 from rejoinder.engine.watermarks import Times
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.plan.accumulators import UNIT, Grouping
+from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, Watermark, value_of
@@ -25,7 +26,6 @@ from rejoinder.plan.labels import Labels
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Bound
 from rejoinder.plan.normal import Block, Derived, Distinct
-from rejoinder.plan.physical import Arrangement
 from rejoinder.store.times import TIMELESS
 
 

@@ -9,8 +9,9 @@ from rejoinder.engine.watermarks import Watermarks
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.operators.task import Clock
 from rejoinder.plan.frontier import Merged, merges_in, value_of
-from rejoinder.plan.physical import Channel, Dataflow, DueScan, Emit, OnTime, Send
+from rejoinder.plan.physical import Dataflow, DueScan
 from rejoinder.plan.program import Gate, row_arrangement
+from rejoinder.plan.steps import Channel, Emit, OnTime, Send
 from rejoinder.store.run import lies_in
 
 

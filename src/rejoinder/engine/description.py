@@ -10,12 +10,13 @@ from rejoinder.engine.planner import Plan
 from rejoinder.engine.state import State
 from rejoinder.engine.watermarks import Times
 from rejoinder.plan.accumulators import UNIT, Grouping
+from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.graph import inputs_of
 from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels, shown, written
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Recording, Versions
-from rejoinder.plan.physical import Arrangement, Path, PathHop
+from rejoinder.plan.physical import Path, PathHop
 from rejoinder.sql.types import spark_name
 
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}

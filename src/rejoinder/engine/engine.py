@@ -26,9 +26,10 @@ from rejoinder.errors import Corrupt, Fenced
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import MAX_PAIRS, Clock, Report, forgetting_of
+from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog, Source
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.physical import Arrangement, Dataflow
+from rejoinder.plan.physical import Dataflow
 from rejoinder.store import gc
 from rejoinder.store.manifest import Manifest, commit, latest
 from rejoinder.store.objects import ObjectStore

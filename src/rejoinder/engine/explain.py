@@ -18,7 +18,7 @@ from rejoinder.errors import Unsupported
 from rejoinder.kernels.ordered import as_column
 from rejoinder.options import redacted
 from rejoinder.plan.catalog import Catalog, Sink, Source, View
-from rejoinder.plan.physical import Aggregate, Distinct
+from rejoinder.plan.steps import Aggregate, Distinct
 from rejoinder.sql.binder import bind
 from rejoinder.sql.types import spark_name
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.errors import Unsupported
+from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
@@ -17,7 +18,7 @@ from rejoinder.plan.imposing import imposing_scans, with_imposed
 from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
-from rejoinder.plan.physical import Arrangement, Dataflow
+from rejoinder.plan.physical import Dataflow
 from rejoinder.plan.program import Gate, Program, program_of
 from rejoinder.plan.recording import depends_on_past
 from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded, refuse_unfinished

@@ -35,7 +35,8 @@ from rejoinder.kernels.hashing import Mask
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.accumulators import ROWS, Accumulator
-from rejoinder.plan.physical import Aggregate, Arrangement
+from rejoinder.plan.arrangement import Arrangement
+from rejoinder.plan.steps import Aggregate
 
 
 @dataclass(frozen=True)

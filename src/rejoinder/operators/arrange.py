@@ -13,7 +13,8 @@ from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.ordered import Ordered, bounds_of, rows_at, sorted_by_hash_and_value
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, forgetting_of, partition_hashes
-from rejoinder.plan.physical import Arrange, Arrangement
+from rejoinder.plan.arrangement import Arrangement
+from rejoinder.plan.steps import Arrange
 from rejoinder.store.run import write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
 from rejoinder.store.times import TIMELESS, times_of

@@ -19,7 +19,7 @@ from rejoinder.kernels.neighbours import nearest
 from rejoinder.kernels.ordered import LEAST, as_column, last_value, sorted_by_hash_and_value
 from rejoinder.operators.ranges import search_runs
 from rejoinder.operators.task import Task, key_columns, needles
-from rejoinder.plan.physical import Coverage
+from rejoinder.plan.steps import Coverage
 
 
 def coverage(task: Task, step: Coverage) -> None:

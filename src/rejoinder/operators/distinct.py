@@ -26,7 +26,7 @@ from rejoinder.kernels.equality import not_distinct
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task
-from rejoinder.plan.physical import Distinct
+from rejoinder.plan.steps import Distinct
 
 
 def distinct(task: Task, step: Distinct) -> None:

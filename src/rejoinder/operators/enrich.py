@@ -31,7 +31,7 @@ from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.probe import match
 from rejoinder.operators.python_function import ask
 from rejoinder.operators.task import Task
-from rejoinder.plan.physical import Enrich
+from rejoinder.plan.steps import Enrich
 from rejoinder.store.run import read_run
 
 ROW = "row"

@@ -18,7 +18,7 @@ from rejoinder.operators.arrange import FAN
 from rejoinder.operators.stateless import write_changes
 from rejoinder.operators.task import Task
 from rejoinder.plan.logical import LOCK, RELEASE
-from rejoinder.plan.physical import Hold
+from rejoinder.plan.steps import Hold
 from rejoinder.store.run import write_run
 from rejoinder.store.segments import segments
 from rejoinder.store.spine import Forgetting, Merging, level_of

@@ -26,7 +26,7 @@ from rejoinder.kernels.columns import (
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.operators.matching import Matching, kept, totals
 from rejoinder.operators.task import Task, needles
-from rejoinder.plan.physical import Judge
+from rejoinder.plan.steps import Judge
 
 ENTRY, CHANGE, OWN = "__entry", "__change", "__own"
 

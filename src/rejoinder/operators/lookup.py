@@ -27,7 +27,7 @@ from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.hashing import hash_rows
 from rejoinder.operators.matching import Matching, kept, totals
 from rejoinder.operators.task import Task, key_columns, needles, valid_keys
-from rejoinder.plan.physical import Lookup
+from rejoinder.plan.steps import Lookup
 
 
 def lookup(task: Task, step: Lookup) -> None:

@@ -32,7 +32,7 @@ from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.probe import TooManyPairsError, count_matches, keep_equal, match
 from rejoinder.operators.ranges import bound, match_nearest, match_range, moved
 from rejoinder.operators.task import key_columns
-from rejoinder.plan.physical import Arrangement, Key
+from rejoinder.plan.arrangement import Arrangement, Key
 
 Names = tuple[tuple[str, str], ...]
 

@@ -20,7 +20,7 @@ from rejoinder.operators.stateless import write_changes
 from rejoinder.operators.task import Task
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA
 from rejoinder.plan.frontier import value_of
-from rejoinder.plan.physical import OnTime
+from rejoinder.plan.steps import OnTime
 from rejoinder.store.times import TIMELESS, times_of
 
 

@@ -16,7 +16,8 @@ from rejoinder.kernels.expression import column
 from rejoinder.kernels.groups import group_rows
 from rejoinder.operators.matching import Matching, kept
 from rejoinder.operators.task import Task, key_columns, needles
-from rejoinder.plan.physical import Key, Presence
+from rejoinder.plan.arrangement import Key
+from rejoinder.plan.steps import Presence
 
 
 def presence(task: Task, step: Presence) -> None:

@@ -18,7 +18,7 @@ from rejoinder.kernels.neighbours import Same, Search, nearest_rows, search, wit
 from rejoinder.kernels.ordered import Bound, bounds_of, order_by_hash_and_value, views
 from rejoinder.kernels.probe import keep_equal
 from rejoinder.operators.task import key_columns
-from rejoinder.plan.physical import Arrangement, Key
+from rejoinder.plan.arrangement import Arrangement, Key
 
 Pairs = list[tuple[Int64, Int64]]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rejoinder.kernels.columns import DIFF, HASH, diffs, drop_unit_diffs, replaced, without
 from rejoinder.kernels.consolidate import consolidate
 from rejoinder.operators.task import Task
-from rejoinder.plan.physical import Record
+from rejoinder.plan.steps import Record
 
 
 def record(task: Task, step: Record) -> None:

@@ -34,11 +34,11 @@ from rejoinder.operators.sweep import sweep
 from rejoinder.operators.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.operators.upsert import upsert
 from rejoinder.operators.validity import validity
-from rejoinder.plan.physical import (
+from rejoinder.plan.physical import Dataflow
+from rejoinder.plan.steps import (
     Aggregate,
     Arrange,
     Coverage,
-    Dataflow,
     Derive,
     Distinct,
     Emit,

@@ -19,7 +19,7 @@ from rejoinder.kernels.evaluate import filter_project
 from rejoinder.kernels.exchange import scatter
 from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
 from rejoinder.operators.task import Task, partition_hashes
-from rejoinder.plan.physical import Derive, Emit, Send
+from rejoinder.plan.steps import Derive, Emit, Send
 from rejoinder.store.run import write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rejoinder.kernels.columns import drop_unit_diffs
 from rejoinder.kernels.sweep import sweep as swept
 from rejoinder.operators.task import Task
-from rejoinder.plan.physical import Sweep
+from rejoinder.plan.steps import Sweep
 
 
 def sweep(task: Task, step: Sweep) -> None:

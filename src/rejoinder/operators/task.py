@@ -17,8 +17,8 @@ from rejoinder.kernels.hashing import Mask, hash_rows
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.coalescer import Input
+from rejoinder.plan.arrangement import Key
 from rejoinder.plan.frontier import Retention, value_of
-from rejoinder.plan.physical import Key
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import RunRef, read_run
 from rejoinder.store.spine import Forgetting, Merging, Spine

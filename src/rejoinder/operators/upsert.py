@@ -31,7 +31,7 @@ from rejoinder.kernels.groups import group_rows
 from rejoinder.kernels.probe import match
 from rejoinder.kernels.sorting import rank_values
 from rejoinder.operators.task import Task, key_columns, partition_hashes
-from rejoinder.plan.physical import Upsert
+from rejoinder.plan.steps import Upsert
 
 
 def upsert(task: Task, step: Upsert) -> None:

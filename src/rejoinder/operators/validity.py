@@ -30,7 +30,7 @@ from rejoinder.kernels.ordered import (
 )
 from rejoinder.operators.ranges import search_runs
 from rejoinder.operators.task import Task, partition_hashes
-from rejoinder.plan.physical import Validity
+from rejoinder.plan.steps import Validity
 
 
 def validity(task: Task, step: Validity) -> None:

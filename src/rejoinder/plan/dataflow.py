@@ -16,6 +16,7 @@ import pyarrow as pa
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
 from rejoinder.plan.delta import (
     PathFinder,
@@ -35,27 +36,12 @@ from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.merging import punctual
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.paths import JoinPlan, path, single
-from rejoinder.plan.physical import (
-    Arrange,
-    Arrangement,
-    Channel,
-    Dataflow,
-    Distinct,
-    Emit,
-    Hold,
-    Key,
-    OnTime,
-    Path,
-    Scan,
-    Send,
-    SourceScan,
-    Step,
-    Upsert,
-)
+from rejoinder.plan.physical import Dataflow, Path, Scan, SourceScan
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
 from rejoinder.plan.recording import keep_last, last_arrangement, record
 from rejoinder.plan.retention import Limits, Retentions
 from rejoinder.plan.rounds import Fragment
+from rejoinder.plan.steps import Arrange, Channel, Distinct, Emit, Hold, OnTime, Send, Step, Upsert
 from rejoinder.plan.validity import validate, versions_arrangement
 
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from rejoinder.kernels.expression import Expression, column, conjunction, renamed
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.graph import JoinGraph, Link, Window, equal, inputs_of
 from rejoinder.plan.normal import Block, Input, Mode
 from rejoinder.plan.padding import is_null_on_padding
-from rejoinder.plan.physical import Arrangement, Key
 
 FROM, TO = "__from", "__to"
 UNKNOWN_FANOUT = 10.0

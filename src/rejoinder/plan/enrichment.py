@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from rejoinder.kernels.expression import column
 from rejoinder.plan import logical
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.grouping import readers
 from rejoinder.plan.normal import Block, Derived, Enrichment, derive
-from rejoinder.plan.physical import Arrangement, Enrich, Key
 from rejoinder.plan.rounds import Fragment, Rounds
+from rejoinder.plan.steps import Enrich
 
 
 def enriched(node: logical.Enrich, block: Block, known: dict[str, Derived]) -> Block:

@@ -14,11 +14,12 @@ import pyarrow as pa
 from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan import logical
 from rejoinder.plan.accumulators import UNIT, UNIT_SCHEMA, Grouping, lay_out
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Input, Recording, Union, derive
-from rejoinder.plan.physical import Aggregate, Arrangement, Key
 from rejoinder.plan.program import Program
 from rejoinder.plan.rounds import Fragment, Rounds
+from rejoinder.plan.steps import Aggregate
 
 
 def aggregated(node: logical.Aggregate, block: Block, known: dict[str, Derived]) -> Block:

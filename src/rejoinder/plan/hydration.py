@@ -12,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rejoinder.plan.accumulators import UNIT, Grouping
+from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.enrichment import enrich
 from rejoinder.plan.grouping import group
 from rejoinder.plan.normal import Derived, Enrichment, Last, Recording, Union, Versions
 from rejoinder.plan.paths import JoinPlan, path, single
-from rejoinder.plan.physical import Arrangement, ArrangementScan, ChangelogScan, Dataflow, Distinct, UnitScan
+from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, UnitScan
 from rejoinder.plan.program import Program, row_arrangement
 from rejoinder.plan.recording import keep_last, record
 from rejoinder.plan.rounds import Fragment
+from rejoinder.plan.steps import Distinct
 from rejoinder.plan.validity import validate
 
 

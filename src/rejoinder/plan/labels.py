@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import ROWS, Grouping
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.normal import RECORDED, Block, Derived, Enrichment, Recording, Versions
-from rejoinder.plan.physical import Arrangement, Key
 
 SHORTEST = 4
 LONGEST = 72

@@ -12,8 +12,8 @@ from dataclasses import replace
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Frontiers, Merged
 from rejoinder.plan.normal import Derived
-from rejoinder.plan.physical import OnTime
 from rejoinder.plan.rounds import Fragment, Rounds
+from rejoinder.plan.steps import OnTime
 
 POLICIES = ("fail", "keep", "drop")
 """What becomes of late rows; of several sources the first of these counts."""

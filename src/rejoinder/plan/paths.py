@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.kernels.expression import Expression, column, conjunction, renamed
+from rejoinder.plan.arrangement import Key
 from rejoinder.plan.delta import (
     FROM,
     TO,
@@ -22,19 +23,9 @@ from rejoinder.plan.delta import (
 from rejoinder.plan.graph import JoinGraph, equal, inputs_of
 from rejoinder.plan.labels import shown
 from rejoinder.plan.normal import PRESENT, Block, Versions
-from rejoinder.plan.physical import (
-    Coverage,
-    Derive,
-    Judge,
-    Key,
-    Lookup,
-    Path,
-    PathHop,
-    Presence,
-    Step,
-    Sweep,
-)
+from rejoinder.plan.physical import Path, PathHop
 from rejoinder.plan.rounds import Fragment, Rounds
+from rejoinder.plan.steps import Coverage, Derive, Judge, Lookup, Presence, Step, Sweep
 
 
 @dataclass(frozen=True)

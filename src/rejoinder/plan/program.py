@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from rejoinder.kernels.expression import column
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.catalog import ON_TIME, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.frontier import Formula, watermarks_in
 from rejoinder.plan.normal import Block, Derived, as_relation
-from rejoinder.plan.physical import Arrangement, Key
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from rejoinder.kernels.expression import column
 from rejoinder.plan import logical
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.normal import Block, Columns, Derived, Last, Recording, derive
-from rejoinder.plan.physical import Arrangement, Key, Record, Upsert
 from rejoinder.plan.program import row_arrangement
 from rejoinder.plan.rounds import Fragment, Rounds
+from rejoinder.plan.steps import Record, Upsert
 
 
 def last(node: logical.Latest, block: Block, known: dict[str, Derived]) -> Block:

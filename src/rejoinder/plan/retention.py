@@ -14,10 +14,10 @@ import pyarrow as pa
 from rejoinder.errors import Unsupported
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
+from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, least
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions
-from rejoinder.plan.physical import Arrangement
 
 
 @dataclass(frozen=True)

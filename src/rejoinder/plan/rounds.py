@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.labels import Labels
-from rejoinder.plan.physical import Arrangement, Key, Path, Step
+from rejoinder.plan.physical import Path
 from rejoinder.plan.program import Program
+from rejoinder.plan.steps import Step
 
 
 @dataclass(frozen=True)

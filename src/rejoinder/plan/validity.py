@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from rejoinder.kernels.expression import column
 from rejoinder.plan import logical
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.normal import Block, Derived, Union, Versions, derive
-from rejoinder.plan.physical import Arrangement, Key, Validity
 from rejoinder.plan.rounds import Fragment, Rounds
+from rejoinder.plan.steps import Validity
 
 
 def valid(node: logical.Validity, block: Block, known: dict[str, Derived]) -> Block:

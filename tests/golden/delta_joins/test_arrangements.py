@@ -8,7 +8,7 @@ from typing import Any
 
 from rejoinder.kernels.columns import DIFF, EPOCH, HASH
 from rejoinder.plan.catalog import SOURCE_CHANGES
-from rejoinder.plan.physical import Lookup
+from rejoinder.plan.steps import Lookup
 from rejoinder.store.run import read_run
 from rejoinder.testing import Driver
 from tests.golden.delta_joins.test_updates import inputs_at

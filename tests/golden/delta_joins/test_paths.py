@@ -13,7 +13,8 @@ import pytest
 from rejoinder.operators import stage
 from rejoinder.operators.task import Task
 from rejoinder.plan.catalog import SOURCE_CHANGES
-from rejoinder.plan.physical import Dataflow, Emit, Lookup, Path
+from rejoinder.plan.physical import Dataflow, Path
+from rejoinder.plan.steps import Emit, Lookup
 from rejoinder.testing import Driver
 from tests.golden.delta_joins.worked_example import EXAMPLE, INPUTS, Q1, Q2, STEPS, Bag, feed, flow, signed, wanted
 

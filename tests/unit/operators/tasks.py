@@ -11,7 +11,7 @@ import pyarrow as pa
 from rejoinder.kernels.columns import DIFF, HASH
 from rejoinder.kernels.expression import column
 from rejoinder.operators.task import Task, partition_hashes
-from rejoinder.plan.physical import Arrangement, Key
+from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.store.objects import open_store
 from rejoinder.store.spine import Spine
 

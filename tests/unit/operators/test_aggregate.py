@@ -19,7 +19,8 @@ from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.accumulators import Accumulator, Grouping
-from rejoinder.plan.physical import Aggregate, Arrange, Arrangement, Key
+from rejoinder.plan.arrangement import Arrangement, Key
+from rejoinder.plan.steps import Aggregate, Arrange
 from tests.unit.operators.tasks import meaning, task
 
 INPUT = pa.schema([("c0", pa.string()), ("c1", pa.int64())])

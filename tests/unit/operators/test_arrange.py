@@ -13,7 +13,8 @@ from rejoinder.kernels.columns import hashes
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.task import Task
-from rejoinder.plan.physical import Arrange, Arrangement
+from rejoinder.plan.arrangement import Arrangement
+from rejoinder.plan.steps import Arrange
 from rejoinder.store.run import read_run
 from rejoinder.store.spine import Spine
 from tests.unit.operators.tasks import SCHEMA, arrangement, delta, key, meaning, task

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.distinct import distinct
-from rejoinder.plan.physical import Arrange, Distinct
+from rejoinder.plan.steps import Arrange, Distinct
 from tests.unit.operators.tasks import arrangement, delta, meaning, task
 
 COUNTS = arrangement("k", "s", null_safe=True)

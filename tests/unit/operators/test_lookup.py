@@ -14,7 +14,7 @@ from rejoinder.kernels.expression import Expression, column
 from rejoinder.kernels.hashing import _M1, _M2, NULL_HASH
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.lookup import lookup
-from rejoinder.plan.physical import Arrange, Lookup
+from rejoinder.plan.steps import Arrange, Lookup
 from rejoinder.testing import Driver
 from tests.unit.operators.tasks import SCHEMA, arrangement, delta, key, meaning, task
 

@@ -16,7 +16,7 @@ from rejoinder.kernels.columns import diffs
 from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.hashing import NULL_HASH
 from rejoinder.operators.ranges import bound, match_nearest, match_range
-from rejoinder.plan.physical import Arrangement, Key
+from rejoinder.plan.arrangement import Arrangement, Key
 from tests.unit.operators.test_lookup import unmixed
 from tests.unit.operators.versions import KEYS, TIMESTAMP, Version, Versions, epochs
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from rejoinder.kernels.columns import DIFF, HASH
 from rejoinder.operators.sweep import sweep
 from rejoinder.operators.validity import validity
-from rejoinder.plan.physical import Sweep, Validity
+from rejoinder.plan.steps import Sweep, Validity
 from tests.unit.operators.tasks import meaning, task
 from tests.unit.operators.versions import Versions
 

@@ -15,7 +15,7 @@ from rejoinder.kernels import neighbours, ordered, probe
 from rejoinder.kernels.ordered import last_value
 from rejoinder.operators.task import Task
 from rejoinder.operators.validity import validity
-from rejoinder.plan.physical import Validity
+from rejoinder.plan.steps import Validity
 from tests.unit.operators.versions import TIMESTAMP, Version, Versions, epochs, minus, windows
 
 FOREVER = last_value(TIMESTAMP)

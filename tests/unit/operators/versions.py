@@ -19,7 +19,8 @@ from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.operators.validity import validity
-from rejoinder.plan.physical import Arrange, Arrangement, Key, Validity
+from rejoinder.plan.arrangement import Arrangement, Key
+from rejoinder.plan.steps import Arrange, Validity
 from rejoinder.store.objects import open_store
 from rejoinder.store.run import read_run
 from rejoinder.store.spine import Spine

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rejoinder.engine.planner import plan_hydration
 from rejoinder.plan.catalog import Index
-from rejoinder.plan.physical import Arrange, ArrangementScan, Dataflow, Distinct, Emit, Lookup, Send, Upsert
+from rejoinder.plan.physical import ArrangementScan, Dataflow
+from rejoinder.plan.steps import Arrange, Distinct, Emit, Lookup, Send, Upsert
 from tests.unit.plan.queries import planned
 
 JOIN = "SELECT a.x, b.y FROM a JOIN b ON a.k = b.k"

@@ -6,7 +6,7 @@ import pytest
 
 from rejoinder.plan.delta import PathFinder, Statistics
 from rejoinder.plan.graph import join_graph
-from rejoinder.plan.physical import Lookup
+from rejoinder.plan.steps import Lookup
 from tests.unit.plan.queries import normal, planned
 
 CHAIN = "SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND b.y = c.k AND c.z = d.k"

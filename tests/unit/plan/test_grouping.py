@@ -8,7 +8,8 @@ import pytest
 from rejoinder.engine.planner import plan, plan_hydration
 from rejoinder.plan.accumulators import UNIT
 from rejoinder.plan.catalog import Catalog, Source, View
-from rejoinder.plan.physical import Aggregate, ArrangementScan, Dataflow, UnitScan
+from rejoinder.plan.physical import ArrangementScan, Dataflow, UnitScan
+from rejoinder.plan.steps import Aggregate
 from rejoinder.sql.binder import bind
 
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("f", pa.float64())])

@@ -12,6 +12,7 @@ from rejoinder.core.stream_join import StreamJoin
 from rejoinder.core.union import Union
 from rejoinder.core.window_aggregate import WindowAggregate
 from rejoinder.core.window_state import Call
+from rejoinder.kernels.expression import Expression
 from rejoinder.operators.coalescer import Idle, Watermark, WatermarkCoalescer
 from rejoinder.operators.input_watermarks import Delivery, InputWatermarks
 from rejoinder.operators.source_watermarks import SourceWatermarks
@@ -20,6 +21,7 @@ __all__ = [
     "AsyncTransform",
     "Call",
     "Delivery",
+    "Expression",
     "Idle",
     "InputWatermarks",
     "JoinCondition",

@@ -16,28 +16,25 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rejoinder.api.declaring import refuse_untold
 from rejoinder.api.inbox import Inbox
+from rejoinder.api.readings import Readings
 from rejoinder.api.relation import Relation
 from rejoinder.api.rows import Rows
 from rejoinder.api.sources import Sources
 from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
 from rejoinder.engine.engine import HISTORY, Engine, Progress
-from rejoinder.engine.explain import explain, show
+from rejoinder.engine.explain import show
 from rejoinder.engine.limits import Limits
-from rejoinder.engine.reading import expanded, read_table, timeline_of
-from rejoinder.engine.rendering import Snapshots, changes_of, snapshots_of
 from rejoinder.engine.serving import Serving
 from rejoinder.engine.sinks.hosts import SparkHost
 from rejoinder.engine.sinks.outbox import Outbox
 from rejoinder.engine.spark import SparkExecutor
-from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
+from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute
 from rejoinder.engine.watermarks import Signals
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
@@ -49,7 +46,6 @@ from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements import CreateSink, CreateSource, CreateView, Explain, Select, Show, parse_statements
 from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
-from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
 
@@ -57,7 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Flow(Sources):
+class Flow(Sources, Readings):
     """A flow on a state directory (a path, or a URL such as s3://…).
 
     Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
@@ -325,64 +321,6 @@ class Flow(Sources):
         from rejoinder.api.warmup import warm_up
 
         warm_up(self.spark, self.engine.buckets)
-
-    # -- reading ----------------------------------------------------------------------------------------------------
-
-    def table(self, view: str, *, as_of: int | datetime | None = None) -> DataFrame:
-        """The rows of a view as a DataFrame, now or as of an epoch or a time."""
-        name, _ = find_view(self.engine, view)
-        options = {"view": name, "what": "table", "as_of": str(self._epoch(as_of, self._serving.manifest()))}
-        return reader.read_batch(self.spark, self._format, options)
-
-    def changes(self, view: str) -> DataFrame:
-        """The changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
-        name, _ = find_view(self.engine, view)
-        return reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
-
-    def tvr(self, view: str) -> Snapshots:
-        """The sequence of the view's snapshots with the time in which each held; `str` makes tables of it."""
-        return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), *find_view(self.engine, view)))
-
-    def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
-        """The rows of a view as an Arrow table, read in this process."""
-        name, schema = find_view(self.engine, view)
-        manifest = self._serving.manifest()  # once: a running flow goes on committing
-        epoch = self._epoch(as_of, manifest)
-        return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
-
-    def _epoch(self, as_of: int | datetime | None, manifest: Manifest) -> int:
-        if isinstance(as_of, datetime):
-            aware = as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=timezone.utc)
-            return timeline_of(manifest).epoch_at(self.engine.store, round(aware.timestamp() * 1000))
-        return manifest.epoch if as_of is None else as_of
-
-    # -- looking ----------------------------------------------------------------------------------------------------
-
-    def explain(self, view: str) -> str:
-        """The plan of a view or query: paths, orders, arrangements and who shares them."""
-        return explain(self.engine, view)
-
-    def arrangements(self) -> list[dict[str, Any]]:
-        """Name, relation, key, rows, bytes, runs and users of each arrangement."""
-        return show(self.engine, "ARRANGEMENTS")
-
-    def watermarks(self) -> list[dict[str, Any]]:
-        """What SHOW WATERMARKS shows: the watermark of each event-time column of each partition, and what it holds.
-
-        `watermark` is that of the partition (None before its first row), `released` that of the source, `idle_since`
-        when a partition fell idle, `holds` the views that wait for it.
-        """
-        return show(self.engine, "WATERMARKS")
-
-    @property
-    def progress(self) -> list[dict[str, Any]]:
-        """What each epoch of this process did."""
-        return [asdict(p) for p in self.engine.progress]
-
-    @property
-    def epoch(self) -> int:
-        """The last committed epoch; −1 before the first."""
-        return self.engine.epoch
 
 
 def _make_spool(flow: Flow) -> Spool:

@@ -1,0 +1,84 @@
+"""What can be read of a flow: its views as tables, changes and snapshots; its plan, state and progress."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.explain import explain, show
+from rejoinder.engine.reading import expanded, read_table, timeline_of
+from rejoinder.engine.rendering import Snapshots, changes_of, snapshots_of
+from rejoinder.engine.serving import Serving
+from rejoinder.engine.statements import find_view
+from rejoinder.exchange import reader
+from rejoinder.store.manifest import Manifest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Readings:
+    """The part of a flow that is read. `_serving` serves views to Spark under the name `_format`."""
+
+    spark: SparkSession
+    engine: Engine
+    _serving: Serving
+    _format: str
+
+    def table(self, view: str, *, as_of: int | datetime | None = None) -> DataFrame:
+        """The rows of a view as a DataFrame, now or as of an epoch or a time."""
+        name, _ = find_view(self.engine, view)
+        options = {"view": name, "what": "table", "as_of": str(self._epoch(as_of, self._serving.manifest()))}
+        return reader.read_batch(self.spark, self._format, options)
+
+    def changes(self, view: str) -> DataFrame:
+        """The changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
+        name, _ = find_view(self.engine, view)
+        return reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
+
+    def tvr(self, view: str) -> Snapshots:
+        """The sequence of the view's snapshots with the time in which each held; `str` makes tables of it."""
+        return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), *find_view(self.engine, view)))
+
+    def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
+        """The rows of a view as an Arrow table, read in this process."""
+        name, schema = find_view(self.engine, view)
+        manifest = self._serving.manifest()  # once: a running flow goes on committing
+        epoch = self._epoch(as_of, manifest)
+        return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
+
+    def _epoch(self, as_of: int | datetime | None, manifest: Manifest) -> int:
+        if isinstance(as_of, datetime):
+            aware = as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=timezone.utc)
+            return timeline_of(manifest).epoch_at(self.engine.store, round(aware.timestamp() * 1000))
+        return manifest.epoch if as_of is None else as_of
+
+    def explain(self, view: str) -> str:
+        """The plan of a view or query: paths, orders, arrangements and who shares them."""
+        return explain(self.engine, view)
+
+    def arrangements(self) -> list[dict[str, Any]]:
+        """Name, relation, key, rows, bytes, runs and users of each arrangement."""
+        return show(self.engine, "ARRANGEMENTS")
+
+    def watermarks(self) -> list[dict[str, Any]]:
+        """What SHOW WATERMARKS shows: the watermark of each event-time column of each partition, and what it holds.
+
+        `watermark` is that of the partition (None before its first row), `released` that of the source, `idle_since`
+        when a partition fell idle, `holds` the views that wait for it.
+        """
+        return show(self.engine, "WATERMARKS")
+
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """What each epoch of this process did."""
+        return [asdict(p) for p in self.engine.progress]
+
+    @property
+    def epoch(self) -> int:
+        """The last committed epoch; −1 before the first."""
+        return self.engine.epoch

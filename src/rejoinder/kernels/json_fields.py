@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rejoinder.errors import EvaluationError
 from rejoinder.kernels.duckdb_types import duckdb_type
 from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.expression import Expression, quoted
 from rejoinder.kernels.hashing import Mask
+from rejoinder.kernels.leaves import at_leaves, text_literal
 
 # How many microseconds a unit has, and how many units a microsecond.
 UNITS: Mapping[str, tuple[int, int]] = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
@@ -70,32 +72,73 @@ def _struct(structure: Structure) -> pa.DataType:
     )
 
 
+def from_base64(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Bytes that are written as base64, at all depths of a column. Raises `pa.ArrowInvalid` if a text is not."""
+    read = at_leaves(
+        '"value"', kind, lambda value, leaf: f"from_base64({value})" if pa.types.is_binary(leaf) else value
+    )
+    try:
+        return project(pa.table({"value": column}), [("bytes", Expression(read, kind, ("value",)))]).column("bytes")
+    except EvaluationError as failure:
+        raise pa.ArrowInvalid(f"a binary value is not base64: {failure.detail}") from failure
+
+
 def _typed(text: str, kind: pa.DataType, unit: str | None) -> str:
     """DuckDB text that reads a text as a type; NULL where it cannot be."""
     if pa.types.is_string(kind):
         return text
+    is_nested = pa.types.is_nested(kind)
+    return f"TRY({_nested(f'CAST({text} AS JSON)', kind, unit) if is_nested else _scalar(text, kind, unit)})"
+
+
+def _nested(value: str, kind: pa.DataType, unit: str | None, depth: int = 0) -> str:
+    """DuckDB text that reads JSON as a type; fails where it cannot be. Fields that are not there are NULL.
+
+    No part of it stands there twice: DuckDB would evaluate it before, outside of the TRY that is around all.
+    """
+    part, each = f"part_{depth}", f"each_{depth}"
+    if pa.types.is_list(kind):
+        inner = _nested(each, kind.value_type, unit, depth + 1)
+        return f"list_transform(CAST({value} AS JSON[]), lambda {each}: {inner})"
+    if pa.types.is_map(kind):
+        keys = f"list_transform(map_keys({part}), lambda {each}: {_scalar(each, kind.key_type, unit)})"
+        inner = _nested(each, kind.item_type, unit, depth + 1)
+        made = f"map({keys}, list_transform(map_values({part}), lambda {each}: {inner}))"
+    elif pa.types.is_struct(kind):
+        parts = [(text_literal(field.name), field.type) for field in kind]
+        fields = ", ".join(f"{name}: {_nested(f'{part}[{name}]', type_, unit, depth + 1)}" for name, type_ in parts)
+        made = f"CASE WHEN {part} IS NOT NULL THEN {{{fields}}} END"
+    else:
+        return _scalar(f"({value} ->> '$')", kind, unit)
+    return f"list_transform([CAST({value} AS MAP(VARCHAR, JSON))], lambda {part}: {made})[1]"
+
+
+def _scalar(text: str, kind: pa.DataType, unit: str | None) -> str:
+    """DuckDB text that reads a text as a scalar; fails where it cannot be."""
+    name = duckdb_type(kind)
+    is_number = f"regexp_full_match({text}, {_NUMBER})"
+    no_number = f"CAST('no number of ours: ' || {text} AS {name})"  # this fails
     if pa.types.is_integer(kind):
-        return f"CASE WHEN regexp_full_match({text}, {_NUMBER}) THEN TRY_CAST({text} AS {duckdb_type(kind)}) END"
+        return f"CASE WHEN {is_number} THEN CAST({text} AS {name}) ELSE {no_number} END"
+    if pa.types.is_decimal(kind):  # a cast rounds
+        read = f"TRY_CAST({text} AS {name})"
+        return f"CASE WHEN TRY_CAST({text} AS DOUBLE) = CAST({read} AS DOUBLE) THEN {read} ELSE {no_number} END"
     if pa.types.is_binary(kind):
-        return f"TRY(from_base64({text}))"
+        return f"from_base64({text})"
     if pa.types.is_date32(kind):
-        days = f"DATE '1970-01-01' + TRY_CAST({text} AS INTEGER)"
-        return f"CASE WHEN regexp_full_match({text}, {_NUMBER}) THEN {days} ELSE TRY_CAST({text} AS DATE) END"
+        days = f"DATE '1970-01-01' + CAST({text} AS INTEGER)"
+        return f"CASE WHEN {is_number} THEN {days} ELSE CAST({text} AS DATE) END"
     if pa.types.is_timestamp(kind):
-        micros = "NULL"
+        micros = no_number
         if unit is not None:
             times, parts = UNITS[unit]
-            micros = f"make_timestamp(TRY_CAST({text} AS BIGINT) * {times} // {parts})"
+            micros = f"make_timestamp(CAST({text} AS BIGINT) * {times} // {parts})"
         # A text with an offset is a point in time; for a column without a zone only what the clock showed counts.
-        read = f"TRY_CAST({text} AS TIMESTAMP)" if kind.tz is None else _point(text)
-        return f"CASE WHEN regexp_full_match({text}, {_NUMBER}) THEN {micros} ELSE {read} END"
-    if pa.types.is_nested(kind):
-        return f"TRY(CAST(CAST({text} AS JSON) AS {duckdb_type(kind)}))"
-    return f"TRY_CAST({text} AS {duckdb_type(kind)})"
-
-
-def _point(text: str) -> str:
-    return f"make_timestamp(epoch_us(TRY_CAST({text} AS TIMESTAMPTZ)))"
+        point = f"make_timestamp(epoch_us(CAST({text} AS TIMESTAMPTZ)))"
+        return (
+            f"CASE WHEN {is_number} THEN {micros} ELSE {f'CAST({text} AS TIMESTAMP)' if kind.tz is None else point} END"
+        )
+    return f"CAST({text} AS {name})"
 
 
 def lines_of(data: pa.Buffer) -> pa.Array:

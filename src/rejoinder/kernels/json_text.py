@@ -1,4 +1,7 @@
-"""Rows as JSON, written column by column in DuckDB."""
+"""Rows as JSON, written column by column in DuckDB. What JSON has no form for is text, as Spark's `to_json` writes it.
+
+Bytes are base64; numbers that are none are "NaN", "Infinity" and "-Infinity".
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import pyarrow.compute as pc
 
 from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.expression import Expression, quoted
+from rejoinder.kernels.leaves import at_leaves, text_literal
 
 
 def json_rows(table: pa.Table) -> pa.ChunkedArray:
@@ -15,9 +19,21 @@ def json_rows(table: pa.Table) -> pa.ChunkedArray:
     >>> json_rows(pa.table({"id": [1], "name": ["it's"]})).to_pylist()
     ['{"id":1,"name":"it\\'s"}']
     """
-    fields = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}': {quoted(name)}" for name in table.column_names)
+    fields = ", ".join(
+        f"{text_literal(field.name)}: {at_leaves(quoted(field.name), field.type, _written)}" for field in table.schema
+    )
     row = Expression(f"CAST(to_json({{{fields}}}) AS VARCHAR)", pa.string(), tuple(table.column_names))
     return project(table, [("row", row)]).column("row")
+
+
+def _written(value: str, kind: pa.DataType) -> str:
+    if pa.types.is_binary(kind):
+        return f"to_base64({value})"
+    if pa.types.is_floating(kind):
+        infinity = f"WHEN {value} > 0 THEN 'Infinity' WHEN {value} < 0 THEN '-Infinity'"
+        name = f"CASE WHEN isnan({value}) THEN 'NaN' {infinity} END"
+        return f"CASE WHEN isfinite({value}) THEN to_json({value}) ELSE to_json({name}) END"
+    return value
 
 
 def json_lines(table: pa.Table) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,8 @@ def test_an_attempt_that_died_half_way_is_written_over(driver: Driver, tmp_path:
 def test_values_of_every_type_come_back_from_json_files(tmp_path: Path) -> None:
     columns = (
         "b BOOLEAN, i INT, f DOUBLE, d DECIMAL(20, 4), s STRING, y BINARY, t TIMESTAMP, n TIMESTAMP_NTZ, "
-        "e DATE, l ARRAY<INT>, st STRUCT<x: INT, y: STRING>"
+        "e DATE, l ARRAY<INT>, st STRUCT<x: INT, y: STRING>, z ARRAY<STRUCT<y: BINARY, f: FLOAT, e: DATE>>, "
+        "m MAP<STRING, BINARY>, big DECIMAL(38, 10)"
     )
     driver = Driver()
     driver.sql(f"CREATE STREAM a ({columns}); CREATE VIEW v AS SELECT * FROM a")
@@ -193,8 +195,11 @@ def test_values_of_every_type_come_back_from_json_files(tmp_path: Path) -> None:
         {
             "b": True, "i": -3, "f": 0.1, "d": "1234567890123.4567", "s": 'a "quoted"\nline',
             "t": "2026-01-01T10:00:00.123456", "n": "2026-01-01T10:00:00",
-            "e": "2026-01-02", "l": [1, None], "st": {"x": 1, "y": "é"},
+            "e": "2026-01-02", "l": [1, None], "st": {"x": 1, "y": "é"}, "y": b"\xff\x00",
+            "z": [{"y": b"a", "f": 0.5, "e": date(2026, 1, 2)}, None], "m": {"k": b"\x01"},
+            "big": "1234567890123456789012345678.0123456789",
         },
+        {"f": float("inf"), "z": [{"f": float("-inf")}]},
         {},
     )  # fmt: skip
     driver.step()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from rejoinder.errors import EvaluationError, MalformedInput, RejoinderError, SchemaChanged
 from rejoinder.testing import Driver
+from tests.unit.operators.test_records import read
 
 
 class Folder:
@@ -117,6 +120,50 @@ def test_json_without_a_last_line_end_and_with_empty_lines(tmp_path: Path) -> No
     folder.put('\n{"id": 1}\r\n\r\n  \n{"n": 2, "more": {}}')
     folder.put("", "2")
     assert folder.rows() == [{"id": None, "n": 2}, {"id": 1, "n": None}]
+
+
+@pytest.mark.parametrize(
+    ("declared", "text", "expected"),
+    [
+        ("BINARY", '"AGE="', b"\x00a"),
+        ("ARRAY<STRUCT<b: BINARY>>", '[{"b": "/w=="}, null, {}]', [{"b": b"\xff"}, None, {"b": None}]),
+        ("DOUBLE", '"-Infinity"', float("-inf")),
+        ("ARRAY<FLOAT>", '["Infinity", 1.5]', [float("inf"), 1.5]),
+        ("STRUCT<d: DATE, t: TIMESTAMP>", '{"d": "2026-01-01", "more": 1}', {"d": date(2026, 1, 1), "t": None}),
+        ("MAP<STRING, BIGINT>", '{"a": 1, "b": null}', {"a": 1, "b": None}),
+        ("MAP<INT, STRUCT<b: BINARY, d: DATE>>", '{"1": {"b": "YQ=="}}', {1: {"b": b"a", "d": None}}),
+        ("DECIMAL(20, 2)", "123456789012345678.12", Decimal("123456789012345678.12")),
+    ],
+)
+@pytest.mark.parametrize("source", ["file", "topic"])
+def test_a_json_value_of_any_type(tmp_path: Path, declared: str, text: str, expected: Any, source: str) -> None:
+    lines = [f'{{"id": 1, "x": {text}}}', '{"id": 2}', '{"id": 3, "x": null}']
+    columns = f"id BIGINT, x {declared}"
+    if source == "file":
+        folder = Folder(tmp_path, "json", columns)
+        folder.put("\n".join(["", *lines, ""]))
+        rows = folder.rows()
+    else:
+        rows = read(f"STREAM s ({columns})", *[(None, line.replace(",", ",\n").encode()) for line in lines])
+    found = [dict(row["x"]) if isinstance(expected, dict) and row["x"] else row["x"] for row in rows]
+    assert found == [expected, None, None]
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [
+        ("BINARY", '"no base64"'),
+        ("DOUBLE", '"many"'),
+        ("MAP<STRING, BIGINT>", '{"a": 1.5}'),
+        ("MAP<STRING, BIGINT>", "[]"),
+        ("STRUCT<d: DATE>", '{"d": "tomorrow"}'),
+        ("DECIMAL(4, 2)", "1.238"),
+    ],
+)
+def test_a_json_value_that_does_not_fit(tmp_path: Path, declared: str, text: str) -> None:
+    folder = Folder(tmp_path, "json", f"x {declared}")
+    path = folder.put(f'{{"x": null}}\n{{"x": {text}}}\n')
+    folder.refuses(MalformedInput, f"line 2 of `{path}` of `s` is malformed")
 
 
 @pytest.mark.parametrize("line", ["3,3,3", "three,3", "3,9999999999", '3,"3', "3"])

@@ -1,4 +1,7 @@
-"""JSON lines; a malformed line fails with its number, or is diverted with it."""
+"""JSON lines; a malformed line fails with its number, or is diverted with it.
+
+Arrow reads them, DuckDB the columns that Arrow cannot: maps, and floats where one is text ("NaN").
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pajson
 
 from rejoinder.errors import MalformedInput
+from rejoinder.kernels.json_fields import are_json, from_base64, lines_of, texts_of, typed
+from rejoinder.kernels.leaves import has_type, type_of_leaves
 from rejoinder.operators.formats.debezium import read_debezium
 from rejoinder.operators.formats.rejected import rejected_lines
 from rejoinder.plan.catalog import Source
@@ -36,27 +42,71 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
 
 
 def _read_schema(source: Source) -> pa.Schema:
-    fields = [field.with_type(readable(field.type)) for field in source.schema]
+    fields = list(source.schema)
     extra = source.diff or source.op
     if extra is not None and extra not in source.schema.names:
         fields.append(pa.field(extra, pa.int64() if source.diff else pa.string()))
     return pa.schema(fields)
 
 
-def readable(kind: pa.DataType) -> pa.DataType:
-    """The type to read a column as: Arrow reads times without zone only, and UTC is meant."""
-    return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
-
-
 def parse_json(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
-    """Read JSON objects as rows of a schema. Raises `pa.ArrowInvalid` if one is malformed."""
+    """Read JSON objects, one on each line, as rows of a schema. Raises `pa.ArrowInvalid` if one is malformed."""
     if not len(data):
         return schema.empty_table()
-    textual = pa.schema([f.with_type(pa.string()) if pa.types.is_date32(f.type) else f for f in schema])
-    parse = pajson.ParseOptions(explicit_schema=textual, unexpected_field_behavior="ignore")
+    maps = {field.name for field in schema if has_type(field.type, pa.types.is_map)}
+    floats = {field.name for field in schema if has_type(field.type, pa.types.is_floating)} - maps
+    try:
+        return _parse(data, schema, maps)
+    except pa.ArrowInvalid:
+        if not floats:
+            raise
+    return _parse(data, schema, maps | floats)
+
+
+def _parse(data: pa.Buffer | bytes, schema: pa.Schema, as_text: set[str]) -> pa.Table:
+    """Read some columns as text first, the others by Arrow."""
+    direct = pa.schema([field for field in schema if field.name not in as_text])
+    columns = _columns(_read(data, direct)) if len(direct) else {}
+    if as_text:
+        lines = lines_of(pa.py_buffer(data))
+        lines = lines.filter(pc.not_equal(pc.utf8_trim_whitespace(lines), ""))
+        columns |= _columns(_read_texts(lines, pa.schema([field for field in schema if field.name in as_text])))
+    if len({len(column) for column in columns.values()}) > 1:
+        raise pa.ArrowInvalid("a JSON object goes over lines, or two are on one")
+    return pa.table(columns).select(schema.names)
+
+
+def _read(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+    written = pa.schema([field.with_type(type_of_leaves(field.type, _written)) for field in schema])
+    parse = pajson.ParseOptions(explicit_schema=written, unexpected_field_behavior="ignore")
     read = pajson.ReadOptions(use_threads=False, block_size=max(1 << 20, len(data) + 1))
     table = pajson.read_json(pa.BufferReader(data), read, parse)
-    return table if textual.equals(schema) else table.cast(schema)  # Arrow's reader takes dates for numbers
+    if written.equals(schema):
+        return table
+    binary = {field.name for field in schema if has_type(field.type, pa.types.is_binary)}
+    columns = {
+        name: from_base64(column, schema.field(name).type) if name in binary else column
+        for name, column in _columns(table).items()
+    }
+    return pa.table(columns).cast(schema)
+
+
+def _written(kind: pa.DataType) -> pa.DataType:
+    """The type to read a scalar as: bytes and dates are text, and Arrow takes neither from it."""
+    return pa.string() if pa.types.is_binary(kind) or pa.types.is_date32(kind) else kind
+
+
+def _read_texts(lines: pa.Array, schema: pa.Schema) -> pa.Table:
+    if not (are_json(lines).all() and pc.all(pc.starts_with(pc.utf8_ltrim_whitespace(lines), "{")).as_py()):
+        raise pa.ArrowInvalid("a line is not a JSON object")
+    table, misfits = typed(texts_of(lines, dict.fromkeys(schema.names)), schema, None)
+    for name in misfits:
+        raise pa.ArrowInvalid(f"the value of `{name}` does not fit its type, {schema.field(name).type}")
+    return table
+
+
+def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def _lines(data: pa.Buffer) -> int:

@@ -16,7 +16,7 @@ from rejoinder.errors import MalformedInput
 from rejoinder.kernels.avro import decode_avro
 from rejoinder.kernels.columns import DIFF, PARTITION, SEQUENCE, diffs, replaced, take, without
 from rejoinder.operators.formats.debezium import decode_debezium
-from rejoinder.operators.formats.json import parse_json, readable
+from rejoinder.operators.formats.json import parse_json
 from rejoinder.plan.catalog import REJECTED_RECORDS, Source
 from rejoinder.plan.records import Layout, layout_of
 
@@ -133,7 +133,7 @@ def _decoded(values: pa.Array, format_: str, fields: list[pa.Field], source: Sou
     if format_ == "avro":
         framed = source.options.get("avro_framing") == "confluent"
         return _columns(decode_avro(values, source.options["avro_schema"], is_framed=framed))
-    return _columns(_from_json(values, pa.schema([field.with_type(readable(field.type)) for field in fields])))
+    return _columns(_from_json(values, pa.schema(fields)))
 
 
 def _columns(table: pa.Table) -> Columns:
@@ -150,6 +150,8 @@ def _from_json(values: pa.Array, schema: pa.Schema) -> pa.Table:
         values = pc.utf8_trim_whitespace(values.cast(pa.string())).cast(pa.binary())
         if not _are_objects(values):
             raise pa.ArrowInvalid("the record is not a JSON object")
+    if pc.any(pc.match_substring(values, "\n")).as_py():
+        values = pc.replace_substring(values, "\n", " ")
     offsets = pa.array([0, len(values)], pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, values), pa.scalar(b"\n", pa.binary()))
     table = parse_json(joined[0].as_buffer(), schema)

@@ -53,6 +53,12 @@ class Inbox:
 
 def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows in the columns of a source, missing ones NULL. What no epoch could take is refused here."""
+    if not isinstance(rows, pa.Table) and (isinstance(rows, Mapping) or not all(isinstance(r, Mapping) for r in rows)):
+        raise InputError(
+            f"rows for `{source.name}` are a list of dicts or an Arrow table",
+            detail=repr(rows)[:200],
+            hint='as in flow.insert("orders", [{"id": 1}])',
+        )
     given = rows.column_names if isinstance(rows, pa.Table) else dict.fromkeys(name for row in rows for name in row)
     names = source.schema.names
     for name in given:
@@ -60,7 +66,7 @@ def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -
             raise InputError(
                 f"`{source.name}` has no column `{name}`",
                 detail=f"columns: {', '.join(names)}",
-                hint=near_misses(name, names) or None,
+                hint=near_misses(str(name), names) or None,
             )
     try:
         if isinstance(rows, pa.Table):

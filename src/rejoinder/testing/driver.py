@@ -19,11 +19,9 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from datetime import datetime, timezone
-from decimal import Decimal
+from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.definitions import is_defined
@@ -46,18 +44,16 @@ from rejoinder.engine.sinks.hosts import LocalHost
 from rejoinder.engine.sinks.outbox import Function, Outbox
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.engine.watermarks import Partition
-from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCommitted, near_misses
-from rejoinder.kernels.columns import DIFF, replaced
-from rejoinder.kernels.exchange import encode
+from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCommitted
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
 from rejoinder.sql.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements import CreateSink, parse_statements
-from rejoinder.sql.types import spark_name
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.times import times_of
 from rejoinder.testing.files import new_files
+from rejoinder.testing.rows import encoded, milliseconds, plain_value, refuse_other_than_rows
 from rejoinder.testing.signals import Said
 from rejoinder.testing.tables import Change
 
@@ -162,6 +158,7 @@ class Driver:
     def insert(self, relation: str, *rows: Row) -> None:
         """Put rows into a source; they arrive with the next step. In a table, a row replaces the one of its key."""
         source = self._source(relation)
+        refuse_other_than_rows(source, rows)
         self._said.rows(source, rows)
         self._pending += [(source, row, 1) for row in rows]
 
@@ -174,6 +171,7 @@ class Driver:
                 detail=f"{len(rows)} row(s) to take out",
                 hint="declare it with CREATE CHANGELOG, or with CREATE TABLE and a PRIMARY KEY, to take rows out",
             )
+        refuse_other_than_rows(source, rows)
         self._said.rows(source, rows)
         self._pending += [(source, row, -1) for row in rows]
 
@@ -205,7 +203,9 @@ class Driver:
         """
         source = self._source(relation)
         name = self._event_time(source, column)
-        value = pa.table({name: [_value(time, source.schema.field(name).type)]}, pa.schema([source.schema.field(name)]))
+        value = pa.table(
+            {name: [plain_value(time, source.schema.field(name).type)]}, pa.schema([source.schema.field(name)])
+        )
         self._said.watermark(source, partition, name, int(times_of(value, name)[0]), self._engine.watermarks)
 
     @staticmethod
@@ -247,12 +247,13 @@ class Driver:
         epoch = self._engine.epoch + 1
         try:
             splits: list[tuple[str, str | None, int, bytes | None]] = []
-            for name in dict.fromkeys(source.name for source, _, _ in pending):
-                splits += [(name, None, 0, _encoded([entry for entry in pending if entry[0].name == name]))]
+            for name, source in {source.name: source for source, _, _ in pending}.items():
+                entries = [(row, sign) for into, row, sign in pending if into.name == name]
+                splits += [(name, None, 0, encoded(source, entries))]
             positions, files = new_files(self._engine)
             splits += files
             self._engine.run_epoch(
-                epoch, [split_batch(splits)], time_ms=_milliseconds(at), positions=positions, signals=said.signals()
+                epoch, [split_batch(splits)], time_ms=milliseconds(at), positions=positions, signals=said.signals()
             )
         except FunctionFailed:
             self._pending, self._said = pending, said
@@ -324,49 +325,3 @@ class Driver:
 def _say(note: str | None) -> None:
     if note is not None:
         warnings.warn(note, stacklevel=3)
-
-
-def _encoded(entries: list[tuple[Source, Row, int]]) -> bytes:
-    source = entries[0][0]
-    try:
-        rows = [_checked(source, row) for _, row, _ in entries]
-        table = pa.Table.from_pylist(rows, schema=source.schema)
-    except (ValueError, pa.ArrowTypeError, ArithmeticError) as failure:
-        raise InputError(
-            f"a row does not fit the columns of `{source.name}`",
-            detail=str(failure),
-            hint=f"columns: {', '.join(f'{f.name} {spark_name(f.type)}' for f in source.schema)}",
-        ) from failure
-    return encode(replaced(table, DIFF, np.array([sign for _, _, sign in entries], np.int64)))
-
-
-def _checked(source: Source, row: Row) -> Row:
-    unknown = [name for name in row if name not in source.schema.names]
-    if unknown:
-        raise InputError(
-            f"`{source.name}` has no column `{unknown[0]}`",
-            detail=f"columns: {', '.join(source.schema.names)}",
-            hint=near_misses(unknown[0], source.schema.names)
-            or "rows have the declared columns, NULL where one is left out",
-        )
-    return {name: _value(row.get(name), source.schema.field(name).type) for name in source.schema.names}
-
-
-def _value(value: Any, kind: pa.DataType) -> Any:
-    """Let times be written as text, and decimals as any number."""
-    if isinstance(value, str | float) and pa.types.is_decimal(kind):
-        return Decimal(str(value))
-    if isinstance(value, float) and pa.types.is_integer(kind) and not value.is_integer():
-        raise ValueError(f"{value!r} is not an integer")  # Arrow would cut it
-    if isinstance(value, str) and pa.types.is_timestamp(kind):
-        return datetime.fromisoformat(value)
-    if isinstance(value, str) and pa.types.is_date(kind):
-        return datetime.fromisoformat(value).date()
-    return value
-
-
-def _milliseconds(at: datetime | int | None) -> int | None:
-    if isinstance(at, datetime):
-        aware = at if at.tzinfo is not None else at.replace(tzinfo=timezone.utc)
-        return round(aware.timestamp() * 1000)
-    return at

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,8 +94,8 @@ def test_views_and_unknown_relations_take_no_rows() -> None:
         assert raised.value.detail and raised.value.hint
 
 
-@pytest.mark.parametrize("row", [{"kk": 1}, {"k": "one"}, {"k": 2**40}, {"k": 1.5}])
-def test_a_row_that_does_not_fit_is_refused(row: dict[str, object]) -> None:
+@pytest.mark.parametrize("row", [{"kk": 1}, {1: 1}, {"k": "one"}, {"k": 2**40}, {"k": 1.5}, {"s": {1}}])
+def test_a_row_that_does_not_fit_is_refused(row: dict[Any, object]) -> None:
     driver = simple()
     driver.insert("a", row)
     with pytest.raises(InputError) as raised:
@@ -102,6 +103,16 @@ def test_a_row_that_does_not_fit_is_refused(row: dict[str, object]) -> None:
     assert "`a`" in raised.value.fact and raised.value.detail and raised.value.hint
     driver.insert("a", {"k": 1, "s": "x"})
     assert driver.step()["v"] == [({"k": 1, "s": "x"}, 1)]
+
+
+@pytest.mark.parametrize("act", ["insert", "delete"])
+def test_what_is_no_row_is_refused_at_once(act: str) -> None:
+    driver = simple()
+    with pytest.raises(InputError) as raised:
+        getattr(driver, act)("a", {"k": 1}, [{"k": 2}])
+    assert raised.value.fact == "a row of `a` is a dict, and this is of type list"
+    assert raised.value.detail == "[{'k': 2}]" and raised.value.hint
+    assert driver.step() == {"v": []}
 
 
 def test_an_epoch_refused_for_its_rows_has_not_happened() -> None:

@@ -1,0 +1,76 @@
+"""Rows and times as a test writes them: checked against the columns of their source, and made Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.engine.rendering import Row
+from rejoinder.errors import InputError, near_misses
+from rejoinder.kernels.columns import DIFF, replaced
+from rejoinder.kernels.exchange import encode
+from rejoinder.plan.catalog import Source
+from rejoinder.sql.types import spark_name
+
+
+def refuse_other_than_rows(source: Source, rows: Iterable[object]) -> None:
+    """Refuse what is no row, before anything is changed."""
+    other = next((row for row in rows if not isinstance(row, Mapping)), None)
+    if other is not None:
+        raise InputError(
+            f"a row of `{source.name}` is a dict, and this is of type {type(other).__name__}",
+            detail=repr(other)[:200],
+            hint="rows are dicts by column; unpack a list of them with *",
+        )
+
+
+def encoded(source: Source, entries: Iterable[tuple[Row, int]]) -> bytes:
+    """Rows with their signs, as a task reads them. Raises `InputError` if one does not fit the source."""
+    rows, signs = zip(*entries, strict=True)
+    try:
+        table = pa.Table.from_pylist([_checked(source, row) for row in rows], schema=source.schema)
+    except (ValueError, TypeError, ArithmeticError) as failure:
+        raise InputError(
+            f"a row does not fit the columns of `{source.name}`",
+            detail=str(failure),
+            hint=f"columns: {', '.join(f'{f.name} {spark_name(f.type)}' for f in source.schema)}",
+        ) from failure
+    return encode(replaced(table, DIFF, np.array(signs, np.int64)))
+
+
+def _checked(source: Source, row: Row) -> Row:
+    unknown = next((str(name) for name in row if name not in source.schema.names), None)
+    if unknown is not None:
+        raise InputError(
+            f"`{source.name}` has no column `{unknown}`",
+            detail=f"columns: {', '.join(source.schema.names)}",
+            hint=near_misses(unknown, source.schema.names)
+            or "rows have the declared columns, NULL where one is left out",
+        )
+    return {name: plain_value(row.get(name), source.schema.field(name).type) for name in source.schema.names}
+
+
+def plain_value(value: Any, kind: pa.DataType) -> Any:
+    """Let times be written as text, and decimals as any number."""
+    if isinstance(value, str | float) and pa.types.is_decimal(kind):
+        return Decimal(str(value))
+    if isinstance(value, float) and pa.types.is_integer(kind) and not value.is_integer():
+        raise ValueError(f"{value!r} is not an integer")  # Arrow would cut it
+    if isinstance(value, str) and pa.types.is_timestamp(kind):
+        return datetime.fromisoformat(value)
+    if isinstance(value, str) and pa.types.is_date(kind):
+        return datetime.fromisoformat(value).date()
+    return value
+
+
+def milliseconds(at: datetime | int | None) -> int | None:
+    """A time of the clock in milliseconds; one without a zone is in UTC."""
+    if isinstance(at, datetime):
+        aware = at if at.tzinfo is not None else at.replace(tzinfo=timezone.utc)
+        return round(aware.timestamp() * 1000)
+    return at

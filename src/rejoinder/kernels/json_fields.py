@@ -2,6 +2,7 @@
 
 A field is read as text first. A value that does not fit its column is no error here: the row is marked, by column.
 Times may be text or numbers: a number of days for a date; for a timestamp a number of the unit that is given.
+Decimals of more than 15 digits do not fit: where they are to be exact, Arrow reads them.
 """
 
 from __future__ import annotations
@@ -120,9 +121,10 @@ def _scalar(text: str, kind: pa.DataType, unit: str | None) -> str:
     no_number = f"CAST('no number of ours: ' || {text} AS {name})"  # this fails
     if pa.types.is_integer(kind):
         return f"CASE WHEN {is_number} THEN CAST({text} AS {name}) ELSE {no_number} END"
-    if pa.types.is_decimal(kind):  # a cast rounds
-        read = f"TRY_CAST({text} AS {name})"
-        return f"CASE WHEN TRY_CAST({text} AS DOUBLE) = CAST({read} AS DOUBLE) THEN {read} ELSE {no_number} END"
+    if pa.types.is_decimal(kind):  # a cast rounds, and a number of more digits has become text by way of a double
+        read, digits = f"TRY_CAST({text} AS {name})", f"length(regexp_replace({text}, '[^0-9]', '', 'g'))"
+        is_exact = f"{digits} <= 15 AND TRY_CAST({text} AS DOUBLE) = CAST({read} AS DOUBLE)"
+        return f"CASE WHEN {is_exact} THEN {read} ELSE {no_number} END"
     if pa.types.is_binary(kind):
         return f"from_base64({text})"
     if pa.types.is_date32(kind):

@@ -90,6 +90,32 @@ def test_values_as_debezium_writes_them(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_decimals_have_all_their_digits(tmp_path: Path) -> None:
+    """As numbers too, within others, and alone or in a payload."""
+    feed = Feed(tmp_path, "id BIGINT, x DECIMAL(38, 10), more ARRAY<STRUCT<y: DECIMAL(20, 2)>>")
+    big, cents = "1234567890123456789012345678.0123456789", "123456789012345678.12"
+    row = '{"id": %d, "x": %s, "more": [{"y": %s}, null]}'
+    lines = [
+        '{"op": "c", "before": null, "after": %s}' % (row % (1, big, cents)),
+        '{"payload": {"op": "c", "after": %s}}' % (row % (2, f'"{big}"', "5")),
+        '{"op": "c", "after": {"id": 3}}',
+    ]
+    rows = feed.step(*lines)
+    assert [row["x"] for row in rows] == [Decimal(big), Decimal(big), None]
+    assert rows[0]["more"] == [{"y": Decimal(cents)}, None]
+    (left,) = feed.step('{"op": "d", "before": %s}' % (row % (1, big, cents)), change("d", {"id": 3}, None))
+    assert left["id"] == 2
+
+
+def test_an_update_of_the_key_takes_the_old_row_away(tmp_path: Path) -> None:
+    feed = Feed(tmp_path)
+    ada, bob = {"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}
+    feed.step(change("c", None, ada), change("c", None, bob))
+    moved = {"id": 3, "name": "Ada"}
+    assert feed.step(change("u", ada, moved), change("u", bob, bob)) == [bob, moved]
+    assert feed.step(change("u", bob, ada), change("u", moved, bob)) == [ada, bob], "a key that another row leaves"
+
+
 def test_a_table_needs_no_more_than_the_key_of_the_old_row(tmp_path: Path) -> None:
     """As PostgreSQL tells it unless REPLICA IDENTITY is FULL."""
     driver = Driver()
@@ -111,6 +137,8 @@ MALFORMED = {
     change("x", None, {"id": 1}): "it has no `op` of c, r, u or d",
     change("u", None, {"id": 1}): "REPLICA IDENTITY FULL",
     change("c", None, {"id": "one"}): "the value of `id` in `after` does not fit its type",
+    change("c", None, {"id": 7, "x": 1.238}): "1.238 requires scale 3",
+    change("c", None, {"id": 7, "x": "AfQ="}): "decimal.handling.mode=string",
     change("c", None, {"id": 1.5}): "the value of `id` in `after` does not fit its type",
 }
 
@@ -123,7 +151,8 @@ def test_records_that_cannot_be_read(tmp_path: Path, line: str) -> None:
     for malformed in ("fail", "divert"):
         driver = Driver()
         options = f"path '{tmp_path}', envelope 'debezium', malformed '{malformed}'"
-        driver.sql(f"CREATE CHANGELOG c ({COLUMNS}) USING json OPTIONS ({options}); CREATE VIEW v AS SELECT * FROM c")
+        driver.sql(f"CREATE CHANGELOG c ({COLUMNS}, x DECIMAL(4, 2)) USING json OPTIONS ({options})")
+        driver.sql("CREATE VIEW v AS SELECT * FROM c")
         if malformed == "fail":
             with pytest.raises(MalformedInput, match="line 2 of") as refused:
                 driver.step()

@@ -10,6 +10,7 @@ import pyarrow.fs as pafs
 from rejoinder.errors import MissingInput, Unsupported
 from rejoinder.operators.formats.arrow import read_arrow
 from rejoinder.operators.formats.csv import read_csv
+from rejoinder.operators.formats.debezium import read_debezium
 from rejoinder.operators.formats.json import read_json
 from rejoinder.operators.formats.parquet import read_parquet
 from rejoinder.plan.catalog import Source
@@ -24,7 +25,8 @@ def read_file(path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool
     try:
         filesystem, local = open_path(path)
         with filesystem.open_input_file(local) as file:
-            yield from READERS[source.format](file, path, source, chunk_rows)
+            read = read_debezium if source.is_enveloped else READERS[source.format]
+            yield from read(file, path, source, chunk_rows)
     except FileNotFoundError as missing:
         raise MissingInput(
             f"file `{path}` of `{source.name}` is not there any more",

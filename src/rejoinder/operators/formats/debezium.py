@@ -2,13 +2,15 @@
 
 An envelope has `op`, `before` and `after`, alone or as the `payload` beside a `schema`. In a changelog a created or
 read row comes (`after`), a deleted one goes (`before`), and an updated one does both. In a table the key says which row
-is meant: `after` replaces it, a delete takes it out, and `before` may be no more than the key. A tombstone is nothing.
+is meant: `after` replaces it, a delete takes it out, and `before` may be no more than the key. Where an update changes
+the key, the row of the old one goes. A tombstone is nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,10 @@ import pyarrow.compute as pc
 
 from rejoinder.errors import MalformedInput
 from rejoinder.kernels.columns import DIFF, Int64, replaced, take
+from rejoinder.kernels.hashing import Mask
 from rejoinder.kernels.json_fields import are_json, lines_of, texts_of, typed
+from rejoinder.kernels.leaves import has_type
+from rejoinder.operators.formats.json import parse_fitting
 from rejoinder.operators.formats.rejected import rejected_lines
 from rejoinder.plan.catalog import Source
 
@@ -60,10 +65,9 @@ def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Deco
             "snapshot; or leave such events out with Debezium's skipped.operations=t",
         )
     comes = np.isin(ops, (*CREATED, UPDATED))
-    goes = ops == DELETED
-    if source.kind == "changelog":
-        goes = goes | (ops == UPDATED)
     has_before, has_after = np.asarray(parts["before"].is_valid()), np.asarray(parts["after"].is_valid())
+    told = has_before if source.kind == "table" and _has_key(source, schema) else source.kind == "changelog"
+    goes = (ops == DELETED) | ((ops == UPDATED) & told)
     for mask, reason in (
         (~comes & ~goes & (ops != MESSAGE) & ~is_tombstone, "it has no `op` of c, r, u or d"),
         (comes & ~has_after, "it has no `after`"),
@@ -71,23 +75,82 @@ def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Deco
     ):
         for at in np.flatnonzero(mask).tolist():
             reasons.setdefault(int(records[at]), reason)
+    exact, misfits = _decimals(values.take(pa.array(records)), source, schema)
+    for at, reason in misfits.items():
+        reasons.setdefault(int(records[at]), reason)
     good = ~np.isin(records, np.array(sorted(reasons), np.int64))
-    tables, numbers = [schema.empty_table()], [np.zeros(0, np.int64)]
-    signs: list[Int64] = [np.zeros(0, np.int64)]
-    for mask, name, sign in ((goes & good, "before", -1), (comes & good, "after", 1)):
+    sides = []
+    for mask, name in ((goes & good, "before"), (comes & good, "after")):
         at = np.flatnonzero(mask)
-        table, misfits = typed(
-            texts_of(parts[name].take(pa.array(at)), dict.fromkeys(schema.names)), schema, unit_of(source)
-        )
-        if source.kind == "table" and sign < 0:  # of the old row only the key counts
-            misfits = {column: found for column, found in misfits.items() if column in source.primary_key}
-        for column, found in misfits.items():
+        table, odd = _side(name, parts[name].take(pa.array(at)), take(exact[name], at), source, schema)
+        for column, found in odd.items():
             reason = f"the value of `{column}` in `{name}` does not fit its type{_remedy(source, column)}"
             reasons |= dict.fromkeys(records[at[found]].tolist(), reason)
-        tables.append(table)
-        numbers.append(records[at])
-        signs.append(np.full(len(at), sign, np.int64))
-    return _assembled(tables, np.concatenate(numbers), np.concatenate(signs), reasons)
+        sides.append((table, records[at]))
+    (old, of_old), (new, of_new) = sides
+    if source.kind == "table":
+        meant = np.isin(of_old, records[ops == DELETED]) | _moves(old, of_old, new, of_new, source.primary_key)
+        old, of_old = take(old, np.flatnonzero(meant)), of_old[meant]
+    signs = np.repeat(np.array([-1, 1]), [len(of_old), len(of_new)])
+    return _assembled([old, new], np.concatenate([of_old, of_new]), signs, reasons)
+
+
+def _side(
+    name: str, texts: pa.Array, exact: pa.Table, source: Source, schema: pa.Schema
+) -> tuple[pa.Table, dict[str, Mask]]:
+    """Rows before or after, from text but for the columns that were read already, and what of them does not fit."""
+    rest = pa.schema([field for field in schema if field.name not in exact.column_names])
+    table, misfits = typed(texts_of(texts, dict.fromkeys(rest.names)), rest, unit_of(source))
+    if source.kind == "table" and name == "before":  # of the old row only the key counts
+        misfits = {column: found for column, found in misfits.items() if column in source.primary_key}
+    for column in exact.schema:
+        table = table.append_column(column, exact.column(column.name))
+    return table.select(schema.names), misfits
+
+
+def _decimals(values: pa.Array, source: Source, schema: pa.Schema) -> tuple[dict[str, pa.Table], dict[int, str]]:
+    """Columns with decimals of both sides of envelopes, and which records have some that do not fit, with the reason.
+
+    They are read from the records as they came: as text, a number would have the digits of a double.
+    """
+    exact = [f for f in schema if has_type(f.type, pa.types.is_decimal) and not has_type(f.type, pa.types.is_map)]
+    of_old = [f for f in exact if source.kind == "changelog" or f.name in source.primary_key]
+    fields = [pa.field(side, pa.struct(held)) for side, held in (("before", of_old), ("after", exact)) if held]
+    empty = pa.table({"": pa.nulls(len(values))}).select([])
+    if not fields or not len(values):
+        return {"before": empty, "after": empty}, {}
+    is_object = pc.starts_with(pc.utf8_ltrim_whitespace(values), "{")
+    wrapped = pa.schema([pa.field("payload", pa.struct(fields)), *fields])
+    table, odd = parse_fitting(pc.if_else(is_object, values, "{}"), wrapped)
+    table = table.combine_chunks()
+    read = {"before": empty, "after": empty}
+    for side, column in ((field.name, inner) for field in fields for inner in field.type):
+        inner = pc.struct_field(table.column("payload"), [side, column.name])
+        value = pc.coalesce(inner, pc.struct_field(table.column(side), [column.name]))
+        read[side] = read[side].append_column(column, value)
+    remedy = _remedy(source, exact[0].name)
+    return read, {at: f"a value does not fit its type: {reason}{remedy}" for at, reason in odd.items()}
+
+
+def _has_key(source: Source, schema: pa.Schema) -> bool:
+    """Whether the key is in the envelope, and not that of the record."""
+    return set(source.primary_key) <= set(schema.names)
+
+
+def _moves(old: pa.Table, of_old: Int64, new: pa.Table, of_new: Int64, key: tuple[str, ...]) -> Mask:
+    """Which old rows have another key than the new row of their record; one without a key has none."""
+    places = np.searchsorted(of_new, of_old)
+    places[places == len(of_new)] = 0
+    has_new = np.isin(of_old, of_new)
+    moves: Mask = np.zeros(len(of_old), bool)
+    if not has_new.any():
+        return moves
+    for name in key:
+        before, after = old.column(name), new.column(name).take(pa.array(places))
+        moves |= np.asarray(pc.fill_null(pc.not_equal(before, after), True), bool)
+        has_new &= np.asarray(before.is_valid(), bool)
+    moves &= has_new
+    return moves
 
 
 def unit_of(source: Source) -> str | None:
@@ -121,10 +184,10 @@ def _remedy(source: Source, column: str) -> str:
     return ""
 
 
-def read_debezium(data: pa.Buffer, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
+def read_debezium(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield the changes of a file with an envelope per line, and what cannot be read if the source diverts it."""
     try:
-        lines = lines_of(data)
+        lines = lines_of(file.read_buffer())
     except pa.ArrowInvalid as failure:
         raise MalformedInput(
             f"`{path}` of `{source.name}` is not UTF-8 text", detail=str(failure), hint="replace the file and run again"

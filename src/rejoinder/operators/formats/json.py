@@ -17,7 +17,6 @@ import pyarrow.json as pajson
 from rejoinder.errors import MalformedInput
 from rejoinder.kernels.json_fields import are_json, from_base64, lines_of, texts_of, typed
 from rejoinder.kernels.leaves import has_type, type_of_leaves
-from rejoinder.operators.formats.debezium import read_debezium
 from rejoinder.operators.formats.rejected import rejected_lines
 from rejoinder.plan.catalog import Source
 
@@ -25,9 +24,6 @@ from rejoinder.plan.catalog import Source
 def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark."""
     data = file.read_buffer()
-    if source.is_enveloped:
-        yield from read_debezium(data, path, source, chunk_rows)
-        return
     schema = _read_schema(source)
     try:
         table = parse_json(data, schema)
@@ -61,6 +57,48 @@ def parse_json(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
         if not floats:
             raise
     return _parse(data, schema, maps | floats)
+
+
+def parse_values(values: pa.Array, schema: pa.Schema) -> pa.Table:
+    """Read values, bytes or text, as one JSON object each. Raises `pa.ArrowInvalid` if one is malformed.
+
+    All of them are parsed at once, joined by line breaks.
+
+    No object can span two values: a line break may not stand in a string, nor `}` before `{` in an object. So the
+    number of objects tells whether each value holds one.
+    """
+    values = values.cast(pa.binary())
+    if not _are_objects(values):
+        values = pc.utf8_trim_whitespace(values.cast(pa.string())).cast(pa.binary())
+        if not _are_objects(values):
+            raise pa.ArrowInvalid("the record is not a JSON object")
+    if pc.any(pc.match_substring(values, "\n")).as_py():
+        values = pc.replace_substring(values, "\n", " ")
+    offsets = pa.array([0, len(values)], pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, values), pa.scalar(b"\n", pa.binary()))
+    table = parse_json(joined[0].as_buffer(), schema)
+    if table.num_rows != len(values):
+        raise pa.ArrowInvalid("the record holds more than one JSON object")
+    table.validate(full=True)  # text must be UTF-8
+    return table
+
+
+def _are_objects(values: pa.Array) -> bool:
+    ends = pc.and_(pc.starts_with(values, "{"), pc.ends_with(values, "}"))
+    return bool(pc.all(ends).as_py())
+
+
+def parse_fitting(values: pa.Array, schema: pa.Schema) -> tuple[pa.Table, dict[int, str]]:
+    """Read values, and say which do not fit the schema, and why: they are NULL. Each of these costs some halvings."""
+    try:
+        return parse_values(values, schema), {}
+    except pa.ArrowInvalid as failure:
+        if len(values) == 1:
+            return pa.table([pa.nulls(1, kind) for kind in schema.types], schema=schema), {0: str(failure)}
+    half = len(values) // 2
+    first, odd = parse_fitting(values[:half], schema)
+    second, more = parse_fitting(values[half:], schema)
+    return pa.concat_tables([first, second]), odd | {half + at: reason for at, reason in more.items()}
 
 
 def _parse(data: pa.Buffer | bytes, schema: pa.Schema, as_text: set[str]) -> pa.Table:

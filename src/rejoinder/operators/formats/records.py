@@ -16,7 +16,7 @@ from rejoinder.errors import MalformedInput
 from rejoinder.kernels.avro import decode_avro
 from rejoinder.kernels.columns import DIFF, PARTITION, SEQUENCE, diffs, replaced, take, without
 from rejoinder.operators.formats.debezium import decode_debezium
-from rejoinder.operators.formats.json import parse_json
+from rejoinder.operators.formats.json import parse_values
 from rejoinder.plan.catalog import REJECTED_RECORDS, Source
 from rejoinder.plan.records import Layout, layout_of
 
@@ -133,37 +133,11 @@ def _decoded(values: pa.Array, format_: str, fields: list[pa.Field], source: Sou
     if format_ == "avro":
         framed = source.options.get("avro_framing") == "confluent"
         return _columns(decode_avro(values, source.options["avro_schema"], is_framed=framed))
-    return _columns(_from_json(values, pa.schema(fields)))
+    return _columns(parse_values(values, pa.schema(fields)))
 
 
 def _columns(table: pa.Table) -> Columns:
     return dict(zip(table.column_names, table.columns, strict=True))
-
-
-def _from_json(values: pa.Array, schema: pa.Schema) -> pa.Table:
-    """One object per value, all of them parsed at once, joined by line breaks.
-
-    No object can span two values: a line break may not stand in a string, nor `}` before `{` in an object. So the
-    number of objects tells whether each value holds one.
-    """
-    if not _are_objects(values):
-        values = pc.utf8_trim_whitespace(values.cast(pa.string())).cast(pa.binary())
-        if not _are_objects(values):
-            raise pa.ArrowInvalid("the record is not a JSON object")
-    if pc.any(pc.match_substring(values, "\n")).as_py():
-        values = pc.replace_substring(values, "\n", " ")
-    offsets = pa.array([0, len(values)], pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, values), pa.scalar(b"\n", pa.binary()))
-    table = parse_json(joined[0].as_buffer(), schema)
-    if table.num_rows != len(values):
-        raise pa.ArrowInvalid("the record holds more than one JSON object")
-    table.validate(full=True)  # text must be UTF-8
-    return table
-
-
-def _are_objects(values: pa.Array) -> bool:
-    ends = pc.and_(pc.starts_with(values, "{"), pc.ends_with(values, "}"))
-    return bool(pc.all(ends).as_py())
 
 
 def _from_text(text: pa.Array, kind: pa.DataType) -> pa.Array:

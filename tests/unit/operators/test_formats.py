@@ -27,10 +27,10 @@ class Folder:
         self.driver.sql(f"CREATE {kind} s ({columns}) USING {format_} OPTIONS ({given})")
         self.driver.sql("CREATE VIEW v AS SELECT * FROM s")
 
-    def put(self, content: str | pa.Table, name: str = "1") -> Path:
+    def put(self, content: str | bytes | pa.Table, name: str = "1") -> Path:
         path = self.folder / f"{name}.{self.format}"
-        if isinstance(content, str):
-            path.write_text(content)
+        if isinstance(content, str | bytes):
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
         else:
             pq.write_table(content, path)
         return path
@@ -101,12 +101,56 @@ def test_a_column_that_fits_without_loss(tmp_path: Path, declared: str, column: 
 
 @pytest.mark.parametrize(
     "line",
-    ['{"id": 3, "n": ', '{"id": "three"}', "[1]", '{"id": 1.5}', '{"id": 3} {"id": 4}', '{"n": 2147483648}', "x"],
+    [
+        '{"id": 3, "n": ',
+        '{"id": "three"}',
+        "[1]",
+        '{"id": 1.5}',
+        '{"id": 3} {"id": 4}',
+        '{"id": 3} {"more":',
+        '{"n": 2147483648}',
+        "x",
+        "null",
+        '{"id": 3} null',
+        '{"id": 3} null {"id": 4}',
+    ],
 )
 def test_a_malformed_json_line(tmp_path: Path, line: str) -> None:
     folder = Folder(tmp_path, "json")
     path = folder.put('{"id": 5}\n\n' + line + '\n{"id": 6}\n')
     folder.refuses(MalformedInput, f"line 3 of `{path}` of `s` is malformed", "malformed 'divert'")
+
+
+@pytest.mark.parametrize("format_", ["json", "csv"])
+def test_text_that_is_not_utf8(tmp_path: Path, format_: str) -> None:
+    line = {"json": b'{"b": "%s"}\n', "csv": b"%s\n"}[format_]
+    folder = Folder(tmp_path, format_, "b STRING", malformed="divert")
+    folder.put(line % b"\xff" + line % "ü".encode())
+    assert folder.rows() == [{"b": "ü"}]
+    assert [row["line"] for row in folder.driver.table("s.rejected")] == [1]
+
+
+@pytest.mark.parametrize(("declared", "wrap"), [("STRING", False), ("ARRAY<STRING>", True)])
+def test_a_parquet_file_with_text_that_is_not_utf8(tmp_path: Path, declared: str, wrap: bool) -> None:
+    folder = Folder(tmp_path, "parquet", f"b {declared}")
+    text = pa.array([b"\xff"]).view(pa.string())
+    folder.put(pa.table({"b": pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), text) if wrap else text}))
+    folder.refuses(MalformedInput, "column `b` of `s` holds a value that is none of its type", "1.parquet", "UTF8")
+
+
+def test_null_lines_are_no_records(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "json", malformed="divert")
+    folder.put('null\n{"id": 1}\nnull\n{"id": \n\n null\n{"id": 2}')
+    assert [row["id"] for row in folder.rows()] == [1, 2]
+    assert [row["line"] for row in folder.driver.table("s.rejected")] == [1, 3, 4, 6]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends(tmp_path: Path, end: str) -> None:
+    folder = Folder(tmp_path, "json", malformed="divert")
+    folder.put("\ufeff" + end.join(['  {"id": 1}  ', "", "x", '{"id": 2}']))
+    assert [row["id"] for row in folder.rows()] == [1, 2]
+    assert [(row["line"], row["text"]) for row in folder.driver.table("s.rejected")] == [(3, "x")]
 
 
 def test_a_json_record_over_several_lines(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rejoinder.errors import SchemaChanged, near_misses
+from rejoinder.errors import MalformedInput, SchemaChanged, near_misses
 
 
 def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.Table:
-    """Pick the declared columns by name (case as declared, else without case) and cast them without loss."""
+    """Pick the declared columns by name (case as declared, else without case) and cast them without loss.
+
+    Text must be UTF-8, or it could be stored and never be read.
+    """
     arrays = []
     by_lower = {name.lower(): name for name in table.column_names}
     for field in schema:
@@ -21,7 +24,17 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
             )
         column = table.column(name)
         arrays.append(column if column.type == field.type else _cast(column, field, place, source))
-    return pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
+    conformed = pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
+    for name, column in zip(conformed.column_names, conformed.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as failure:
+            raise MalformedInput(
+                f"column `{name}` of `{source}` holds a value that is none of its type in {place}",
+                detail=str(failure),
+                hint="replace the file by a sound one and run again: the epoch was not committed",
+            ) from failure
+    return conformed
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> pa.ChunkedArray:

@@ -5,7 +5,6 @@ Arrow reads them, DuckDB the columns that Arrow cannot: maps, and floats where o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,27 +13,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pajson
 
-from rejoinder.errors import MalformedInput
 from rejoinder.kernels.json_fields import are_json, from_base64, lines_of, texts_of, typed
 from rejoinder.kernels.leaves import has_type, type_of_leaves
-from rejoinder.operators.formats.rejected import rejected_lines
+from rejoinder.operators.formats.lines import Lines, read_lines
 from rejoinder.plan.catalog import Source
 
 
 def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark."""
-    data = file.read_buffer()
-    schema = _read_schema(source)
-    try:
-        table = parse_json(data, schema)
-    except pa.ArrowInvalid:
-        yield from _by_line(data, path, source, schema)
-        return
-    if table.num_rows != _lines(data):  # a record that goes over lines, or two on one
-        yield from _by_line(data, path, source, schema)
-        return
-    for at in range(0, table.num_rows, chunk_rows):
-        yield True, table.slice(at, chunk_rows)
+    lines, schema = Lines.of(file.read_buffer()), _read_schema(source)
+    texts = lines.trimmed()
+    filled = np.asarray(pc.not_equal(texts, ""), bool)
+    odd = filled & ~np.asarray(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), bool)
+
+    def decode(first: int, last: int) -> pa.Table:
+        """Rows of some lines. As all begin and end as objects do, their number tells whether each line holds one."""
+        if odd[first:last].any():  # Arrow's reader takes null for an object, or dies of it
+            raise pa.ArrowInvalid("the line is not a JSON object")
+        count = int(np.count_nonzero(filled[first:last]))
+        table = parse_json(lines.part(first, last), schema) if count else schema.empty_table()
+        if table.num_rows != count:
+            raise pa.ArrowInvalid("the line holds more than one JSON object")
+        table.validate(full=True)  # text must be UTF-8
+        return table
+
+    yield from read_lines(lines, decode, path, source, chunk_rows)
 
 
 def _read_schema(source: Source) -> pa.Schema:
@@ -145,37 +148,3 @@ def _read_texts(lines: pa.Array, schema: pa.Schema) -> pa.Table:
 
 def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     return dict(zip(table.column_names, table.columns, strict=True))
-
-
-def _lines(data: pa.Buffer) -> int:
-    """The number of lines that are not empty, the last one with or without an end."""
-    if not data.size:
-        return 0
-    ends = np.frombuffer(data, np.uint8) == ord("\n")
-    return int(np.count_nonzero(ends[1:] & ~ends[:-1])) + int(not ends[-1])
-
-
-def _by_line(data: pa.Buffer, path: str, source: Source, schema: pa.Schema) -> Iterator[tuple[bool, pa.Table]]:
-    """The slow way, for a file with an odd line: find the lines at fault; fail on the first or divert them all."""
-    odd: list[tuple[int, str, str]] = []
-    good: list[bytes] = []
-    for number, line in enumerate(data.to_pybytes().splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            json.loads(line)
-            parse_json(line, schema)
-            good.append(line)
-        except (ValueError, pa.ArrowInvalid) as reason:
-            odd.append((number, line.decode(errors="replace"), str(reason)))
-            if not source.diverts:
-                raise MalformedInput(
-                    f"line {number} of `{path}` of `{source.name}` is malformed",
-                    detail=str(reason),
-                    hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
-                    f"`{source.rejected}`",
-                ) from reason
-    if good:
-        yield True, parse_json(b"\n".join(good), schema)
-    if odd:
-        yield False, rejected_lines(path, odd)

@@ -1,0 +1,97 @@
+"""Lines of a file as ranges of its bytes: read as a whole, and halved only to find the lines at fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.errors import MalformedInput
+from rejoinder.kernels.columns import Int64
+from rejoinder.operators.formats.rejected import rejected_lines
+from rejoinder.plan.catalog import Source
+
+Decode = Callable[[int, int], pa.Table]
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, which some put before the first line
+_PLACE = re.compile(r"Row #\d+: | in row \d+")  # where Arrow saw it, in the part that it was given
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a text; line n begins at `starts[n]`, and the last of `starts` is the end. Nothing is copied."""
+
+    data: pa.Buffer
+    starts: Int64
+
+    @classmethod
+    def of(cls, data: pa.Buffer) -> Lines:
+        """Find the lines, which end with a line feed, a carriage return or both. Cost: one pass."""
+        data = data.slice(len(_MARK)) if bytes(memoryview(data)[: len(_MARK)]) == _MARK else data
+        values = np.frombuffer(data, np.uint8)
+        ends = values == ord("\n")
+        if ord("\r") in values:
+            lone = values == ord("\r")
+            lone[:-1] &= ~ends[1:]
+            ends |= lone
+        ends[-1:] = True  # the last line has an end or not
+        return cls(data, np.concatenate([np.zeros(1, np.int64), np.flatnonzero(ends) + 1]))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def part(self, first: int, last: int) -> pa.Buffer:
+        """The bytes of lines `first` to `last`, the latter excluded."""
+        return self.data.slice(int(self.starts[first]), int(self.starts[last] - self.starts[first]))
+
+    def trimmed(self) -> pa.Array:
+        """The lines without blanks around them. The text may be no UTF-8: only ASCII may be looked for in it."""
+        buffers = [None, pa.py_buffer(self.starts), self.data]
+        return pc.ascii_trim_whitespace(pa.Array.from_buffers(pa.large_utf8(), len(self), buffers))
+
+    def text(self, line: int) -> str:
+        """One line, for a message."""
+        return bytes(self.part(line, line + 1)).decode(errors="replace").rstrip("\r\n")
+
+
+def read_lines(
+    lines: Lines, decode: Decode, path: str, source: Source, chunk_lines: int
+) -> Iterator[tuple[bool, pa.Table]]:
+    """Yield (True, rows) of all lines that `decode` can read, and (False, rejected lines).
+
+    `decode` reads the lines from one to another as rows and raises `pa.ArrowInvalid` if it cannot. Raises
+    `MalformedInput` on the first line at fault, unless the source diverts these.
+    """
+    odd: list[tuple[int, str, str]] = []
+
+    def reject(line: int, reason: str) -> None:
+        if not source.diverts:
+            raise MalformedInput(
+                f"line {line + 1} of `{path}` of `{source.name}` is malformed",
+                detail=reason,
+                hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
+                f"`{source.rejected}`",
+            )
+        odd.append((line + 1, lines.text(line), reason))
+
+    for first in range(0, len(lines), chunk_lines):
+        for table in _sound(first, min(first + chunk_lines, len(lines)), decode, reject):
+            yield True, table
+    if odd:
+        yield False, rejected_lines(path, odd)
+
+
+def _sound(first: int, last: int, decode: Decode, reject: Callable[[int, str], None]) -> Iterator[pa.Table]:
+    """Decode lines as a whole. If that fails, halve them, again and again, until the lines at fault are alone."""
+    try:
+        yield decode(first, last)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
+        if last - first == 1:
+            reject(first, _PLACE.sub("", str(failure)))
+            return
+        half = (first + last) // 2
+        yield from _sound(first, half, decode, reject)
+        yield from _sound(half, last, decode, reject)

@@ -14,9 +14,9 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Merged, Watermark, least, lowered
-from rejoinder.plan.lineage import origins
+from rejoinder.plan.lineage import made_from, origins, origins_of
 from rejoinder.plan.logical import RELEASE, Emission
-from rejoinder.plan.normal import Block, Derived
+from rejoinder.plan.normal import Block, Derived, Input
 from rejoinder.plan.program import Gate, row_arrangement
 
 MICROSECOND = pa.timestamp("us")
@@ -46,7 +46,7 @@ def gates_of(
 def _limit(
     view: str, block: Block, derived: Mapping[str, Derived], emission: Emission, sources: Mapping[str, Source]
 ) -> Formula:
-    """What a row waits for: all watermarks that its view reads of the type of its release."""
+    """What a row waits for: the watermarks of its release, and of the times that belong to it in other inputs."""
     release = dict(block.outputs)[RELEASE]
     needed = sorted(origins(release, block, derived))
     for source, column in needed:
@@ -75,8 +75,10 @@ def _limit(
 
 
 class _Waiting:
-    """Finds what all the watermarks of a type below a relation have passed.
+    """Finds what the watermarks below a relation have passed, as far as they concern a release.
 
+    Of an input that the release comes from, these are the columns that it is made of. Of another one, whose changes can
+    bring or take back a row too, the columns that conditions compare with those; if there are none, all of the type.
     A union does not wait for a branch that is idle, if what it sends later can be told to be late: by a column of the
     union that is an event time in each branch. All that the release is made of must be such columns.
     """
@@ -86,27 +88,41 @@ class _Waiting:
 
     def of_block(self, block: Block, columns: set[str]) -> Formula | None:
         """The limit of a block; `columns` are those that the release is made of. None if it has no watermark."""
-        inputs = [(each.relation, {name for i, name in each.columns if i in columns}) for each in block.inputs]
-        found = [self.of_relation(relation, names) for relation, names in inputs]
+        compared, found = self._compared(block, columns), []
+        for each in block.inputs:
+            own = {name for i, name in each.columns if i in columns}
+            others = {name for i, name in each.columns if i in compared and self._is_timed(each, name)}
+            found.append(self.of_relation(each.relation, own or others))
         known = [limit for limit in found if limit is not None]
         return least(known) if known else None
 
     def of_relation(self, relation: str, names: set[str]) -> Formula | None:
-        """The limit of a relation, of which the release takes these columns."""
+        """The limit of a relation, of which these columns concern the release."""
         made = self.frontiers.derived.get(relation)
         if made is None:
             source = self.frontiers.sources.get(relation.removesuffix(ON_TIME))
             timed = [] if source is None else [c for c in source.watermarks if self._fits(source.schema.field(c).type)]
+            timed = [column for column in timed if column in names] or timed
             return least([Watermark(source.name, column) for column in timed]) if source and timed else None
         found = []
         for block in made.blocks:
-            outputs = dict(block.outputs)
-            own = set(outputs) if names - set(outputs) else names
-            found.append(self.of_block(block, {i for name in own for i in outputs[name].columns}))
+            made_of = (expression for name in names for expression in made_from(made, block, name))
+            found.append(self.of_block(block, {i for expression in made_of for i in expression.columns}))
         known = [limit for limit in found if limit is not None]
         if len(known) > 1 and len(known) == len(found) and self._is_told(made, names):
             return self.frontiers.merged(made, known, made.name)
         return least(known) if known else None
+
+    def _compared(self, block: Block, columns: set[str]) -> set[str]:
+        """The columns of a block that its conditions compare with some of these."""
+        predicates = (*block.predicates, *(p for each in block.inputs for p in each.on))
+        orders = [p.order[0].columns + p.order[1].columns for p in predicates if p.order is not None]
+        return {i for sides in (*self.frontiers.bounds(block), *orders) if columns & set(sides) for i in sides}
+
+    def _is_timed(self, each: Input, name: str) -> bool:
+        """Whether a column of an input is made from event times alone."""
+        sources, found = self.frontiers.sources, origins_of(each.relation, name, self.frontiers.derived)
+        return all(source in sources and column in sources[source].watermarks for source, column in found)
 
     def _is_told(self, made: Derived, names: set[str]) -> bool:
         """Whether late changes of a union are known by its columns."""

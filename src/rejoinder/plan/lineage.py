@@ -17,27 +17,27 @@ def origins(expression: Expression, block: Block, derived: Mapping[str, Derived]
     owner = {i: (each.relation, name) for each in block.inputs for i, name in each.columns}
     found: set[Origin] = set()
     for i in expression.columns:
-        found |= _origins_of(*owner[i], derived)
+        found |= origins_of(*owner[i], derived)
     return found
 
 
-def _origins_of(relation: str, name: str, derived: Mapping[str, Derived]) -> set[Origin]:
+def origins_of(relation: str, name: str, derived: Mapping[str, Derived]) -> set[Origin]:
+    """The (source, column) pairs that a column of a relation is made from."""
     made = derived.get(relation)
     if made is None:
         return {(relation.removesuffix(ON_TIME), name)}
-    if isinstance(made.operation, Versions):
-        only = made.blocks[0].inputs[0]
-        return _origins_of(only.relation, made.operation.time if name == made.operation.end else name, derived)
     found: set[Origin] = set()
     for block in made.blocks:
-        for expression in _made_from(made, block, name):
+        for expression in made_from(made, block, name):
             found |= origins(expression, block, derived)
     return found
 
 
-def _made_from(made: Derived, block: Block, name: str) -> list[Expression]:
+def made_from(made: Derived, block: Block, name: str) -> list[Expression]:
     """The expressions of a block that a column of a derived relation is made from: all, if it is not one of them."""
     outputs = dict(block.outputs)
+    if isinstance(made.operation, Versions) and name == made.operation.end:
+        name = made.operation.time
     if isinstance(made.operation, Grouping) and name not in made.operation.key_names:
         return list(outputs.values())
     if isinstance(made.operation, Enrichment | Recording) and name not in outputs:

@@ -6,7 +6,6 @@ After every step the flow is restarted with another parallelism.
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -16,11 +15,6 @@ from rejoinder.testing import Driver
 from tests.golden.keyed_watermarks.played import of_kind, trace
 
 TIMES = 130
-KINDS = ("BIGINT", "DATE")  # a view waits for all watermarks of a type that it reads: keys are told apart by it
-
-
-def as_date(number: int) -> date:
-    return date(1970, 1, 1) + timedelta(days=number)
 
 
 class Inputs:
@@ -30,20 +24,17 @@ class Inputs:
         self.driver, self.shape = Driver(), shape
         messages = [step["in"]["watermark"]["key"] for step in case["steps"] if "watermark" in step["in"]]
         self.keys = {key: f"k{key}" for key in dict.fromkeys(messages)}
-        kinds = dict(zip(self.keys.values(), KINDS, strict=False))
-        assert len(kinds) == len(self.keys), "a type for each key"
-        columns = ", ".join(f"{name} {kind}, WATERMARK {name}" for name, kind in kinds.items())
+        names = list(self.keys.values())
+        columns = ", ".join(f"{name} BIGINT, WATERMARK {name}" for name in names)
         self.sources = [f"s{number}" for number in range(case["inputs"] if shape == "union" else 1)]
         for name in self.sources:
             options = "" if shape == "union" else f"OPTIONS (partitions '{case['inputs']}', partition_by 'p')"
             self.driver.sql(f"CREATE STREAM {name} (p INT, {columns}) {options}")
-        rows = " UNION ALL ".join(f"SELECT {', '.join(kinds)} FROM {name}" for name in self.sources)
-        for name in kinds:
+        rows = " UNION ALL ".join(f"SELECT {', '.join(names)} FROM {name}" for name in self.sources)
+        for name in names:
             self.driver.sql(f"CREATE VIEW v_{name} AS SELECT {name} FROM ({rows}) AS q EMIT WHEN WATERMARK PAST {name}")
         for number in range(TIMES):
-            values = {name: number if kind == "BIGINT" else as_date(number) for name, kind in kinds.items()}
-            self.driver.insert("s0", {"p": 0, **values})
-        self.kinds = kinds
+            self.driver.insert("s0", {"p": 0, **dict.fromkeys(names, number)})
         self.step()
 
     def step(self) -> None:
@@ -57,8 +48,7 @@ class Inputs:
         source, partition = ("s0", at) if self.shape == "partitions" else (f"s{at}", 0)
         if "watermark" in happening:
             name, time = self.keys[happening["watermark"]["key"]], happening["watermark"]["ts"]
-            value = time if self.kinds[name] == "BIGINT" else as_date(time)
-            self.driver.watermark(source, value, name, partition)
+            self.driver.watermark(source, time, name, partition)
         elif "idle" in happening:
             self.driver.idle(source, partition)
         else:

@@ -93,6 +93,43 @@ def test_past_a_column_means_that_no_row_at_that_time_comes() -> None:
     assert changed(driver) == [(1, 1)]
 
 
+TWO_TIMES = (
+    "CREATE STREAM a (id INT, t BIGINT, u BIGINT, WATERMARK t DELAY OF 0, WATERMARK u DELAY OF 0);"
+    "CREATE STREAM b (id INT, t BIGINT, u BIGINT, WATERMARK t DELAY OF 0, WATERMARK u DELAY OF 0);"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "waits_for"),
+    [
+        ("SELECT a.id FROM a", ["a.t"]),
+        ("SELECT t, count(*) AS n FROM a GROUP BY t", ["a.t"]),
+        ("SELECT a.id FROM a JOIN b ON a.id = b.id AND b.u BETWEEN a.t AND a.t + 5", ["a.t", "b.u"]),
+        ("SELECT a.id FROM a ASOF JOIN b MATCH_CONDITION (a.t >= b.u) ON a.id = b.id", ["a.t", "b.u"]),
+        ("SELECT a.id FROM a JOIN b ON a.id = b.id", ["a.t", "b.t", "b.u"]),
+        ("SELECT a.id FROM a JOIN a o ON a.id = o.id AND a.t = o.u", ["a.t", "a.u"]),
+        ("SELECT a.id FROM (SELECT id, t FROM a UNION ALL SELECT id, u AS t FROM b) a", ["a.t", "b.u"]),
+    ],
+)
+def test_it_waits_for_the_times_of_the_release_and_those_compared_with_them(query: str, waits_for: list[str]) -> None:
+    driver = Driver()
+    driver.sql(TWO_TIMES)
+    driver.sql(f"CREATE VIEW v AS {query} EMIT WHEN WATERMARK PAST {'a.' if 'a.id' in query else ''}t")
+    (gate,) = driver._engine.plan.program.gates_of("v")
+    assert sorted(f"{source}.{column}" for source, column in gate.origins) == waits_for
+
+
+def test_a_slow_time_of_the_same_source_holds_nothing() -> None:
+    driver = Driver()
+    driver.sql(TWO_TIMES)
+    driver.sql("CREATE VIEW v AS SELECT id, t FROM a EMIT WHEN WATERMARK PAST t")
+    driver.insert("a", {"id": 1, "t": 1000, "u": 10})
+    assert changed(driver) == []
+    driver.insert("a", {"id": 2, "t": 1001, "u": 11})
+    assert changed(driver) == [(1, 1000, 1)]
+    assert driver.watermarks("v") == {"t": 1001}
+
+
 def test_a_validity_join_that_hides_the_window_is_final_once_the_order_time_is_past() -> None:
     driver = flow(f"SELECT o.id, v.rate FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST WINDOW_END(v.w)")
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)})

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
+from rejoinder.engine.rendering import CHANGE_COLUMNS
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
-from rejoinder.kernels.columns import RESERVED
 from rejoinder.options import redacted
 from rejoinder.plan.catalog import Catalog, Index, Sink, Source, View
 from rejoinder.sql.binder import bind
-from rejoinder.sql.clauses import refuse_doubles
+from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.emission import is_waiting
 from rejoinder.sql.sink_definition import check_against
 from rejoinder.sql.source_timing import TIMING
@@ -34,7 +34,7 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             check_name(statement.name)
             query = bind(statement.query, catalog)
             refuse_doubles(query.schema.names, f"in view `{statement.name}`")
-            _refuse_reserved(query.schema.names, statement.name)
+            refuse_reserved(query.schema.names, f"of `{statement.name}`", CHANGE_COLUMNS.names)
             text, options = statement.query.strip(), dict(statement.options)
             return catalog.with_relation(View(statement.name, text, query.schema, options))
         case AlterView():
@@ -141,16 +141,6 @@ def check_name(name: str) -> None:
             f"{name[:140]!r} is not a name for a relation",
             detail="a name has 1 to 128 characters: no quotes, slashes, dots, `#`, line breaks or spaces around it",
             hint="choose another name",
-        )
-
-
-def _refuse_reserved(names: list[str], view: str) -> None:
-    reserved = next((name for name in names if name.lower() in RESERVED), None)
-    if reserved is not None:
-        raise InvalidSql(
-            f"column `{reserved}` of `{view}` has a reserved name",
-            detail=f"reserved: {', '.join(sorted(RESERVED))}",
-            hint="give it another name with AS",
         )
 
 

@@ -20,7 +20,7 @@ from rejoinder.kernels.sorting import rank_values
 from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.plan.catalog import Catalog, View
 from rejoinder.sql.binder import bind
-from rejoinder.sql.clauses import refuse_doubles
+from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.ordering import Ordering, split_ordering, with_order_columns
 from rejoinder.sql.texts import whole_relation
 from rejoinder.store.run import read_run
@@ -80,6 +80,7 @@ def _filled(engine: Engine, query: str) -> pa.Table:
     with engine.lock:
         bound = bind(query, engine.catalog)
         refuse_doubles(bound.schema.names, "in the result")
+        refuse_reserved(bound.schema.names, "in the result")
         catalog = Catalog((*engine.catalog.relations, View(NAME, query, bound.schema)), engine.catalog.indexes)
         new = plan(catalog, engine.state.statistics())
         dataflow = plan_hydration(new.program, engine.filled(), set(new.dataflow.views) - {NAME})

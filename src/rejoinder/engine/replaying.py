@@ -13,7 +13,7 @@ view is cheaper.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from rejoinder.kernels.columns import DIFF, EPOCH, numbers, replaced, take, with
 from rejoinder.kernels.exchange import encode
 from rejoinder.plan.catalog import Catalog, Kind, Source, View
 from rejoinder.sql.binder import bind
-from rejoinder.sql.clauses import refuse_doubles
+from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.emission import split_emission
 from rejoinder.sql.texts import named_relations, whole_relation
 from rejoinder.store.memory import drop_memory
@@ -54,8 +54,11 @@ def _named(engine: Engine, query: str) -> dict[str, Source | View]:
     return {relation.name: relation for relation in found if relation is not None}
 
 
-def replay(engine: Engine, query: str) -> Replayed:
-    """The changes of a query over the epochs that are kept. Raises a `PlanningError`, or `NotCommitted`."""
+def replay(engine: Engine, query: str, added: Sequence[str] = ()) -> Replayed:
+    """The changes of a query over the epochs that are kept. Raises a `PlanningError`, or `NotCommitted`.
+
+    `added` are names of columns that the rendering adds.
+    """
     with engine.lock:
         manifest = engine.manifest
         if manifest is None:
@@ -67,6 +70,7 @@ def replay(engine: Engine, query: str) -> Replayed:
             bind(query, engine.catalog)  # knows all names, and which one may have been meant
             raise
         refuse_doubles(schema.names, "in the result")
+        refuse_reserved(schema.names, "in the result", added)
         _, emission = split_emission(query)
         if emission is not None and emission.policy in ("watermark", "final"):
             raise Unsupported(

@@ -16,6 +16,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain, show
 from rejoinder.engine.query import Ordered, run_query, split_order
 from rejoinder.engine.rendering import (
+    CHANGE_COLUMNS,
     Changes,
     Rows,
     Snapshot,
@@ -140,7 +141,7 @@ def _stream(engine: Engine, text: str) -> Streamed:
     view = _whole_view(engine, planned)
     if view is not None:
         return Streamed(lambda: _changes(engine, *view), view[0])
-    replayed = replay(engine, planned)
+    replayed = replay(engine, planned, () if system else CHANGE_COLUMNS.names)
     return Streamed(lambda: replayed.changes, system=system, note=replayed.note)
 
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from rejoinder.errors import InvalidSql, Unsupported
+from rejoinder.kernels.columns import RESERVED
 
 _WORDS = {
     "by_name": "UNION BY NAME",
@@ -75,6 +76,18 @@ def refuse_doubles(names: Sequence[str], place: str, node: exp.Expr | None = Non
             f"column `{double}` appears twice {place}",
             detail=text_of(node) if node is not None else f"columns: {', '.join(names)}",
             hint="give one of them another name with AS",
+        )
+
+
+def refuse_reserved(names: Sequence[str], place: str, also: Sequence[str] = ()) -> None:
+    """Refuse columns that are called like those that tasks add to rows, or like `also`, which a rendering adds."""
+    taken = (*sorted(RESERVED), *also)
+    reserved = next((name for name in names if name.lower() in taken), None)
+    if reserved is not None:
+        raise InvalidSql(
+            f"column `{reserved}` {place} has a reserved name",
+            detail=f"reserved: {', '.join(taken)}",
+            hint="give it another name with AS",
         )
 
 

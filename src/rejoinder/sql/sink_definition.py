@@ -15,7 +15,6 @@ from rejoinder.options import refuse_clear
 from rejoinder.plan.catalog import Sink
 from rejoinder.sql.types import spark_name
 
-APPENDED = ("_epoch", "_diff")
 PYTHON = "python"
 
 
@@ -117,13 +116,6 @@ def check_against(sink: Sink, schema: pa.Schema) -> None:
                 detail=listed,
                 hint=near_misses(column, schema.names) or "a key is made of columns of the view",
             )
-    taken = [name for name in schema.names if name.lower() in APPENDED]
-    if taken:
-        raise InvalidSql(
-            f"column `{taken[0]}` of `{sink.view}` has the name of a column that sinks add",
-            detail=f"sinks add {' and '.join(APPENDED)}",
-            hint="give it another name with AS in the view",
-        )
     nested = [field for field in schema if pa.types.is_nested(field.type) or pa.types.is_binary(field.type)]
     if sink.format == "csv" and nested:
         raise Unsupported(

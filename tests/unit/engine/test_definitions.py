@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.engine.engine import KEEP_VERSIONS
-from rejoinder.errors import DefinitionConflict, UnknownName
+from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName
 from rejoinder.testing import Driver
 
 SOURCES = """
@@ -127,6 +127,14 @@ def test_a_refused_definition_changes_nothing(driver: Driver) -> None:
         with pytest.raises((DefinitionConflict, UnknownName)):
             driver.sql(text)
     assert driver._engine.manifest is before
+
+
+@pytest.mark.parametrize("name", ["__hash", "__epoch", "_epoch", "_emit_time", "_Undo", "_diff"])
+def test_no_column_of_a_view_is_called_like_those_that_renderings_add(driver: Driver, name: str) -> None:
+    with pytest.raises(InvalidSql) as raised:
+        driver.sql(f"CREATE VIEW v AS SELECT k AS {name} FROM a")
+    assert raised.value.fact == f"column `{name}` of `v` has a reserved name"
+    assert raised.value.hint == "give it another name with AS"
 
 
 def test_definitions_survive_a_restart(driver: Driver) -> None:

@@ -74,6 +74,18 @@ def test_system_items_stand_where_they_are_written(driver: Driver) -> None:
     assert [tuple(row.values()) for row in counted] == [("tea", 0, 2)]
 
 
+def test_a_source_may_have_columns_that_a_stream_adds() -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM o (_undo INT); CREATE VIEW v AS SELECT _undo AS undo FROM o")
+    driver.insert("o", {"_undo": 7})
+    driver.step()
+    assert driver.sql("SELECT _undo FROM o") == [{"_undo": 7}]
+    assert driver.sql("SELECT STREAM _undo, Sys.Undo AS gone FROM o") == [{"_undo": 7, "gone": False}]
+    for query in ("SELECT STREAM _undo FROM o", "SELECT STREAM * FROM o"):
+        with pytest.raises(InvalidSql, match="column `_undo` in the result has a reserved name"):
+            driver.sql(query)
+
+
 def test_each_snapshot_is_ordered(driver: Driver) -> None:
     snapshots = driver.sql("SELECT TVR id FROM priced ORDER BY price, id DESC")
     assert snapshots.columns == ["id"]

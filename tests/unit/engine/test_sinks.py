@@ -296,9 +296,7 @@ def test_a_path_that_cannot_be_made(driver: Driver, tmp_path: Path) -> None:
 def test_sources_and_columns_that_do_not_fit(driver: Driver) -> None:
     with pytest.raises(Unsupported, match="which is a source"):
         driver.sql("CREATE SINK s FROM a USING console")
-    driver.sql("CREATE VIEW w AS SELECT id AS _epoch FROM a; CREATE VIEW l AS SELECT ARRAY(id) AS ids FROM a")
-    with pytest.raises(InvalidSql, match="has the name of a column that sinks add"):
-        driver.sql("CREATE SINK s FROM w USING console")
+    driver.sql("CREATE VIEW l AS SELECT ARRAY(id) AS ids FROM a")
     with pytest.raises(Unsupported, match="cannot be written as CSV"):
         driver.sql("CREATE SINK s FROM l USING csv OPTIONS (path 'x')")
 

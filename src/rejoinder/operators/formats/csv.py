@@ -1,90 +1,111 @@
-"""CSV files with Spark's options `header`, `sep`, `quote`, `nullValue`; malformed lines fail or are diverted."""
+"""CSV files with Spark's options `header`, `sep`, `quote`, `nullValue`, `multiLine`.
+
+A malformed line fails with its number, or is diverted with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from rejoinder.errors import MalformedInput
-from rejoinder.operators.formats.rejected import rejected_lines
+from rejoinder.operators.formats.lines import Lines, read_lines
 from rejoinder.plan.catalog import Source
 
 
 def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield chunks of the file. Times are read as UTC; an empty field is NULL, as in Spark."""
-    data = file.read_buffer()
-    try:
-        table = _parse(data, source)
-    except pa.ArrowInvalid as failure:
-        if not source.diverts:
-            raise _malformed(path, source, str(failure)) from failure
-        yield from _one_by_one(data, path, source)
+    """Yield chunks of the file. Times are read as UTC; an empty field is NULL, as in Spark.
+
+    A record is a line. With the option `multiline` it may go on over lines within quotes.
+    """
+    quote = source.options.get("quote", '"')
+    is_multiline = _is_multiline(source)
+    lines = Lines.of(file.read_buffer(), quote if is_multiline else "")
+    filled = np.asarray(pc.not_equal(pc.ascii_rtrim(lines.texts(), "\r\n"), ""), bool)
+    if not filled.any():
         return
-    for at in range(0, table.num_rows, chunk_rows):
-        yield True, table.slice(at, chunk_rows)
+    names, body = list(_types(source)), 0
+    if source.options.get("header", "false").lower() == "true":
+        body = int(np.argmax(filled)) + 1
+        names = _header(lines.part(body - 1, body), path, source)
+
+    def decode(first: int, last: int) -> pa.Table:
+        """Rows of some lines. If a quote is not closed on its line, they are fewer; or the last line is at fault."""
+        found = np.flatnonzero(filled[first:last])
+        if not len(found):
+            return pa.table({})
+        table = _parse(lines.part(first, last), names, source)
+        end = first + int(found[-1])
+        if not is_multiline and not (
+            table.num_rows == len(found) and _is_closed(lines.part(end, end + 1), quote, names, source)
+        ):
+            raise pa.ArrowInvalid("a quote is not closed on its line")
+        return table
+
+    chunk = len(lines) if is_multiline else chunk_rows
+    yield from read_lines(lines, decode, path, source, chunk, body)
 
 
-def _parse(data: pa.Buffer | bytes, source: Source) -> pa.Table:
+def _is_closed(line: pa.Buffer, quote: str, names: list[str], source: Source) -> bool:
+    """Whether all quotes of a sound line are closed: one that is not would go on in a copy of the line after it."""
+    text = bytes(line).rstrip(b"\r\n")
+    try:
+        return not quote or quote.encode() not in text or _parse(b"\n".join([text] * 2), names, source).num_rows == 2
+    except pa.ArrowInvalid:
+        return False
+
+
+def _header(line: pa.Buffer, path: str, source: Source) -> list[str]:
+    """The names of the columns of a file, declared ones as they are declared: names compare without case."""
+    try:
+        found = pacsv.read_csv(pa.BufferReader(bytes(line) + b"\n"), parse_options=_parsing(source)).column_names
+    except (pa.ArrowInvalid, UnicodeDecodeError) as failure:
+        raise MalformedInput(
+            f"the header of `{path}` of `{source.name}` cannot be read",
+            detail=str(failure),
+            hint="mend the line and run again, or leave out OPTIONS (header 'true') if the file has none",
+        ) from failure
+    declared = {name.lower(): name for name in _types(source)}
+    return [name if name in declared.values() else declared.get(name.lower(), name) for name in found]
+
+
+def _parse(data: pa.Buffer | bytes, names: list[str], source: Source) -> pa.Table:
     """Read lines with the options of the source. Raises `pa.ArrowInvalid` if one is malformed."""
-    names, types = _columns(source)
-    has_header = _has_header(source)
-    parse = pacsv.ParseOptions(
-        delimiter=source.options.get("sep", source.options.get("delimiter", ",")),
-        quote_char=source.options.get("quote", '"'),
-        newlines_in_values=source.options.get("multiline", "false").lower() == "true",
-    )
     convert = pacsv.ConvertOptions(
-        column_types=types,
+        column_types=_types(source),
         null_values=[source.options.get("nullvalue", "")],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
-        include_columns=None if has_header else list(types),
     )
-    read = pacsv.ReadOptions(use_threads=False, block_size=8 << 20, column_names=None if has_header else names)
-    return pacsv.read_csv(pa.BufferReader(data), read, parse, convert)
+    read = pacsv.ReadOptions(use_threads=False, block_size=8 << 20, column_names=names)
+    return pacsv.read_csv(pa.BufferReader(data), read, _parsing(source), convert)
 
 
-def _has_header(source: Source) -> bool:
-    return source.options.get("header", "false").lower() == "true"
+def _parsing(source: Source) -> pacsv.ParseOptions:
+    return pacsv.ParseOptions(
+        delimiter=source.options.get("sep", source.options.get("delimiter", ",")),
+        quote_char=source.options.get("quote", '"') or False,
+        newlines_in_values=_is_multiline(source),
+    )
 
 
-def _columns(source: Source) -> tuple[list[str], dict[str, pa.DataType]]:
-    """Names in file order when there is no header (the declared columns, op or diff last), and types to read as."""
+def _is_multiline(source: Source) -> bool:
+    return source.options.get("multiline", "false").lower() == "true"
+
+
+def _types(source: Source) -> dict[str, pa.DataType]:
+    """What columns are read as, in file order when there is no header: the declared ones, op or diff last."""
     types = {field.name: _readable(field.type) for field in source.schema}
     extra = source.diff or source.op
     if extra is not None and extra not in types:
         types[extra] = pa.int64() if source.diff else pa.string()
-    return list(types), types
+    return types
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
-
-
-def _one_by_one(data: pa.Buffer, path: str, source: Source) -> Iterator[tuple[bool, pa.Table]]:
-    """The slow way for a file with malformed lines: find the lines at fault, divert just those."""
-    lines = data.to_pybytes().splitlines(keepends=True)
-    top, body = (lines[:1], lines[1:]) if _has_header(source) else ([], lines)
-    odd: list[tuple[int, str, str]] = []
-    good: list[bytes] = []
-    for number, line in enumerate(body, start=1 + len(top)):
-        try:
-            _parse(b"".join([*top, line]), source)
-            good.append(line)
-        except pa.ArrowInvalid as failure:
-            odd.append((number, line.decode(errors="replace").rstrip("\r\n"), str(failure)))
-    if good:
-        yield True, _parse(b"".join([*top, *good]), source)
-    yield False, rejected_lines(path, odd)
-
-
-def _malformed(path: str, source: Source, reason: str) -> MalformedInput:
-    return MalformedInput(
-        f"a line of `{path}` of `{source.name}` is malformed",
-        detail=reason,
-        hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
-        f"`{source.rejected}`",
-    )

@@ -22,7 +22,7 @@ from rejoinder.plan.catalog import Source
 def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark."""
     lines, schema = Lines.of(file.read_buffer()), _read_schema(source)
-    texts = lines.trimmed()
+    texts = pc.ascii_trim_whitespace(lines.texts())
     filled = np.asarray(pc.not_equal(texts, ""), bool)
     odd = filled & ~np.asarray(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), bool)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rejoinder.errors import MalformedInput
 from rejoinder.kernels.columns import Int64
@@ -22,23 +21,34 @@ _PLACE = re.compile(r"Row #\d+: | in row \d+")  # where Arrow saw it, in the par
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a text; line n begins at `starts[n]`, and the last of `starts` is the end. Nothing is copied."""
+    """The lines of a text: each begins where the one before ends. Nothing is copied."""
 
     data: pa.Buffer
-    starts: Int64
+    starts: Int64  # of each line, and the end of the last
+    numbers: Int64  # of each line, from 1
 
     @classmethod
-    def of(cls, data: pa.Buffer) -> Lines:
-        """Find the lines, which end with a line feed, a carriage return or both. Cost: one pass."""
+    def of(cls, data: pa.Buffer, quote: str = "") -> Lines:
+        """Find the lines, which end with a line feed, a carriage return or both. Cost: one pass.
+
+        With `quote` a line end between quotes is none.
+        """
         data = data.slice(len(_MARK)) if bytes(memoryview(data)[: len(_MARK)]) == _MARK else data
         values = np.frombuffer(data, np.uint8)
-        ends = values == ord("\n")
+        is_end = values == ord("\n")
         if ord("\r") in values:
             lone = values == ord("\r")
-            lone[:-1] &= ~ends[1:]
-            ends |= lone
-        ends[-1:] = True  # the last line has an end or not
-        return cls(data, np.concatenate([np.zeros(1, np.int64), np.flatnonzero(ends) + 1]))
+            lone[:-1] &= ~is_end[1:]
+            is_end |= lone
+        is_end[-1:] = True  # the last line has an end or not
+        ends = np.flatnonzero(is_end) + 1
+        numbers = np.arange(1, len(ends) + 1)
+        if quote and len(ends):
+            quotes = np.flatnonzero(values == ord(quote))
+            outside = np.searchsorted(quotes, ends) % 2 == 0
+            outside[-1] = True
+            ends, numbers = ends[outside], numbers[np.roll(outside, 1)]
+        return cls(data, np.concatenate([np.zeros(1, np.int64), ends]), numbers)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -47,10 +57,10 @@ class Lines:
         """The bytes of lines `first` to `last`, the latter excluded."""
         return self.data.slice(int(self.starts[first]), int(self.starts[last] - self.starts[first]))
 
-    def trimmed(self) -> pa.Array:
-        """The lines without blanks around them. The text may be no UTF-8: only ASCII may be looked for in it."""
+    def texts(self) -> pa.Array:
+        """All lines with their ends. They may be no UTF-8: only ASCII may be looked for in them."""
         buffers = [None, pa.py_buffer(self.starts), self.data]
-        return pc.ascii_trim_whitespace(pa.Array.from_buffers(pa.large_utf8(), len(self), buffers))
+        return pa.Array.from_buffers(pa.large_utf8(), len(self), buffers)
 
     def text(self, line: int) -> str:
         """One line, for a message."""
@@ -58,9 +68,9 @@ class Lines:
 
 
 def read_lines(
-    lines: Lines, decode: Decode, path: str, source: Source, chunk_lines: int
+    lines: Lines, decode: Decode, path: str, source: Source, chunk_lines: int, first: int = 0
 ) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield (True, rows) of all lines that `decode` can read, and (False, rejected lines).
+    """Yield (True, rows) of all lines from `first` on that `decode` can read, and (False, rejected lines).
 
     `decode` reads the lines from one to another as rows and raises `pa.ArrowInvalid` if it cannot. Raises
     `MalformedInput` on the first line at fault, unless the source diverts these.
@@ -70,15 +80,15 @@ def read_lines(
     def reject(line: int, reason: str) -> None:
         if not source.diverts:
             raise MalformedInput(
-                f"line {line + 1} of `{path}` of `{source.name}` is malformed",
+                f"line {lines.numbers[line]} of `{path}` of `{source.name}` is malformed",
                 detail=reason,
                 hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
                 f"`{source.rejected}`",
             )
-        odd.append((line + 1, lines.text(line), reason))
+        odd.append((int(lines.numbers[line]), lines.text(line), reason))
 
-    for first in range(0, len(lines), chunk_lines):
-        for table in _sound(first, min(first + chunk_lines, len(lines)), decode, reject):
+    for start in range(first, len(lines), chunk_lines):
+        for table in _sound(start, min(start + chunk_lines, len(lines)), decode, reject):
             yield True, table
     if odd:
         yield False, rejected_lines(path, odd)

@@ -67,19 +67,34 @@ def _normal(
     """
     if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
         plain = with_finality(query, sources)
-        normal = normalise(plain or query, timely, imposed=True)
+        normal = _timely(plain or query, sources, timely, relations)
         refuse_unbounded(normal, sources, relations)
         return (
             normal if plain is not None else final_by_time(normal, Frontiers(sources, {**relations, **normal.derived}))
         )
     if timely or any(imposing_scans(query.root)):
-        normal = normalise(query, timely, imposed=True)
+        normal = _timely(query, sources, timely, relations)
         waits = normal.emission is not None and normal.emission.release is not None
         if normal.emission is not None and normal.emission.policy == "final":
             refuse_unfinished(normal, sources, relations)
         if waits or is_timed(normal, sources, relations):
             return normal
     return normalise(query)
+
+
+def _timely(
+    query: Query, sources: Mapping[str, Source], timely: frozenset[str], relations: Mapping[str, Derived]
+) -> Normalised:
+    """The normal form that leaves late rows out.
+
+    To judge a row, its partners must be there as long as a further one can come; if that is for ever, it is remembered
+    that the row has one.
+    """
+    judging = normalise(query, timely, imposed=True)
+    if is_timed(judging, sources, relations):
+        return judging
+    remembering = normalise(query, timely, imposed=True, judges=False)
+    return remembering if is_timed(remembering, sources, relations) else judging
 
 
 def refuse_products(new: Dataflow, present: Dataflow, statistics: Mapping[str, Statistics], max_pairs: int) -> None:

@@ -4,8 +4,8 @@
 - LEFT, SEMI and ANTI joins melt too, as inputs with a mode. The padded or tested side is one relation. If the
   condition says nothing about a *pair* of rows but equalities, whether a row has a partner is a matter of its key; if
   it says more, all of it has to be about one input of the other side, whose rows are judged one by one.
-- Without an equality, the rows that have a partner are kept as a relation (each once), and the others are those that it
-  lacks.
+- Without an equality, or where partners would have to be kept for ever to judge a row, the rows that have a partner are
+  kept as a relation (each once), and the others are those that it lacks.
 - FULL joins are unions: of the LEFT join, and of the padded rows of the right side.
 - Joins at arrival are relations of their own.
 """
@@ -46,19 +46,24 @@ from rejoinder.plan.validity import valid
 class Known(dict[str, Derived]):
     """The derived relations of a query, and numbers for identifiers that nobody wrote."""
 
-    def __init__(self, on_time: frozenset[str], *, imposed: bool) -> None:
+    def __init__(self, on_time: frozenset[str], *, imposed: bool, judges: bool) -> None:
         super().__init__()
         self.numbers = count()
-        self.on_time, self.imposed = on_time, imposed
+        self.on_time, self.imposed, self.judges = on_time, imposed, judges
 
     def is_on_time(self, scan: logical.Scan) -> bool:
         """Whether late rows are left out of a scan."""
         return scan.relation in self.on_time or (self.imposed and bool(scan.imposed))
 
 
-def normalise(query: Query, on_time: frozenset[str] = frozenset(), *, imposed: bool = False) -> Normalised:
-    """Bring a query to normal form; late rows of sources in `on_time`, and where an order is `imposed`, stay out."""
-    derived = Known(on_time, imposed=imposed)
+def normalise(
+    query: Query, on_time: frozenset[str] = frozenset(), *, imposed: bool = False, judges: bool = True
+) -> Normalised:
+    """Bring a query to normal form; late rows of sources in `on_time`, and where an order is `imposed`, stay out.
+
+    Unless it `judges`, rows that have a partner are kept as a relation even where there is an equality.
+    """
+    derived = Known(on_time, imposed=imposed, judges=judges)
     block = melt(query.root, derived)
     return finished(_released_sooner(query, block), block, derived)
 
@@ -193,7 +198,7 @@ def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode,
     if len(right.inputs) > 1:
         right = _relation(right, derived)
     conditions = _Conditions.of(left, right, on, mode)
-    if conditions.residual and not conditions.keyed:
+    if conditions.residual and not (conditions.keyed and derived.judges):
         return _counted(left, right, on, mode, derived)
     if conditions.needs_one_input:
         left = _relation(left, derived)

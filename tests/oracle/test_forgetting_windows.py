@@ -57,8 +57,15 @@ QUERIES: dict[str, tuple[str, str]] = {
         f"SELECT l.k, l.ts, l.x, r.x FROM l LEFT JOIN r ON l.k = r.k AND {BATCH.replace('ts', 'l.ts')} ="
         f" {BATCH.replace('ts', 'r.ts')}",
     ),
+    "left join on windows and pairs": (
+        f"SELECT l.k, l.ts, l.x, r.x AS y FROM l LEFT JOIN r ON l.k = r.k AND {OURS.replace('ts', 'l.ts')} ="
+        f" {OURS.replace('ts', 'r.ts')} AND l.x < r.x",
+        f"SELECT l.k, l.ts, l.x, r.x FROM l LEFT JOIN r ON l.k = r.k AND {BATCH.replace('ts', 'l.ts')} ="
+        f" {BATCH.replace('ts', 'r.ts')} AND l.x < r.x",
+    ),
 }
-FINAL = ("groups", "hops", "groups of a bounded join", "largest of a left join", "left join on windows")
+WAITING = ("groups of a bounded join", "largest of a left join", "left join on windows")
+FINAL = ("groups", "hops", *WAITING, "left join on windows and pairs")
 CASES = [(name, False) for name in QUERIES] + [(name, True) for name in FINAL]
 
 

@@ -124,3 +124,11 @@ def test_floats_meet_whatever_lies_under_a_null() -> None:
     view = CreateView("v", "SELECT a.d FROM a JOIN b ON a.k = b.k")
     some = [{"k": k, "d": date(2024, 1, 1)} for k in (None, -0.0, math.nan, math.inf, None)]
     check((a, b), view, rows("a", *some), rows("b", {"k": None}, {"k": 0.0}, {"k": math.nan}), parallelism=2)
+
+
+@pytest.mark.parametrize("third", ["JOIN c", "LEFT JOIN c"])
+def test_a_change_above_an_outer_join_asks_for_its_condition_on_pairs(third: str) -> None:
+    c = changelog("c", k=INT, z=INT)
+    view = CreateView("v", f"SELECT a.k, b.y, c.z FROM a LEFT JOIN b ON b.k = a.k AND b.y > a.x {third} ON b.k = c.k")
+    no_partner = Epoch((Change("a", {"k": 1, "x": 5}), Change("b", {"k": 1, "y": 0})))
+    check((A, B, c), view, no_partner, rows("c", {"k": 1, "z": 1}), BOTH, rows("b", {"k": 1, "y": 9}))

@@ -192,6 +192,15 @@ JOINS: dict[str, str | tuple[str, str]] = {
     "IN and NOT IN over LEFT": "SELECT a.k, b.y FROM a LEFT JOIN b ON a.k = b.k "
     "WHERE a.k IN (SELECT z FROM c) AND b.y NOT IN (SELECT k FROM c)",
 }
+# A join with a condition on pairs, and one on a column of its padded side above it.
+JOINS |= {
+    f"{second or 'INNER'} on a side that {first} pads by a condition on pairs": (
+        f"SELECT a.k, b.y{'' if second in ('SEMI', 'ANTI') else ', c.z'} "
+        f"FROM a {first} JOIN b ON a.k = b.k AND a.x < b.y {second} JOIN c ON b.k = c.k"
+    )
+    for first in ("LEFT", "RIGHT", "FULL")
+    for second in ("", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
+}
 
 
 @st.composite

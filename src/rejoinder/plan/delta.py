@@ -268,7 +268,7 @@ class PathFinder:
                 walk.tests.append(equal(here, there, null_safe=group.null_safe))
         if not forward and self.block.inputs[hop.input].mode != "inner":
             walk.links += on.links
-            walk.tests += on.guards
+            walk.tests += [*on.guards, *on.pairs]
             walk.windows += [] if on.window is None else [on.window]
         for window in [w for w in walk.windows if {w.input} | inputs_of(w.time) <= walk.met]:
             walk.windows.remove(window)
@@ -321,7 +321,12 @@ def _orders(time: Expression, at: int) -> bool:
 
 
 def asked_for(block: Block, graph: JoinGraph, hop: Hop) -> Expression | None:
-    """Which rows of an arrangement a hop can meet, as far as they themselves tell; None: any."""
+    """Which rows of an arrangement a hop can meet, as far as they themselves tell; None: any.
+
+    A version that is left out still ends the one before it, so it has to be there to be found.
+    """
+    if hop.latest is not None:
+        return None
     own = [*graph.filters[hop.input], *(test for test in hop.tests if hop.mode == "inner")]
     plain = dict(block.inputs[hop.input].columns)
     alone = [test for test in own if test.columns and inputs_of(test) == {hop.input}]

@@ -13,7 +13,7 @@ A frontier is a formula over watermarks: it is planned once and worked out whene
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -319,11 +319,11 @@ class Frontiers:
         """
         each, result = block.inputs[at], dict[str, Formula]()
         names = dict(each.columns)
-        judged = {i for p in each.on if p.equality is None for i in p.expression.columns if i not in names}
-        if judged and any(set(p.expression.columns) & names.keys() for p in each.on if p.equality is None):
+        others = {i for p in each.on for i in p.expression.columns} - names.keys()
+        if any(_is_on_pairs(p, names.keys()) for p in each.on):
             found: dict[str, list[Formula]] = {}
             for (later, earlier), steps in self.bounds(block).items():
-                met = self.limit(block, at, earlier) if later in names and earlier in judged else None
+                met = self.limit(block, at, earlier) if later in names and earlier in others else None
                 if met is not None:
                     found.setdefault(names[later], []).append(raised(met, steps))
             return {name: greatest(formulas) for name, formulas in found.items()}
@@ -390,6 +390,12 @@ class Frontiers:
 
 def _is_padding(expression: Expression) -> bool:
     return not expression.columns and expression.sql == "NULL"
+
+
+def _is_on_pairs(predicate: Predicate, own: Collection[str]) -> bool:
+    """Whether a condition besides equalities reads columns of an input and of another."""
+    read = [i in own for i in predicate.expression.columns]
+    return predicate.equality is None and any(read) and not all(read)
 
 
 def _mentions(predicate: Predicate, i: str) -> bool:

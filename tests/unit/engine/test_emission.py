@@ -143,6 +143,21 @@ def test_a_validity_join_that_hides_the_window_is_final_once_the_order_time_is_p
     assert changed(driver) == [(1, 116, 1)], "once, and right"
 
 
+@pytest.mark.parametrize(
+    ("kind", "wanted"), [("JOIN", []), ("LEFT JOIN", [(1, None, 1)]), ("SEMI JOIN", []), ("ANTI JOIN", [(1, 1)])]
+)
+def test_a_version_that_is_left_out_still_ends_the_one_before(kind: str, wanted: list[Any]) -> None:
+    shown = "o.id, v.rate" if kind in ("JOIN", "LEFT JOIN") else "o.id"
+    driver = flow(f"SELECT {shown} FROM orders o {kind} {VALID} AND v.rate > 0 EMIT WHEN WATERMARK PAST o.ts")
+    driver.insert("rates", {"cur": "e", "rate": 2, "ts": at(1)}, {"cur": "e", "rate": 0, "ts": at(6)})
+    changed(driver)
+    driver.insert("orders", {"id": 1, "cur": "e", "ts": at(10)})
+    changed(driver)
+    for source in ("rates", "orders"):
+        driver.watermark(source, at(20))
+    assert changed(driver) == wanted
+
+
 def test_a_validity_join_that_shows_the_window_waits_for_its_end() -> None:
     driver = flow(f"SELECT o.id, WINDOW_END(v.w) AS until FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST v.w.end")
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)})

@@ -72,19 +72,22 @@ def decode_avro(values: pa.Array, schema: str, *, is_framed: bool = False) -> pa
     """The fields of a record schema as columns. No value may be NULL."""
     cursors = Cursors(values, is_framed=is_framed)
     rows = np.arange(len(values))
-    decoder, _ = record_fields(schema)
-    record = decoder(cursors, rows)
+    record = _record(schema)(cursors, rows)
     if (cursors.at != cursors.ends).any():
         raise pa.ArrowInvalid("bytes are left over after the last field")
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(record)])
 
 
-def record_fields(schema: str) -> tuple[Decoder, list[str]]:
-    """The decoder of a record schema, and the names of its fields. Raises `ValueError` that says what is wrong."""
+def fields_of(schema: str) -> pa.Schema:
+    """The fields of a record schema as columns. Raises `ValueError`, `KeyError` or `TypeError` if it cannot be used."""
+    return decode_avro(pa.array([], pa.binary()), schema).schema
+
+
+def _record(schema: str) -> Decoder:
     tree = json.loads(schema)
     if not isinstance(tree, dict) or tree.get("type") != "record":
         raise ValueError("the schema is not a record")
-    return _decoder(tree, {}, ""), [field["name"] for field in tree.get("fields", ())]
+    return _decoder(tree, {}, "")
 
 
 def _decoder(tree: Any, named: dict[str, Decoder | None], space: str) -> Decoder:

@@ -22,6 +22,7 @@ from rejoinder.operators.coalescer import Input
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
 from rejoinder.operators.formats.records import read_records
+from rejoinder.operators.formats.usable import DELETES, INSERTS, signs_of
 from rejoinder.plan.accumulators import UNIT_SCHEMA
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.logical import LOCK, RELEASE
@@ -33,10 +34,6 @@ from rejoinder.store.times import TIMELESS, times_of
 
 CHUNK_ROWS = 1 << 18
 SPLITS = pa.schema([("source", pa.string()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())])
-INSERTS = frozenset(
-    {"i", "c", "r", "u", "+", "+i", "+u", "insert", "update", "upsert", "create", "read", "1", "update_postimage"}
-)
-DELETES = frozenset({"d", "-", "-d", "-u", "delete", "-1", "update_preimage"})
 
 
 @dataclass(frozen=True)
@@ -190,23 +187,12 @@ def _signs(table: pa.Table, source: Source, place: str) -> pa.Array | None:
             detail=f"columns found: {', '.join(table.column_names)}",
             hint="the source was declared with this op or diff column",
         )
-    column = table.column(name)
-    if column.null_count:
+    try:
+        return signs_of(table.column(name), source)
+    except pa.ArrowInvalid as failure:
         raise MalformedInput(
-            f"NULL in the {'diff' if source.diff else 'op'} column `{name}` of `{source.name}`",
-            detail=f"in {place}",
-            hint="every record must say what it does",
-        )
-    if source.diff is not None:
-        return column.combine_chunks().cast(pa.int64())
-    words = pc.utf8_lower(column.cast(pa.string()))
-    deletes = pc.is_in(words, pa.array(sorted(DELETES)))
-    unknown = pc.invert(pc.or_(deletes, pc.is_in(words, pa.array(sorted(INSERTS)))))
-    if pc.any(unknown).as_py():
-        first = words.filter(unknown)[0].as_py()
-        raise MalformedInput(
-            f"op `{first}` of `{source.name}` is not known",
+            str(failure),
             detail=f"column `{name}` in {place}",
-            hint=f"inserts: {', '.join(sorted(INSERTS))}; deletes: {', '.join(sorted(DELETES))}",
-        )
-    return pc.if_else(deletes, pa.scalar(-1, pa.int64()), pa.scalar(1, pa.int64())).combine_chunks()
+            hint=f"every record must say what it does; inserts: {', '.join(sorted(INSERTS))}; "
+            f"deletes: {', '.join(sorted(DELETES))}",
+        ) from failure

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
-from rejoinder.kernels.avro import record_fields
+from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported, near_misses
+from rejoinder.kernels.avro import fields_of
+from rejoinder.kernels.related_types import is_related
 from rejoinder.options import refuse_clear
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.records import KEY_FORMATS, PARTS, VALUE_FORMATS, Layout, layout_of, listed
@@ -132,18 +133,33 @@ def _check_avro(source: Source, layout: Layout, columns: str) -> None:
             hint='add OPTIONS (avro_schema \'{"type": "record", …}\')',
         )
     try:
-        _, names = record_fields(schema)
+        fields = fields_of(schema)
     except (ValueError, KeyError, TypeError, AttributeError) as failure:
         raise InvalidSql(
             f"the Avro schema of `{source.name}` cannot be used", detail=str(failure), hint="correct avro_schema"
         ) from failure
-    for wanted in layout.value:
-        if wanted.lower() not in [name.lower() for name in names]:
+    found = {field.name.lower(): field for field in fields}
+    for wanted, kind in _wanted(source, layout).items():
+        if wanted.lower() not in found:
             raise UnknownName(
                 f"the Avro schema of `{source.name}` has no field `{wanted}`",
-                detail=f"fields: {', '.join(names)}; {columns}",
-                hint=near_misses(wanted, names) or "declare the columns that the records have",
+                detail=f"fields: {', '.join(fields.names)}; {columns}",
+                hint=near_misses(wanted, fields.names) or "declare the columns that the records have",
             )
+        field = found[wanted.lower()]
+        if not is_related(field.type, kind):
+            raise TypeMismatch(
+                f"the Avro field `{field.name}` is no value of column `{wanted}` of `{source.name}`",
+                detail=f"declared {spark_name(kind)}, the schema has {spark_name(field.type)}",
+                hint="declare the type that the records have, and cast in the query",
+            )
+
+
+def _wanted(source: Source, layout: Layout) -> dict[str, pa.DataType]:
+    """The columns that the value fills, with the one that says what it does."""
+    wanted = {name: source.schema.field(name).type for name in layout.value}
+    mark = source.diff or source.op
+    return wanted if mark is None else {**wanted, mark: pa.int64() if source.diff else pa.string()}
 
 
 def _choice(name: str, given: Mapping[str, str], option: str, choices: tuple[str, ...]) -> None:

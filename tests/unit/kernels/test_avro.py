@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.avro import decode_avro, record_fields
+from rejoinder.kernels.avro import decode_avro, fields_of
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 ITEM = {"type": "record", "name": "Item", "fields": [{"name": "n", "type": "int"}, {"name": "t", "type": "string"}]}
@@ -151,4 +151,4 @@ def test_what_is_not_what_the_schema_says(type_: Any, bytes_: bytes, reason: str
 )
 def test_schemas_that_are_refused(schema: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        record_fields(schema)
+        fields_of(schema)

@@ -165,6 +165,16 @@ def test_records_that_cannot_be_read(tmp_path: Path, line: str) -> None:
             assert MALFORMED[line] in rejected[0]["reason"]
 
 
+def test_a_row_without_a_key(tmp_path: Path) -> None:
+    feed = Feed(tmp_path, options=", malformed 'divert'")
+    feed.driver.sql("DROP VIEW by_row; DROP CHANGELOG c; CREATE VIEW by_row AS SELECT * FROM t")
+    ada = {"id": 1, "name": "Ada"}
+    lines = [change("c", None, ada), change("c", None, {"name": "x"}), change("d", {}, None), change("u", {}, ada)]
+    assert feed.step(*lines) == [ada]
+    rejected = feed.driver.table("t.rejected")
+    assert [(row["line"], "of the primary key" in row["reason"]) for row in rejected] == [(2, True), (3, True)]
+
+
 def test_numbers_for_times_need_a_unit(tmp_path: Path) -> None:
     feed = Feed(tmp_path, "id BIGINT, at TIMESTAMP")
     with pytest.raises(MalformedInput, match="time_unit 'milliseconds'"):

@@ -274,10 +274,17 @@ def test_a_csv_header_that_is_no_text(tmp_path: Path) -> None:
     ("format_", "options", "text", "bad"),
     [
         ("json", {}, '{{"id": 1}}\n{}\n{{"id": 2}}\n{}\n', ["x", '{"n": "y"}']),
+        (
+            "json",
+            {"op": "op"},
+            '{{"id": 1, "op": "c"}}\n{}\n{{"id": 2, "op": "c"}}\n{}\n',
+            ['{"id": 3}', '{"id": 3, "op": "x"}'],
+        ),
+        ("csv", {"op": "op"}, "1,1,c\n{}\n2,2,c\n{}\n", ["3,3,x", "3,3,"]),
         ("csv", {}, "1,1\n{}\n2,2\n{}\n", ["1,2,3", "x,1"]),
         ("csv", {"header": "true", "sep": ";", "nullValue": "-"}, "id;n\n1;-\n{}\n2;2\n{}\n", ["1;2;3", "x;-"]),
     ],
-    ids=["json", "csv", "csv with options"],
+    ids=["json", "json with op", "csv with op", "csv", "csv with options"],
 )
 def test_malformed_lines_are_diverted(
     tmp_path: Path, format_: str, options: dict[str, str], text: str, bad: list[str]

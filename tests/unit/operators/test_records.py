@@ -180,6 +180,59 @@ def test_a_record_that_cannot_be_read_fails_the_epoch(
     assert "malformed 'divert'" in str(caught.value)
 
 
+SMALL = json.dumps({"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]})
+
+
+@pytest.mark.parametrize(
+    ("definition", "options", "good", "odd", "reason"),
+    [
+        (
+            "TABLE s (id BIGINT, x INT, PRIMARY KEY (id))",
+            "",
+            (b"1", b'{"x": 1}'),
+            [(None, b'{"x": 2}'), (None, None)],
+            "NULL in column `id`, which is of the primary key",
+        ),
+        (
+            "CHANGELOG s (id BIGINT)",
+            ", op 'op'",
+            (None, b'{"id": 1, "op": "c"}'),
+            [(None, b'{"id": 1, "op": "x"}'), (None, b'{"id": 1}')],
+            "op",
+        ),
+        (
+            "CHANGELOG s (id BIGINT)",
+            ", diff 'd'",
+            (None, b'{"id": 1, "d": 1}'),
+            [(None, b'{"id": 1}')],
+            "NULL in the diff column `d`",
+        ),
+        (
+            "STREAM s (n INT)",
+            f", format 'avro', avro_schema '{SMALL}'",
+            (None, b"\x02"),
+            [(None, b"\x80\x80\x80\x80\x10")],
+            "Integer value 2147483648 not in range",
+        ),
+    ],
+    ids=["key", "op", "diff", "avro"],
+)
+def test_records_that_can_be_read_and_not_used(
+    definition: str, options: str, good: Record, odd: list[Record], reason: str
+) -> None:
+    """They are as malformed as others: diverted, or named with their place."""
+    driver = Driver()
+    driver.sql(f"CREATE {definition} USING kafka OPTIONS ({PLACE}{options}, malformed 'divert')")
+    driver.sql("CREATE VIEW v AS SELECT * FROM s")
+    epoch(driver, handed_over(good, *odd))
+    assert len(driver.table("v")) == 1
+    rejected = driver.table("s.rejected")
+    assert sorted(row["offset"] for row in rejected) == [1, 2][: len(odd)]
+    assert all(reason in row["reason"] for row in rejected)
+    with pytest.raises(MalformedInput, match="offset 1 of partition 0 of topic `t`"):
+        read(definition, good, *odd, options=options)
+
+
 def test_each_partition_has_its_watermark() -> None:
     driver = Driver()
     columns = "ts BIGINT, WATERMARK ts DELAY OF 1"

@@ -87,6 +87,29 @@ def test_a_field_that_the_avro_schema_does_not_have() -> None:
     assert "did you mean `price`" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("columns", "type_", "words"),
+    [
+        ("price BIGINT", '"string"', "declared bigint, the schema has string"),
+        ("price TIMESTAMP", '"long"', "declared timestamp, the schema has bigint"),
+        ("price ARRAY<INT>", '{"type": "array", "items": "string"}', "the schema has array<string>"),
+        ("price DECIMAL(9, 2)", '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}', ""),
+        ("price INT", '"long"', ""),
+        ("price STRING", '["null", {"type": "enum", "name": "e", "symbols": ["a"]}]', ""),
+        ("price MAP<STRING, BIGINT>", '{"type": "map", "values": "int"}', ""),
+    ],
+)
+def test_types_of_the_avro_schema(columns: str, type_: str, words: str) -> None:
+    schema = f'{{"type": "record", "name": "r", "fields": [{{"name": "Price", "type": {type_}}}]}}'
+    text = f"CREATE STREAM s ({columns}) USING kafka OPTIONS ({PLACE}, format 'avro', avro_schema '{schema}')"
+    if not words:
+        defined(text)
+        return
+    with pytest.raises(PlanningError, match="field `Price` is no value of column `price`") as caught:
+        defined(text)
+    assert words in str(caught.value)
+
+
 def test_the_key_of_a_table_is_that_of_its_records() -> None:
     with pytest.raises(PlanningError, match="has the primary key a, and takes b from the key"):
         defined(f"CREATE TABLE s (a INT, b INT, PRIMARY KEY (a)) USING kafka OPTIONS ({PLACE}, key 'b')")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rejoinder.errors import MalformedInput, SchemaChanged, near_misses
+from rejoinder.kernels.related_types import is_related
 
 
 def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.Table:
@@ -39,7 +40,7 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
 
 def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> pa.ChunkedArray:
     try:
-        if not _is_related(column.type, field.type):
+        if not is_related(column.type, field.type):
             raise pa.ArrowInvalid("a value of one is no value of the other")
         if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
             return _cast_timestamp(column, field.type)
@@ -50,35 +51,6 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> 
             detail=f"declared {field.type}, found {column.type}: {failure}",
             hint="declare the type that the files have, and cast in the query",
         ) from failure
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Strings and bytes in any layout: Parquet does not always say which it is."""
-    types = pa.types
-    is_string = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
-    return bool(is_string or is_binary or types.is_fixed_size_binary(kind))
-
-
-_FAMILIES = (
-    (pa.types.is_integer, pa.types.is_floating),
-    (pa.types.is_integer, pa.types.is_decimal),
-    (_is_text,),
-    (pa.types.is_date,),
-    (pa.types.is_timestamp,),
-)
-
-
-def _is_related(found: pa.DataType, declared: pa.DataType) -> bool:
-    """Whether a cast keeps the meaning. Arrow's also reads text as numbers, and numbers as times."""
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    if found == declared or pa.types.is_null(found):
-        return True
-    if pa.types.is_nested(found) and pa.types.is_nested(declared):
-        parts = [(found.field(at).type, declared.field(at).type) for at in range(declared.num_fields)]
-        return found.num_fields == declared.num_fields and all(_is_related(*pair) for pair in parts)
-    return any(any(of(found) for of in family) and any(of(declared) for of in family) for family in _FAMILIES)
 
 
 def _cast_timestamp(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

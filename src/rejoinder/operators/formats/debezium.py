@@ -86,6 +86,7 @@ def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Deco
         for column, found in odd.items():
             reason = f"the value of `{column}` in `{name}` does not fit its type{_remedy(source, column)}"
             reasons |= dict.fromkeys(records[at[found]].tolist(), reason)
+        reasons |= _without_key(name, table, records[at], ops[at] == UPDATED, source)
         sides.append((table, records[at]))
     (old, of_old), (new, of_new) = sides
     if source.kind == "table":
@@ -106,6 +107,16 @@ def _side(
     for column in exact.schema:
         table = table.append_column(column, exact.column(column.name))
     return table.select(schema.names), misfits
+
+
+def _without_key(side: str, rows: pa.Table, record: Int64, updated: Mask, source: Source) -> dict[int, str]:
+    """The records whose row has NULL in the primary key. What was before an update need not tell it."""
+    reasons: dict[int, str] = {}
+    for name in source.primary_key:
+        if name in rows.column_names:
+            found = np.asarray(rows.column(name).is_null(), bool) & ~(updated & (side == "before"))
+            reasons |= dict.fromkeys(record[found].tolist(), f"`{name}` in `{side}` is NULL, and of the primary key")
+    return reasons
 
 
 def _decimals(values: pa.Array, source: Source, schema: pa.Schema) -> tuple[dict[str, pa.Table], dict[int, str]]:

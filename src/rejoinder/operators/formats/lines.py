@@ -12,6 +12,7 @@ import pyarrow as pa
 from rejoinder.errors import MalformedInput
 from rejoinder.kernels.columns import Int64
 from rejoinder.operators.formats.rejected import rejected_lines
+from rejoinder.operators.formats.usable import usable
 from rejoinder.plan.catalog import Source
 
 Decode = Callable[[int, int], pa.Table]
@@ -87,8 +88,11 @@ def read_lines(
             )
         odd.append((int(lines.numbers[line]), lines.text(line), reason))
 
+    def decode_usable(first: int, last: int) -> pa.Table:
+        return usable(decode(first, last), source)
+
     for start in range(first, len(lines), chunk_lines):
-        for table in _sound(start, min(start + chunk_lines, len(lines)), decode, reject):
+        for table in _sound(start, min(start + chunk_lines, len(lines)), decode_usable, reject):
             yield True, table
     if odd:
         yield False, rejected_lines(path, odd)

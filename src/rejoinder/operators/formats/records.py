@@ -12,11 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.errors import MalformedInput
+from rejoinder.errors import MalformedInput, SchemaChanged
 from rejoinder.kernels.avro import decode_avro
 from rejoinder.kernels.columns import DIFF, PARTITION, SEQUENCE, diffs, replaced, take, without
+from rejoinder.operators.formats.conform import conform
 from rejoinder.operators.formats.debezium import decode_debezium
 from rejoinder.operators.formats.json import parse_values
+from rejoinder.operators.formats.usable import usable
 from rejoinder.plan.catalog import REJECTED_RECORDS, Source
 from rejoinder.plan.records import Layout, layout_of
 
@@ -93,14 +95,20 @@ def _bare_rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
 
 
 def _completed(values: Columns, records: pa.Table, source: Source, layout: Layout) -> pa.Table:
-    """Add what comes from elsewhere than the value, the partition, and the order within it."""
+    """Add what comes from elsewhere than the value, in the declared types, the partition, and the order within it."""
     columns = {**values, **(_keys(records, source, layout) if layout.key else {})}
     for part, name in layout.parts.items():
         columns[name] = _part(records, part, source.schema.field(name).type)
-    columns[PARTITION] = records.column(NUMBER)
-    if source.kind == "table":
-        columns[SEQUENCE] = records.column(OFFSET)
-    return pa.table(columns)
+    try:
+        table = conform(pa.table(columns), source.schema, "the record", source.name)
+    except (SchemaChanged, MalformedInput) as misfit:
+        raise pa.ArrowInvalid(f"{misfit.fact}: {misfit.detail}") from misfit
+    mark = source.diff or source.op or ""
+    for name, column in values.items():
+        if name.lower() == mark.lower():
+            table = table.append_column(mark, column)
+    table = table.append_column(PARTITION, records.column(NUMBER))
+    return usable(table if source.kind != "table" else table.append_column(SEQUENCE, records.column(OFFSET)), source)
 
 
 def _keys(records: pa.Table, source: Source, layout: Layout) -> Columns:

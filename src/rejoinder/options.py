@@ -18,12 +18,15 @@ from rejoinder.errors import InvalidSql, MissingInput
 REFERENCE = "env:"
 HIDDEN = "***"
 _SECRET_WORDS = (
-    r"password|passwd|passphrase|secret|token|credential|jaas\.config|private\.?key|access\.?key|api\.?key|sas\.?key"
+    r"password|passwd|pwd|passphrase|secret|token|credential|jaas\.config"
+    r"|private\.?key|keystore\.?key|access\.?key|api\.?key|sas\.?key"
 )
 _PLAIN_NAME = re.compile(r"(url|uri|location|endpoint|type|path|class|name)$", re.IGNORECASE)
 _SECRET_NAME = re.compile(_SECRET_WORDS, re.IGNORECASE)
 _IN_VALUE = re.compile(rf"(?P<before>(?:{_SECRET_WORDS})\s*=\s*)(?P<secret>\"[^\"]*\"|[^&;\s'\"]+)", re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"(?P<before>://[^/\s:@]+:)(?P<secret>[^/\s@]+)(?=@)")
+_IN_ADDRESS = re.compile(r"(?P<before>://[^/\s:@]+:|:(?:thin|oci):[^/\s:@]+/)(?P<secret>[^/\s@]+)(?=@)")
+_IN_PEM = re.compile(r"(?P<before>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<secret>.*?)(?=-----END|'|$)", re.DOTALL)
+_IN_VALUES = (_IN_VALUE, _IN_ADDRESS, _IN_PEM)
 _IN_TEXT = re.compile(
     rf"(?P<before>[\w.]*(?:{_SECRET_WORDS})[\w.]*[`\"]?\s*=?\s*)'(?P<secret>(?:[^'\\]|\\.|'')*)(?:'|$)", re.IGNORECASE
 )
@@ -36,7 +39,7 @@ def is_secret(name: str, value: str = "") -> bool:
     (True, True, False)
     """
     named = _SECRET_NAME.search(name) and not _PLAIN_NAME.search(name)
-    return bool(named or _IN_VALUE.search(value) or _IN_ADDRESS.search(value))
+    return bool(named or any(pattern.search(value) for pattern in _IN_VALUES))
 
 
 def is_reference(value: str) -> bool:
@@ -63,7 +66,9 @@ def redacted_text(text: str) -> str:
         return found[0] if is_reference(secret) else f"{found['before']}'{HIDDEN}'"
 
     text = _IN_TEXT.sub(hide, text)
-    return _IN_ADDRESS.sub(rf"\g<before>{HIDDEN}", _IN_VALUE.sub(rf"\g<before>{HIDDEN}", text))
+    for pattern in _IN_VALUES:
+        text = pattern.sub(rf"\g<before>{HIDDEN}", text)
+    return text
 
 
 def refuse_clear(owner: str, options: Mapping[str, str]) -> None:

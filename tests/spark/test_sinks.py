@@ -206,6 +206,28 @@ def test_a_key_that_is_none(shop: rj.Flow, tmp_path: Path) -> None:
         shop.run()
 
 
+def test_a_key_whose_rows_come_in_two_epochs(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> None:
+    """The second row of a key is not taken for the first one, nor is one that somebody else has removed."""
+    shop.sql("CREATE VIEW twice AS SELECT id % 1 AS id, name FROM a")
+    shop.sink("twice", "delta", name="double", path=tmp_path / "double", mode="upsert", key="id")
+    put(shop, row(1, "Ada"))
+    with pytest.raises(SinkFailed, match="does not hold what sink `double` has put there") as failure:
+        put(shop, row(2, "Bob"))
+    assert 'the row of key {"id":0} is there already' in str(failure.value.detail)
+    assert [tuple(each) for each in spark.read.format("delta").load(str(tmp_path / "double")).collect()] == [(0, "Ada")]
+
+
+def test_null_in_the_key_of_a_database_table(shop: rj.Flow, postgres: Postgres) -> None:
+    """NULL is a group like any other."""
+    postgres.sql("CREATE TABLE groups (name text, n bigint)")
+    shop.sql("CREATE VIEW counted AS SELECT name, COUNT(*) AS n FROM a GROUP BY name")
+    given = options(postgres, "groups", mode="upsert", key="name")
+    shop.sql(f"CREATE SINK counts FROM counted USING jdbc OPTIONS ({given})")
+    put(shop, {**row(1, ""), "name": None})
+    put(shop, {**row(2, ""), "name": None})
+    assert postgres.sql("SELECT name IS NULL, n FROM groups") == [["t", "2"]]
+
+
 def test_executors_write_what_is_more_than_a_part(
     flow: rj.Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ different buckets wrote for the same row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -91,18 +91,29 @@ def net_rows(
     after: int,
     until: int,
     hashes: tuple[int, int],
+    keep: Callable[[pa.Table], pa.Table] | None = None,
 ) -> pa.Table:
-    """The rows of some runs that came after `after` up to `until`, netted over the epochs, with `__diff`."""
-    return consolidate(without(_rows(store, refs, schema, after, until, hashes), [EPOCH]))
+    """The rows of some runs that came after `after` up to `until`, netted over the epochs, with `__diff`.
+
+    `keep`, if given, leaves rows of a run out before anything is done with them: all changes of a row, or none.
+    """
+    return consolidate(without(_rows(store, refs, schema, after, until, hashes, keep), [EPOCH]))
 
 
 def _rows(
-    store: ObjectStore, refs: Sequence[RunRef], schema: pa.Schema, after: int, until: int, hashes: tuple[int, int]
+    store: ObjectStore,
+    refs: Sequence[RunRef],
+    schema: pa.Schema,
+    after: int,
+    until: int,
+    hashes: tuple[int, int],
+    keep: Callable[[pa.Table], pa.Table] | None = None,
 ) -> pa.Table:
     full = schema.append(pa.field(EPOCH, pa.int64())).append(pa.field(DIFF, pa.int64()))
     parts = [full.empty_table()]
     for ref in refs:
         table = read_run(store, ref.clipped(*hashes)) if ref.overlaps(*hashes) else None
+        table = table if table is None or keep is None else keep(table)
         if table is None or not table.num_rows:
             continue
         table = without(with_epoch(table, ref), [HASH])

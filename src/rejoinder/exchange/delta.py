@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoinder.errors import MissingInput
-from rejoinder.exchange.keyed import ACT, DELETED
+from rejoinder.exchange.keyed import ACT, DELETED, INSERTED
 from rejoinder.exchange.packages import DELTA, provide
 
 CATALOG = "spark.sql.catalog.spark_catalog"
@@ -17,12 +18,17 @@ DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 # Delta reads its own log with fifty tasks unless told otherwise, which is what a small epoch would wait for.
 QUICK = {"spark.databricks.delta.snapshotPartitions": "2", "spark.sql.shuffle.partitions": "2"}
 TRANSACTION = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
+UNEXPECTED = "rejoinder: the row of key "
 FEED = {
     "startingversion": "startingVersion",
     "startingtimestamp": "startingTimestamp",
     "maxfilespertrigger": "maxFilesPerTrigger",
     "maxbytespertrigger": "maxBytesPerTrigger",
 }
+
+
+class UnexpectedRowError(Exception):
+    """A table does not hold what a merge expects; for the layers above to explain."""
 
 
 def prepare(session: SparkSession) -> None:
@@ -91,7 +97,10 @@ def append(changes: DataFrame, path: str, application: str, version: int) -> Non
 
 
 def merge(rows: DataFrame, path: str, key: Sequence[str], application: str, version: int) -> None:
-    """Bring a row per key to what it is now (`exchange.keyed`), unless this version is written already."""
+    """Bring a row per key to what it is now (`exchange.keyed`), unless this version is written already.
+
+    A row to insert must not be there, any other must be: else it raises `UnexpectedRowError`, and the table stays.
+    """
     session = rows.sparkSession
     columns = [name for name in rows.columns if name not in (ACT, "_copies")]
     if not is_table(session, path):
@@ -102,12 +111,25 @@ def merge(rows: DataFrame, path: str, key: Sequence[str], application: str, vers
     table = jvm.io.delta.tables.DeltaTable.forPath(session._jsparkSession, path)
     on = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
     values = {f"`{name}`": f"s.`{name}`" for name in columns}
+    shown = "to_json(struct({}))".format(", ".join(f"s.`{name}`" for name in key))
+    there, missing = (
+        dict.fromkeys(values, f"raise_error('{UNEXPECTED}' || {shown} || ' {how}')")
+        for how in ("is there already", "is not there")
+    )
     change = table.alias("t").merge(rows.alias("s")._jdf, on)
+    change = change.whenMatched(f"s.{ACT} = {INSERTED}").updateExpr(there)
     change = change.whenMatched(f"s.{ACT} = {DELETED}").delete()
-    change = change.whenMatched(f"s.{ACT} <> {DELETED}").updateExpr(values)
-    change = change.whenNotMatched(f"s.{ACT} <> {DELETED}").insertExpr(values)
+    change = change.whenMatched().updateExpr(values)
+    change = change.whenNotMatched(f"s.{ACT} <> {INSERTED}").insertExpr(missing)
+    change = change.whenNotMatched().insertExpr(values)
     with _settings(session, {**QUICK, TRANSACTION[0]: application, TRANSACTION[1]: str(version)}):
-        change.execute()
+        try:
+            change.execute()
+        except Exception as failure:
+            told = re.search(f"{UNEXPECTED}(.*)", str(failure))
+            if told is None:
+                raise
+            raise UnexpectedRowError(told[1]) from None
 
 
 @contextmanager

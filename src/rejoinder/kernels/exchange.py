@@ -35,10 +35,10 @@ def sorted_by_hash(table: pa.Table) -> pa.Table:
     return table.combine_chunks() if is_sorted(keys) else take(table, order_by_hash(keys))
 
 
-def encode(table: pa.Table) -> bytes:
-    """Write a table as an Arrow IPC stream, unit diffs left out."""
+def encode(table: pa.Table, *, is_whole: bool = False) -> bytes:
+    """Write a table as an Arrow IPC stream, unit diffs left out unless it has to be whole."""
     sink = pa.BufferOutputStream()
-    table = drop_unit_diffs(table)
+    table = table if is_whole else drop_unit_diffs(table)
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     result: bytes = sink.getvalue().to_pybytes()

@@ -19,7 +19,7 @@ def feed_options(name: str, kind: Kind, options: Mapping[str, str]) -> dict[str,
         raise Unsupported(
             f"`{name}` USING delta is a {kind}",
             detail="a change feed tells which rows come and which go",
-            hint="CREATE CHANGELOG; for a table of last values by key, LATEST in a view",
+            hint="CREATE CHANGELOG: it adds up to the rows that the Delta table has",
         )
     if "op" in options or "diff" in options:
         raise InvalidSql(

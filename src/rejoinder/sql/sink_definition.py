@@ -97,25 +97,31 @@ def _check_choice(owner: str, given: Mapping[str, str], option: str, choices: tu
         )
 
 
-def key_of(sink: Sink) -> tuple[str, ...]:
-    """The columns of option `key`.
+def key_of(sink: Sink, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns of option `key`, in the case in which the view has them. Raises `UnknownName`.
 
-    >>> key_of(Sink("s", "v", "delta", {"key": "id, day"}))
+    >>> key_of(Sink("s", "v", "delta", {"key": "ID, day"}), pa.schema([("id", pa.int64()), ("day", pa.date32())]))
     ('id', 'day')
     """
-    return tuple(name.strip() for name in sink.options.get("key", "").split(",") if name.strip())
+    known = {name.lower(): name for name in schema.names}
+    wanted = [name.strip() for name in sink.options.get("key", "").split(",") if name.strip()]
+    for name in wanted:
+        if name.lower() not in known:
+            raise UnknownName(
+                f"`{sink.view}` has no column `{name}`, which is in the key of sink `{sink.name}`",
+                detail=_columns(schema),
+                hint=near_misses(name, schema.names) or "a key is made of columns of the view",
+            )
+    return tuple(known[name.lower()] for name in wanted)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return f"columns: {', '.join(f'{field.name} {spark_name(field.type)}' for field in schema)}"
 
 
 def check_against(sink: Sink, schema: pa.Schema) -> None:
     """Refuse what does not fit the view: a key that is not there, columns that the format cannot hold."""
-    listed = f"columns: {', '.join(f'{field.name} {spark_name(field.type)}' for field in schema)}"
-    for column in key_of(sink):
-        if column not in schema.names:
-            raise UnknownName(
-                f"`{sink.view}` has no column `{column}`, which is in the key of sink `{sink.name}`",
-                detail=listed,
-                hint=near_misses(column, schema.names) or "a key is made of columns of the view",
-            )
+    key_of(sink, schema)
     nested = [field for field in schema if pa.types.is_nested(field.type) or pa.types.is_binary(field.type)]
     if sink.format == "csv" and nested:
         raise Unsupported(

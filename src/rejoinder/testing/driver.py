@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.engine.definitions import is_defined
+from rejoinder.engine.definitions import find_sink, is_defined
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import output_watermarks, show
@@ -44,7 +44,7 @@ from rejoinder.engine.sinks.hosts import LocalHost
 from rejoinder.engine.sinks.outbox import Function, Outbox
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.engine.watermarks import Partition
-from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCommitted
+from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCommitted, UnknownName, near_misses
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
 from rejoinder.sql.sink_definition import PYTHON, make_sink
@@ -85,6 +85,7 @@ class Driver:
         self._pending: list[tuple[Source, Row, int]] = []
         self._said = Said()
         self._functions: dict[str, Function] = {}
+        self._host = LocalHost()
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
@@ -97,7 +98,7 @@ class Driver:
             limits=self._limits,
         )
         self._engine.replan()
-        self._outbox = Outbox(self._engine, LocalHost())
+        self._outbox = Outbox(self._engine, self._host)
         self._outbox.functions = self._functions
 
     # -- definitions and queries --------------------------------------------------------------------------------------
@@ -316,6 +317,18 @@ class Driver:
         """The rows that came too late for the view: input, row (as JSON), column, watermark, how far behind, undo."""
         name, _ = find_view(self._engine, view)
         return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
+
+    def messages(self, sink: str) -> list[Row]:
+        """What a sink USING kafka has sent since this driver was opened: `key`, `value` and the `epoch` of each."""
+        found = find_sink(self._engine.catalog, sink)
+        if found is None or found.format != "kafka":
+            known = [each.name for each in self._engine.catalog.sinks if each.format == "kafka"]
+            raise UnknownName(
+                f"there is no sink `{sink}` that sends messages",
+                detail=f"sinks USING kafka: {', '.join(known) or 'none'}",
+                hint=near_misses(sink, known) or "CREATE SINK … USING kafka",
+            )
+        return list(self._host.messages.get(found.name, ()))
 
     def arrangements(self) -> list[Row]:
         """What SHOW ARRANGEMENTS shows."""

@@ -1,4 +1,7 @@
-"""File sources without Spark: which files are new, in which order. What was read is part of the commit."""
+"""File sources without Spark: which files are new, in which order. What was read is part of the commit.
+
+A Delta table is none: its rows are put in by hand, as those of a topic are.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.errors import MissingInput
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.physical import SourceScan
+from rejoinder.sql.feed_definition import DELTA
 
 Splits = list[tuple[str, str | None, int, bytes | None]]
 
@@ -19,7 +23,7 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
     positions: dict[str, Any] = dict(engine.positions)
     splits: Splits = []
     for scan in engine.dataflow.scans.values():
-        if not isinstance(scan, SourceScan) or "path" not in scan.source.options:
+        if not isinstance(scan, SourceScan) or "path" not in scan.source.options or scan.source.format == DELTA:
             continue
         source = scan.source
         identity = engine.attached[source.name]

@@ -40,7 +40,8 @@ def encoded(source: Source, entries: Iterable[tuple[Row, int]]) -> bytes:
             detail=str(failure),
             hint=f"columns: {', '.join(f'{f.name} {spark_name(f.type)}' for f in source.schema)}",
         ) from failure
-    return encode(replaced(table, DIFF, np.array(signs, np.int64)))
+    told = source.op is not None or source.diff is not None  # or the column that tells would be asked for
+    return encode(replaced(table, DIFF, np.array(signs, np.int64)), is_whole=told)
 
 
 def _checked(source: Source, row: Row) -> Row:

@@ -209,3 +209,21 @@ def test_names_of_relations_compare_without_case() -> None:
     driver.insert("A", {"k": 1, "s": "x"})
     driver.step()
     assert driver.table("V") == driver.table("v") == [{"k": 1, "s": "x"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE CHANGELOG p (id BIGINT) USING kafka OPTIONS (bootstrap 'b:1', topic 'c', op 'op')",
+        "CREATE CHANGELOG p (id BIGINT) USING kafka OPTIONS (bootstrap 'b:1', topic 'c', diff 'n')",
+        "CREATE TABLE p (id BIGINT, PRIMARY KEY (id)) USING kafka OPTIONS (bootstrap 'b:1', topic 'c', op 'op')",
+        "CREATE CHANGELOG p (id BIGINT) USING delta OPTIONS (path '/nowhere')",
+    ],
+)
+def test_rows_in_place_of_records_say_nothing_of_what_they_do(text: str) -> None:
+    driver = Driver()
+    driver.sql(f"{text}; CREATE VIEW v AS SELECT id FROM p")
+    driver.insert("p", {"id": 1})
+    assert driver.step() == {"v": [({"id": 1}, 1)]}
+    driver.delete("p", {"id": 1})
+    assert driver.step() == {"v": [({"id": 1}, -1)]}

@@ -8,7 +8,7 @@ executors, or here if there is one part only), `rows` reads them here chunk by c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -94,12 +94,18 @@ class Host(Protocol):
 
 @dataclass(frozen=True)
 class Delivery:
-    """One epoch for one sink. `identity` tells this sink from every other one, also from a later one of its name."""
+    """One epoch for one sink. `identity` tells this sink from every other one, also from a later one of its name.
+
+    `content` is all rows of the view after the epoch, told as changes. `is_unique` says of columns whether the query of
+    the view proves that no two rows have them in common.
+    """
 
     sink: Sink
     identity: str
     changes: EpochChanges
+    content: EpochChanges
     host: Host
+    is_unique: Callable[[Sequence[str]], bool]
     is_snapshot: bool = False
 
     @property

@@ -70,9 +70,12 @@ class DeltaTarget:
         if not self.is_keyed:
             delta.append(changes, path, self.application, delivery.epoch)
             return
-        rows = one_per_key(self.sink, changes, key_of(self.sink))
+        key = key_of(self.sink, self.schema)
+        rows = one_per_key(self.sink, changes, key)
         try:
-            delta.merge(rows, path, key_of(self.sink), self.application, delivery.epoch)
+            delta.merge(rows, path, key, self.application, delivery.epoch)
+        except delta.UnexpectedRowError as found:
+            raise other_rows(self.sink, path, f"epoch {delivery.epoch}: the row of key {found}") from None
         finally:
             rows.unpersist()
 
@@ -91,6 +94,16 @@ def one_per_key(sink: Sink, changes: DataFrame, key: Sequence[str]) -> DataFrame
             hint="name columns that tell the rows apart, group by the key in the view, or append changes instead",
         )
     return rows
+
+
+def other_rows(sink: Sink, place: str, detail: str) -> SinkFailed:
+    """The error for a table in which rows to insert are there, or rows to replace are not."""
+    return SinkFailed(
+        f"table `{place}` does not hold what sink `{sink.name}` has put there",
+        detail=detail,
+        hint=f"is ({sink.options['key']}) unique in `{sink.view}`, and does nobody else write to the table? Nothing "
+        f"was changed; to start over, empty the table, DROP SINK {sink.name} and create it anew",
+    )
 
 
 def refuse_other_columns(sink: Sink, place: str, wanted: Sequence[str], there: Sequence[str]) -> None:

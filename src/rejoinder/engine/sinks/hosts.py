@@ -17,7 +17,10 @@ T = TypeVar("T")
 
 
 class LocalHost:
-    """Everything here, one part after the other: the test driver."""
+    """Everything here, one part after the other: the test driver. `messages` are those that sinks sent, by sink."""
+
+    def __init__(self) -> None:
+        self.messages: dict[str, list[dict[str, Any]]] = {}
 
     def run(self, task: Callable[[int], T], count: int) -> list[T]:
         """Call the task count times."""

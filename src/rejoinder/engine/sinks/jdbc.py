@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
-from rejoinder.engine.sinks.delta import one_per_key, refuse_other_columns
+from rejoinder.engine.sinks.delta import one_per_key, other_rows, refuse_other_columns
 from rejoinder.errors import SinkFailed
 from rejoinder.exchange.jdbc import Connection, DatabaseError, fill, full_options
 from rejoinder.exchange.keyed import ACT, DELETED, INSERTED
@@ -82,7 +82,7 @@ class JdbcTarget:
         staging = self._beside(f"rejoinder_{self.identity}")
         with self._connected() as connection:  # first, since it says at once if there is nobody
             changes = delivery.whole()
-            rows = one_per_key(self.sink, changes, key_of(self.sink)) if self.is_keyed else changes
+            rows = one_per_key(self.sink, changes, key_of(self.sink, self.schema)) if self.is_keyed else changes
             attempt = secrets.token_hex(8)
             fill(rows.drop("_copies").selectExpr("*", f"'{attempt}' AS {ATTEMPT}"), staging, self._options())
             count = rows.count()
@@ -134,8 +134,8 @@ class JdbcTarget:
 
     def _merge(self, connection: Connection, staging: str, epoch: int) -> None:
         """Take out the rows that are gone or replaced, put in the new ones; both must find the table as expected."""
-        pairs = self._pairs(connection, key_of(self.sink))
-        same = " AND ".join(f"s.{connection.quoted(name)} = {self.table}.{actual}" for name, actual in pairs)
+        pairs = self._pairs(connection, key_of(self.sink, self.schema))
+        same = " AND ".join(_same(f"s.{connection.quoted(name)}", f"{self.table}.{actual}") for name, actual in pairs)
         act = connection.quoted(ACT)
 
         def matching(condition: str) -> str:
@@ -145,13 +145,11 @@ class JdbcTarget:
         expected = connection.number(f"SELECT COUNT(*) FROM {staging} WHERE {act} <> {INSERTED}")
         removed = connection.update(f"DELETE FROM {self.table} WHERE {matching(f'<> {INSERTED}')}")
         if present or removed != expected:
-            key = ", ".join(key_of(self.sink))
-            raise SinkFailed(
-                f"table `{self.table}` does not hold what sink `{self.sink.name}` has put there",
-                detail=f"epoch {epoch}: {present} row(s) to insert are there already; "
+            raise other_rows(
+                self.sink,
+                self.table,
+                f"epoch {epoch}: {present} row(s) to insert are there already; "
                 f"of {expected} row(s) to replace or delete {removed} are there",
-                hint=f"is ({key}) unique in `{self.sink.view}`, and does nobody else write to the table? Nothing was "
-                f"changed; to start over, empty the table, DROP SINK {self.sink.name} and create it anew",
             )
         connection.update(
             f"INSERT INTO {self.table} ({self._there(connection)}) SELECT {self._here(connection)} FROM {staging} "
@@ -197,3 +195,8 @@ class JdbcTarget:
             yield connection
         finally:
             connection.close()
+
+
+def _same(here: str, there: str) -> str:
+    """Equal, or both NULL, in the words that every database knows."""
+    return f"({here} = {there} OR ({here} IS NULL AND {there} IS NULL))"

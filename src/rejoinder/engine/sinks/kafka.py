@@ -7,9 +7,10 @@ where each key has its own message ('upsert') a second one changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rejoinder.engine.sinks.delivery import Delivery
+from rejoinder.engine.sinks.doubles import refuse_doubles
 from rejoinder.engine.sinks.hosts import gathered
 from rejoinder.engine.sinks.messages import MESSAGES, Encoder
 from rejoinder.plan.catalog import Sink
@@ -44,7 +45,7 @@ class KafkaTarget:
         from rejoinder.exchange.kafka import send
         from rejoinder.exchange.tasks import frame_through
 
-        encoder = Encoder.of(delivery, self.sink.options.get("mode", "append"), key_of(self.sink))
+        encoder = encoder_of(delivery)
         if delivery.changes.parts <= 1:
             messages = self.session.createDataFrame(encoder.encode(gathered(delivery.changes)))
         else:
@@ -52,3 +53,33 @@ class KafkaTarget:
             messages = frame_through(delivery.whole(), keys, delivery.changes.parts, encoder.on_batches, MESSAGES)
         headers = {EPOCH_HEADER: str(delivery.epoch)}
         send(messages, f"sink `{self.sink.name}`", self.sink.options, headers)
+
+
+@dataclass(frozen=True)
+class LocalTopic:
+    """A topic without a broker, for the test driver: messages with key, value and epoch, kept by the sink's name."""
+
+    sink: Sink
+    messages: dict[str, list[dict[str, Any]]]
+    remembers: ClassVar[bool] = False
+
+    def check(self) -> None:
+        """There is nobody who could refuse."""
+
+    def delivered(self) -> int | None:
+        """It does not say."""
+        return None
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Keep the messages of an epoch."""
+        made = encoder_of(delivery).encode(gathered(delivery.changes)).to_pylist()
+        self.messages.setdefault(self.sink.name, []).extend({**each, "epoch": delivery.epoch} for each in made)
+
+
+def encoder_of(delivery: Delivery) -> Encoder:
+    """What makes the messages of a delivery. Raises `SinkFailed` if the sink's key has several rows in the view."""
+    sink, mode = delivery.sink, delivery.sink.options.get("mode", "append")
+    encoder = Encoder.of(delivery, mode, key_of(sink, delivery.changes.schema))
+    if mode != "append":
+        refuse_doubles(delivery, encoder)
+    return encoder

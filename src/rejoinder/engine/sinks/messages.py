@@ -66,13 +66,14 @@ class Encoder:
         for chosen in (signs < 0, signs > 0):
             copies = np.bincount(groups.group_of[chosen], np.abs(signs[chosen]), minlength=len(groups.starts))
             if (copies > 1).any():
-                self._refuse(changes, int(groups.starts[np.argmax(copies > 1)]), "has more than one row")
+                self.refuse(changes, int(groups.starts[np.argmax(copies > 1)]), "has more than one row")
             rows = np.full(len(groups.starts), -1, np.int64)
             rows[groups.group_of[chosen]] = np.flatnonzero(chosen)
             sides.append(rows)
         return sides[0], sides[1]
 
-    def _refuse(self, changes: pa.Table, row: int, problem: str) -> None:
+    def refuse(self, changes: pa.Table, row: int, problem: str) -> None:
+        """Raise the error for the key in a row of changes."""
         values = changes.select(list(self.key)).slice(row, 1).to_pylist()[0]
         told = ", ".join(f"{name} = {value!r}" for name, value in values.items())
         raise SinkFailed(
@@ -94,7 +95,7 @@ class Encoder:
                 if key.column(name).null_count:
                     changes = rows.append_column(_EPOCH, pa.nulls(rows.num_rows, pa.int64()))
                     first = int(np.argmax(np.asarray(key.column(name).is_null())))
-                    self._refuse(changes, first, "is NULL")
+                    self.refuse(changes, first, "is NULL")
         column = single_chunk(key.column(0))
         if len(self.key) == 1 and any(is_text(column.type) for is_text in _TEXT_TYPES):
             return column.cast(pa.string())

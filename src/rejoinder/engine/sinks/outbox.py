@@ -8,8 +8,9 @@ next one begins. So at most one is under way when a process dies; the next start
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rejoinder.engine.definitions import defined
@@ -20,7 +21,9 @@ from rejoinder.engine.sinks.targets import make_target
 from rejoinder.errors import NotCommitted, RejoinderError, SinkFailed
 from rejoinder.kernels.faults import reach
 from rejoinder.options import is_reference, scrubbed
-from rejoinder.plan.catalog import Sink
+from rejoinder.plan.catalog import Sink, View
+from rejoinder.plan.uniqueness import is_unique
+from rejoinder.sql.binder import bind
 from rejoinder.sql.statements import CreateSink
 
 Function = Callable[[int, Any], object]
@@ -84,7 +87,9 @@ class Outbox:
             is_changed = not changes.is_empty
             if is_changed:
                 with failures_of(sink, epoch):
-                    target.deliver(Delivery(sink, identity, changes, self.host, is_snapshot))
+                    content = self._changes(sink, schema, -2, epoch)
+                    unique = partial(self._is_unique, sink)
+                    target.deliver(Delivery(sink, identity, changes, content, self.host, unique, is_snapshot))
                 reach("after_delivery", epoch)
             self._delivered[identity] = last = epoch
             if is_changed and not target.remembers:
@@ -127,6 +132,11 @@ class Outbox:
             if ref.epochs[0] <= epoch and ref.epochs[1] > after
         ]
         return EpochChanges(engine.store, sink.view, tuple(refs), schema, after, epoch)
+
+    def _is_unique(self, sink: Sink, key: Sequence[str]) -> bool:
+        catalog = self.engine.catalog
+        view = catalog.get(sink.view)
+        return isinstance(view, View) and is_unique(bind(view.query, catalog), key, catalog)
 
     def _recorded(self) -> Mapping[str, int]:
         found = self.engine.store.find(SINK_PROGRESS)

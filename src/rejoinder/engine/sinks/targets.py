@@ -11,8 +11,8 @@ from rejoinder.engine.sinks.console import ConsoleTarget
 from rejoinder.engine.sinks.delivery import Host, Target
 from rejoinder.engine.sinks.files import FilesTarget
 from rejoinder.engine.sinks.function import FunctionTarget
-from rejoinder.engine.sinks.hosts import SparkHost
-from rejoinder.engine.sinks.kafka import KafkaTarget
+from rejoinder.engine.sinks.hosts import LocalHost, SparkHost
+from rejoinder.engine.sinks.kafka import KafkaTarget, LocalTopic
 from rejoinder.errors import UnknownName, Unsupported
 from rejoinder.plan.catalog import Sink
 from rejoinder.sql.sink_definition import PYTHON
@@ -29,6 +29,8 @@ def make_target(
             return ConsoleTarget(sink)
         case "kafka" if isinstance(host, SparkHost):
             return KafkaTarget(sink, host.session)
+        case "kafka" if isinstance(host, LocalHost):
+            return LocalTopic(sink, host.messages)
         case _ if sink.format == PYTHON:
             if sink.name not in functions:
                 raise UnknownName(

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 import rejoinder as rj
 from rejoinder.engine.rendering import plain_rows
+from rejoinder.errors import Unsupported
 from rejoinder.testing import Driver
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag
@@ -114,3 +115,12 @@ def test_the_example_of_orders_with_rates(open_flow: OpenFlow, capsys: pytest.Ca
     assert capsys.readouterr().out == (
         "booked [(1, 'GBP', 125.0), (2, 'USD', 20.0)]\nworth_now [('ada', 150.0), ('bea', 20.0)]\n"
     )
+
+
+def test_a_windowed_table_is_no_view(flow: rj.Flow) -> None:
+    flow.sql("CREATE STREAM s (id BIGINT, ts TIMESTAMP)")
+    daily = rj.Stream.of(flow, "s", time="ts").group_by("id").windowed(rj.tumble("1 day")).count()
+    with pytest.raises(Unsupported, match="`v` would be a view of a windowed table"):
+        flow.view("v", daily)
+    flow.view("v", daily.to_stream("id", "count"))
+    assert rj.Stream.of(flow, "v").columns == ["id", "count"]

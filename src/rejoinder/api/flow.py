@@ -26,6 +26,7 @@ from rejoinder.api.readings import Readings
 from rejoinder.api.relation import Relation
 from rejoinder.api.rows import Rows
 from rejoinder.api.sources import Sources
+from rejoinder.api.windowed import WindowedTable
 from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import show
@@ -179,6 +180,12 @@ class Flow(Sources, Readings):
         max_state_bytes: int | None = None,
     ) -> Relation:
         """Create a view from SQL text or a relation, stream or table; with limits of its own to what is kept for it."""
+        if isinstance(query, WindowedTable):
+            raise Unsupported(
+                f"`{name}` would be a view of a windowed table",
+                detail=f"columns: {', '.join(query.columns)}",
+                hint='say what becomes of the window: flow.view(…, windowed.to_stream("window.start AS start", …))',
+            )
         text = query if isinstance(query, str) else query.query
         given = {STATE_ROWS: max_state_rows, STATE_BYTES: max_state_bytes}
         options = checked_options(name, {option: str(most) for option, most in given.items() if most is not None})

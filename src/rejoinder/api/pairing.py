@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rejoinder.api.rows import Rows
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.plan.logical import Query
 from rejoinder.sql.binder import bind
 from rejoinder.sql.texts import name_text as quoted
 from rejoinder.sql.texts import qualified
@@ -37,6 +38,7 @@ class Pairing:
     @classmethod
     def of(cls, left: Rows, right: Rows, on: On | None, default: Sequence[tuple[str, str]] = ()) -> Pairing:
         """The pairing that `on` says, or the default. Raises a `PlanningError` for keys that do not fit together."""
+        refuse_other_home(left, right)
         if left.name.lower() == right.name.lower():
             raise InvalidSql(
                 f"both sides of the join are called `{left.name}`",
@@ -71,12 +73,12 @@ class Pairing:
 
     def _left_types(self) -> list[pa.DataType]:
         known = {name.lower(): self.left.schema.field(name).type for name in self.left.columns}
-        return [known.get(e.lower()) or self.type_of(e) for e, _ in self.pairs]
+        return [known.get(e.lower()) or self.bound(e).schema.field("value").type for e, _ in self.pairs]
 
-    def type_of(self, expression: str) -> pa.DataType:
-        """The type of an expression over the left side."""
+    def bound(self, expression: str) -> Query:
+        """An expression over the left side as the one column, `value`, of a query."""
         text = f"SELECT {expression} AS value FROM {self.left.item} AS {quoted(self.left.name)}"
-        return bind(text, self.left.home.catalog).schema.field("value").type
+        return bind(text, self.left.home.catalog)
 
     def joined(
         self, kind: str, *, select: Select = None, conditions: Sequence[str] = (), at_arrival: bool = False
@@ -130,6 +132,33 @@ class Pairing:
                 text += f" AS {quoted(f'{self.right.name}_{name}')}"
             result.append(text)
         return result
+
+
+def refuse_other_home(left: Rows, right: Rows) -> None:
+    """Refuse sides of two flows, of which each has its own definitions."""
+    if left.home is not right.home:
+        raise InvalidSql(
+            f"`{left.name}` and `{right.name}` belong to different flows",
+            detail="names mean what they mean in one flow",
+            hint="read both from one flow, or from one test driver",
+        )
+
+
+def refuse_one_sided(left: Rows, right: Rows, query: str, key: Sequence[str]) -> None:
+    """Refuse an outer join that takes the key from one side: rows that only the other side has would have none.
+
+    Columns of a bound query are called by their side, as in `3.id`.
+    """
+    outputs = {name.lower(): expression for name, expression in bind(query, left.home.catalog).outputs}
+    for name in key:
+        found = outputs.get(name.lower())
+        if found is not None and len({column.partition(".")[0] for column in found.columns}) < 2:
+            here, there = quoted(left.name), quoted(right.name)
+            raise InvalidSql(
+                f"`{name}`, by which the result is, comes from one side of the outer join",
+                detail=f"`{name}` is {found.text}, which is NULL for rows that the other side alone has",
+                hint=f'select it from whichever has it: "COALESCE({here}.{quoted(name)}, {there}.…) AS {quoted(name)}"',
+            )
 
 
 def refuse_join(left: Rows, method: str, right: object, *offered: str) -> Unsupported:

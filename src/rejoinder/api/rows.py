@@ -18,7 +18,8 @@ from rejoinder.engine.definitions import is_defined
 from rejoinder.errors import InvalidSql, UnknownName, near_misses
 from rejoinder.plan.catalog import Catalog
 from rejoinder.sql.binder import bind
-from rejoinder.sql.statements import CreateView
+from rejoinder.sql.sink_definition import check_against, make_sink
+from rejoinder.sql.statements import CreateSink, CreateView
 from rejoinder.sql.texts import name_text as quoted
 
 Length = str | int | timedelta
@@ -120,20 +121,28 @@ class Rows:
         return self._of(f"SELECT * FROM {call} AS {quoted(self.name)}")
 
     def _define(self, name: str, form: str | None, options: Mapping[str, object]) -> None:
-        """Make a view, and a sink of it if there is a format; what is there already in the same words stays."""
-        if not is_defined(self.home.catalog, CreateView(name, self.query)):
-            self.home.sql(f"CREATE VIEW {quoted(name)} AS {self.query}")
-        if form is not None:
-            listed = ", ".join(f"{option.rstrip('_')} {_text(str(value))}" for option, value in options.items())
-            words = f" OPTIONS ({listed})" if listed else ""
-            sink = quoted(f"{name}_{form}")
-            self.home.sql(f"CREATE SINK IF NOT EXISTS {sink} FROM {quoted(name)} USING {form}{words}")
-        elif options:
+        """Make a view, and a sink of it if there is a format; what is there already in the same words stays.
+
+        A sink that its definition alone rules out is refused before there is a view.
+        """
+        if form is None and options:
             raise InvalidSql(
                 f"`{name}` has options of a sink, and no format",
                 detail=f"options: {', '.join(options)}",
                 hint=f'name the format: .to("{name}", "kafka", …)',
             )
+        given = {option.rstrip("_"): str(value) for option, value in options.items()}
+        sink = None if form is None else make_sink(f"{name}_{form}", name, form, given)
+        if sink is not None:
+            check_against(sink, self.schema)
+            is_defined(self.home.catalog, CreateSink(sink, if_not_exists=True))
+        if not is_defined(self.home.catalog, CreateView(name, self.query)):
+            self.home.sql(f"CREATE VIEW {quoted(name)} AS {self.query}")
+        if sink is not None:
+            listed = ", ".join(f"{option} {_text(value)}" for option, value in given.items())
+            words = f" OPTIONS ({listed})" if listed else ""
+            text = f"CREATE SINK IF NOT EXISTS {quoted(sink.name)} FROM {quoted(name)} USING {sink.format}{words}"
+            self.home.sql(text)
 
 
 def length_text(length: Length) -> str:

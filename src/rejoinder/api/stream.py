@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
-from rejoinder.api.pairing import On, Pairing, Select, refuse_join
+from rejoinder.api.pairing import On, Pairing, Select, refuse_join, refuse_other_home
 from rejoinder.api.rows import Home, Length, Rows, length_text
 from rejoinder.api.table import Table, grouped, selected_window
 from rejoinder.api.time_windows import TimeWindows
 from rejoinder.api.windowed import WindowedTable
-from rejoinder.errors import InvalidSql
+from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.plan.catalog import Source
 from rejoinder.sql.binder import Binder
+from rejoinder.sql.intervals import read_interval
 from rejoinder.sql.texts import name_text as quoted
 
 Within = Length | tuple[Length, Length]
@@ -56,6 +57,13 @@ class Stream(Rows):
 
     def merge(self, other: Stream) -> Stream:
         """The rows of both; columns go by position."""
+        if not isinstance(other, Stream):
+            raise Unsupported(
+                f"a stream is merged with a stream, and `{getattr(other, 'name', other)}` is none",
+                detail=f"it is a {type(other).__name__}, whose rows can be taken back",
+                hint="to_stream() gives the changes of a table",
+            )
+        refuse_other_home(self, other)
         return self._made(f"SELECT * FROM ({self.query} UNION ALL {other.query})")
 
     # -- joins --------------------------------------------------------------------------------------------------------
@@ -115,6 +123,13 @@ class Stream(Rows):
                 hint='streams are joined on="column", within="10 minutes"',
             )
         before, after = (length_text(each) for each in (within if isinstance(within, tuple) else (within, within)))
+        whole = read_interval(before) + read_interval(after)
+        if whole.months < 0 or whole.micros < 0:
+            raise InvalidSql(
+                f"the join of `{self.name}` and `{other.name}` is within no time",
+                detail=f"from {before} before to {after} after: no row is in it",
+                hint='how far before and how far after, as in within=("0 minutes", "30 minutes")',
+            )
         ours, theirs = quoted(self._time()), quoted(other._time())
         pairing = Pairing.of(self, other, on)
         here, there = pairing.names

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
-from rejoinder.api.pairing import On, Pairing, Select, refuse_join
+from rejoinder.api.pairing import On, Pairing, Select, refuse_join, refuse_one_sided
 from rejoinder.api.rows import Home, Rows
 from rejoinder.api.windowed import WINDOW, WindowedTable
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.plan.catalog import Source
+from rejoinder.plan.logical import Expand
 from rejoinder.sql.sink_definition import FORMATS
 from rejoinder.sql.texts import name_text as quoted
 from rejoinder.sql.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
@@ -91,7 +92,7 @@ class Table(Rows):
         if deletes is None:
             return Stream(self.home, f"(SELECT {listed} {come})", self.name, None)
         flag, gone, now = quoted(deletes), "`gone#arrival`", "`now#arrival`"
-        same = " AND ".join(f"{gone}.{quoted(name)} = {now}.{quoted(name)}" for name in self.key)
+        same = " AND ".join(f"{gone}.{quoted(name)} <=> {now}.{quoted(name)}" for name in self.key)
         text = (
             f"WITH {now} AS ({self.query}) SELECT {listed}, FALSE AS {flag} {come} UNION ALL "
             f"SELECT {listed}, TRUE AS {flag} FROM CHANGES(TABLE {self.item}) AS {gone} "
@@ -102,10 +103,14 @@ class Table(Rows):
     def to(self, name: str, form: str | None = None, **options: object) -> None:
         """Keep the table up to date as a view of that name; with a format and its options, send its changes on as well.
 
-        A sink that can replace rows does so by the table's key, unless another mode is named.
+        A sink that can replace rows does so by the table's key, unless another mode or key is named.
         """
-        if form in FORMATS and "upsert" in FORMATS[form].modes and "mode" not in options:
-            options = {**options, "mode": "upsert", "key": ", ".join(self.key)}
+        form = None if form is None else form.lower()
+        known = FORMATS.get(form or "")
+        if known is not None and "upsert" in known.modes:
+            mode = options.get("mode", "upsert")
+            keyed = {"key": ", ".join(self.key)} if mode in known.keyed_modes and "key" not in options else {}
+            options = {**options, "mode": mode, **keyed}
         self._define(name, form, options)
 
     def through(self, name: str, form: str | None = None, **options: object) -> Table:
@@ -115,10 +120,7 @@ class Table(Rows):
 
     def looked_up_by(self, left: Rows, on: On | None, key: Sequence[str]) -> Pairing:
         """The pairing of another side with this table's key; without `on`, by columns of the names of the key."""
-        default: list[tuple[str, str]] = [(name, name) for name in self.key]
-        if len(key) == len(self.key):
-            default = list(zip(key, self.key, strict=True))
-        return _by_key(Pairing.of(left, self, on, default), self.key)
+        return _by_key(Pairing.of(left, self, on, _default(left, self, key, on)), self.key)
 
     def _with_table(self, kind: str, method: str, other: object, on: On | None, select: Select) -> Table:
         if not isinstance(other, Table):
@@ -129,7 +131,10 @@ class Table(Rows):
                 detail=f"({', '.join(self.key)}) and ({', '.join(other.key)})",
                 hint='say where the key of the other table is: on={"expression": "column of its key"}',
             )
-        return self._made(other.looked_up_by(self, on, self.key).joined(kind, select=select))
+        query = other.looked_up_by(self, on, self.key).joined(kind, select=select)
+        if kind == "FULL":
+            refuse_one_sided(self, other, query, self.key)
+        return self._made(query)
 
     def _made(self, query: str) -> Table:
         made = replace(self, item=f"({query})")
@@ -187,9 +192,22 @@ def selected_window(
             detail=f"`{left.name}` has no window",
             hint='window="an expression of the left side: a window, or the time at which it starts"',
         )
-    default = list(zip(key, right.key, strict=True)) if len(key) == len(right.key) else [(n, n) for n in right.key]
-    pairing = _by_key(Pairing.of(left, right, on, default), right.key)
-    kind = pairing.type_of(window)
+    pairing = _by_key(Pairing.of(left, right, on, _default(left, right, key, on)), right.key)
+    said = pairing.bound(window)
+    if isinstance(said.root, Expand):
+        raise Unsupported(
+            f"{window} selects several windows of `{right.name}`",
+            detail="a row meets one window",
+            hint="give one window, as in TUMBLE(ts, INTERVAL 1 DAY), or the time at which it starts",
+        )
+    kind = said.schema.field("value").type
+    size = said.windows["value"].size if "value" in said.windows else None
+    if size is not None and size != right.windows.micros:
+        raise InvalidSql(
+            f"{window} selects no window of `{right.name}`",
+            detail=f"the windows of `{right.name}` are of another size, {right.windows.size}",
+            hint="give a window of that size, or the time at which it starts",
+        )
     if kind in (TIMESTAMP, TIMESTAMP_NTZ):
         return pairing, f"{pairing.of_left(window)} = WINDOW_START({pairing.names[1]}.{WINDOW})"
     if is_window(kind):
@@ -199,6 +217,21 @@ def selected_window(
         detail=f"it is {spark_name(kind)}",
         hint="give a window, as in TUMBLE(ts, INTERVAL 1 DAY), or the time at which it starts",
     )
+
+
+def _default(left: Rows, right: Table | WindowedTable, key: Sequence[str], on: On | None) -> list[tuple[str, str]]:
+    """By what the key of the right side is found if nobody says so: the left key, or columns of the same names."""
+    if len(key) == len(right.key):
+        return list(zip(key, right.key, strict=True))
+    known = {name.lower() for name in left.columns}
+    missing = [name for name in right.key if name.lower() not in known]
+    if on is None and missing:
+        raise InvalidSql(
+            f"`{right.name}` is joined by its key, and where that is in `{left.name}` is not said",
+            detail=f"its key is ({', '.join(right.key)}); columns of `{left.name}`: {', '.join(left.columns)}",
+            hint=f'name it: on={{"expression of {left.name}": "{missing[0]}"}}',
+        )
+    return [(name, name) for name in right.key]
 
 
 def _by_key(pairing: Pairing, key: Sequence[str]) -> Pairing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rejoinder.api.rows import Length, length_text
+from rejoinder.sql.intervals import read_interval
 from rejoinder.sql.texts import name_text as quoted
 
 
@@ -14,6 +15,11 @@ class TimeWindows:
 
     size: str
     every: str
+
+    @property
+    def micros(self) -> int:
+        """The size in microseconds, however it is written."""
+        return read_interval(self.size).micros
 
     def text(self, time: str) -> str:
         """The SQL of the window of a time."""

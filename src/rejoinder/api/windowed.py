@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
-from rejoinder.api.pairing import On, Pairing, Select, refuse_join
+from rejoinder.api.pairing import On, Pairing, Select, refuse_join, refuse_one_sided
 from rejoinder.api.rows import Length, Rows, length_text
 from rejoinder.api.time_windows import TimeWindows
 from rejoinder.errors import InvalidSql
@@ -91,7 +91,7 @@ class WindowedTable(Rows):
     ) -> WindowedTable:
         if not isinstance(other, WindowedTable):
             raise refuse_join(self, method, other, "left_join")
-        if other.windows.size != self.windows.size:
+        if other.windows.micros != self.windows.micros:
             raise InvalidSql(
                 f"`{self.name}` and `{other.name}` have windows of different sizes",
                 detail=f"{self.windows.size} and {other.windows.size}: no window is one of both",
@@ -104,8 +104,10 @@ class WindowedTable(Rows):
                 hint="group both by as many columns",
             )
         if shift is None:
-            pairing = Pairing.of(self, other, None, [*pairs, (WINDOW, WINDOW)])
-            return self._made(pairing.joined(kind, select=select))
+            query = Pairing.of(self, other, None, [*pairs, (WINDOW, WINDOW)]).joined(kind, select=select)
+            if kind == "FULL":
+                refuse_one_sided(self, other, query, (*self.key, WINDOW))
+            return self._made(query)
         pairing = Pairing.of(self, other, None, pairs)
         here, there = pairing.names
         moved = f"WINDOW_START({there}.{WINDOW}) = WINDOW_START({here}.{WINDOW}) + {length_text(shift)}"

@@ -9,12 +9,15 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from rejoinder import errors
 from rejoinder.kernels.rising import Step
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
+from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.terms import Term, build, mismatch, refuse, rising, spark_text
 
 MONTHS = {"MONTH": 1, "YEAR": 12}
@@ -67,6 +70,23 @@ def interval_of(node: exp.Expr) -> Interval | None:
             raise mismatch(node, "an interval is of months or of seconds, not of both", "add them one after the other")
         return left + right
     return _read(node) if isinstance(node, exp.Interval) else None
+
+
+def read_interval(text: str) -> Interval:
+    """The interval that a text says; a plain number is one of microseconds.
+
+    >>> read_interval("INTERVAL 24 hours").micros == read_interval("INTERVAL 1 day").micros, read_interval("-3").micros
+    (True, -3)
+    """
+    if text.removeprefix("-").isdigit():
+        return Interval(micros=int(text))
+    try:
+        found = interval_of(sqlglot.parse_one(text, read=SparkSql))
+    except SqlglotError:
+        found = None
+    if found is None:
+        raise errors.InvalidSql(f"`{text}` is not a length of time", hint="as in INTERVAL 5 MINUTES")
+    return found
 
 
 def _read(node: exp.Interval) -> Interval:

@@ -13,7 +13,7 @@ import pytest
 
 import rejoinder as rj
 from rejoinder.api import rows, time_windows
-from rejoinder.errors import DefinitionConflict, InvalidSql, Unsupported
+from rejoinder.errors import DefinitionConflict, InvalidSql, PlanningError, Unsupported
 from rejoinder.plan.catalog import Catalog
 from rejoinder.testing import Driver
 
@@ -108,6 +108,101 @@ def test_a_table_goes_to_a_keyed_sink_by_its_key(shop: Driver) -> None:
         "CREATE SINK IF NOT EXISTS kept_kafka FROM kept USING kafka "
         "OPTIONS (bootstrap 'nowhere:9092', topic 'kept', mode 'upsert', key 'id')",
     ]
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "said"),
+    [
+        ("KAFKA", {}, "kept_kafka FROM kept USING kafka OPTIONS (bootstrap 'b:1', topic 't', mode 'upsert', key 'id')"),
+        ("kafka", {"key": "name"}, "(bootstrap 'b:1', topic 't', key 'name', mode 'upsert')"),
+        ("kafka", {"mode": "debezium"}, "(bootstrap 'b:1', topic 't', mode 'debezium', key 'id')"),
+        ("kafka", {"mode": "append"}, "(bootstrap 'b:1', topic 't', mode 'append')"),
+    ],
+)
+def test_what_a_user_says_of_a_sink_counts(shop: Driver, form: str, options: dict[str, str], said: str) -> None:
+    texts: list[str] = []
+
+    @dataclass
+    class Noted:
+        catalog: Catalog
+        sql = staticmethod(texts.append)
+
+    rj.Table.of(Noted(shop.catalog), "customers").to("kept", form, bootstrap="b:1", topic="t", **options)
+    assert texts[1].endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "words"),
+    [
+        ("parket", {"path": "x"}, "format `parket` of sink `v_parket` is not known"),
+        ("parquet", {}, "has no path"),
+        ("delta", {"path": "x", "key": "nam"}, "has no column `nam`"),
+    ],
+)
+def test_a_sink_that_is_none_leaves_no_view(shop: Driver, form: str, options: dict[str, str], words: str) -> None:
+    with pytest.raises(PlanningError) as refused:
+        rj.Table.of(shop, "customers").to("v", form, **options)
+    assert words in str(refused.value) and shop.catalog.find("v") is None
+
+
+def test_deletes_of_a_null_key_are_told_when_they_happen(shop: Driver) -> None:
+    counts = rj.Table.of(shop, "customers").group_by("country").count("n")
+    counts.to_stream(deletes="gone").to("changes")
+    shop.insert("customers", {"id": 1}, {"id": 2})
+    shop.step()
+    shop.insert("customers", {"id": 2, "country": "PT"})
+    found = shop.step()["changes"]
+    assert sorted((str(row["country"]), row["n"], row["gone"]) for row, _ in found) == [
+        ("None", 1, False),
+        ("PT", 1, False),
+    ]
+    shop.delete("customers", {"id": 1})
+    assert shop.step()["changes"] == [({"country": None, "n": 1, "gone": True}, 1)]
+
+
+def test_an_outer_join_has_its_key_from_both_sides(shop: Driver) -> None:
+    shop.sql("CREATE TABLE notes (id BIGINT, note STRING, PRIMARY KEY (id))")
+    customers, notes = rj.Table.of(shop, "customers"), rj.Table.of(shop, "notes")
+    with pytest.raises(InvalidSql, match="`id`, by which the result is, comes from one side"):
+        customers.outer_join(notes, select=["customers.id", "name", "note"])
+    columns = ["COALESCE(customers.id, notes.id) AS id", "name", "note"]
+    assert customers.outer_join(notes, select=columns).columns == ["id", "name", "note"]
+    orders = rj.Stream.of(shop, "orders")
+    daily = orders.group_by("cust").windowed(rj.tumble("1 day")).count("n")
+    other = orders.alias("o").group_by("cust").windowed(rj.tumble(timedelta(hours=24))).count("m")
+    with pytest.raises(InvalidSql, match="`window`, by which the result is"):
+        daily.outer_join(other, select=["COALESCE(orders.cust, o.cust) AS cust", "o.window", "n", "m"])
+    assert daily.outer_join(other).columns == ["cust", "window", "n", "m"], "windows of one size, however it is said"
+
+
+def test_joins_that_could_not_mean_anything(shop: Driver) -> None:
+    orders, customers = rj.Stream.of(shop, "orders"), rj.Table.of(shop, "customers")
+    daily = orders.alias("day").group_by("cust").windowed(rj.tumble("1 day")).count("n")
+    for window, words in (
+        ("HOP(ts, INTERVAL 1 HOUR, INTERVAL 1 DAY)", "selects several windows"),
+        ("TUMBLE(ts, INTERVAL 1 HOUR)", "are of another size, INTERVAL 1 day"),
+    ):
+        with pytest.raises(PlanningError) as refused:
+            orders.left_join(daily, window=window)
+        assert words in str(refused.value)
+    assert orders.left_join(daily, window="TUMBLE(ts, INTERVAL 24 HOURS)").columns
+    payments = rj.Stream.of(shop, "payments", time="at")
+    with pytest.raises(InvalidSql, match="is within no time"):
+        orders.join(payments, on="id", within="-5 minutes")
+    assert orders.join(payments, on="id", within=("-5 minutes", "10 minutes")).columns
+    with pytest.raises(InvalidSql, match="`customers` is joined by its key") as refused:
+        orders.select("cust", "ts").left_join(customers)
+    assert 'on={"expression of orders": "id"}' in str(refused.value.hint)
+    with pytest.raises(Unsupported, match="`customers` is none"):
+        orders.merge(customers)  # type: ignore[arg-type]
+    other = rj.Stream.of(shop, "orders").alias("o")
+    elsewhere = Driver()
+    elsewhere.sql("CREATE STREAM orders (id BIGINT, cust BIGINT, ts TIMESTAMP)")
+    foreign = rj.Stream.of(elsewhere, "orders", time="ts")
+    with pytest.raises(InvalidSql, match="belong to different flows"):
+        foreign.join(other, on="id", within="1 day")
+    with pytest.raises(InvalidSql, match="belong to different flows"):
+        other.merge(foreign)
 
 
 def test_functions_answer_for_rows(shop: Driver) -> None:

@@ -183,9 +183,13 @@ def keep_open(store: ObjectStore, names: Collection[str]) -> None:
     close_runs(store, [name for name in _cache(store) if name not in names])
 
 
+def forget_runs(store: ObjectStore) -> None:
+    """Let go of all runs, as if this process had neither read nor written them: the next reader checks each anew."""
+    _cache(store).clear()
+    _written(store).clear()
+
+
 _opened: dict[tuple[int, str], OrderedDict[str, pa.Table]] = {}
-
-
 _own: dict[tuple[int, str], OrderedDict[str, None]] = {}
 
 

@@ -51,6 +51,7 @@ from rejoinder.sql.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements import CreateSink, parse_statements
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
+from rejoinder.store.run import forget_runs
 from rejoinder.store.times import times_of
 from rejoinder.testing.files import new_files
 from rejoinder.testing.rows import encoded, milliseconds, plain_value, refuse_other_than_rows
@@ -89,6 +90,7 @@ class Driver:
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
+        forget_runs(self._store)
         self._engine = Engine(
             self._store,
             LocalExecutor(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rejoinder.errors import InputError, MissingRow, NullKey, RejoinderError, StorageFailed
+from rejoinder.errors import Corrupt, InputError, MissingRow, NullKey, RejoinderError, StorageFailed
 from rejoinder.store.objects import ObjectStore
 from rejoinder.testing import Driver
 
@@ -185,6 +185,22 @@ def test_a_restart_forgets_all_but_what_is_committed(tmp_path: Path, where: str)
     assert driver.table("v") == [{"k": 1}] and driver.step() == {"v": []}
     if where == "disk":
         assert Driver(store=tmp_path / "state").table("v") == [{"k": 1}]
+
+
+def test_a_restart_reads_the_runs_anew(tmp_path: Path) -> None:
+    driver = Driver(store=tmp_path)
+    driver.sql("CREATE CHANGELOG a (k INT); CREATE VIEW v AS SELECT k FROM a")
+    driver.insert("a", {"k": 1})
+    driver.step()
+    assert driver.table("v") == [{"k": 1}]
+    for path in tmp_path.glob("runs/*/*.arrow"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.unlink()  # what is mapped stays as it was
+        path.write_bytes(content)
+    driver.restart()
+    with pytest.raises(Corrupt, match="fails its checksum"):
+        driver.table("v")
 
 
 def test_drivers_do_not_see_each_other() -> None:

@@ -24,6 +24,7 @@ from rejoinder.sql.emission import (
     groups_by_window,
     interval_microseconds,
     is_waiting,
+    named_release,
     split_emission,
     take_release,
     with_release,
@@ -57,7 +58,7 @@ def bind(text: str, catalog: Catalog, kept: Collection[str] = ()) -> Query:
         return replace(binder.query(node, {}), emission=Emission("every", interval_microseconds(clause)))
     if clause.policy == "final" and not groups_by_window(node):
         return replace(binder.query(node, {}), emission=Emission("final"))
-    return take_release(binder.query(with_release(node, clause), {}), clause, node)
+    return take_release(binder.query(with_release(node, clause), {}), clause)
 
 
 Ctes = Mapping[str, "_Cte"]
@@ -101,6 +102,7 @@ class Binder:
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
         root, scope = self.sources(node, ctes)
+        node = named_release(node, scope)
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:

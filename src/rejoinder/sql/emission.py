@@ -21,6 +21,7 @@ from rejoinder.plan.logical import RELEASE, Emission, Policy, Query, after
 from rejoinder.sql.clauses import text_of
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.intervals import interval_of
+from rejoinder.sql.scope import Scope
 from rejoinder.sql.types import is_integer, spark_name
 
 _HINT = "EMIT CHANGES, EMIT EVERY INTERVAL …, EMIT WHEN WATERMARK PAST …, or EMIT FINAL"
@@ -32,6 +33,9 @@ _POLICIES: dict[Policy, tuple[str, ...]] = {
 }
 _LENGTH = "as in INTERVAL 10 SECONDS"
 _WINDOWS = ("TUMBLE", "HOP", "VALIDITY_WINDOW", "VALIDITY", "WINDOW")
+_END = f"{RELEASE}_end"
+"""The name of the additional output where it is the end of a window, at which nothing in the window can come any more.
+"""
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,44 @@ def with_release(node: exp.Query, clause: Clause) -> exp.Query:
         )
     item = sqlglot.parse_one(clause.argument, read=SparkSql) if clause.policy == "watermark" else _window(node)
     assert item is not None
-    return node.select(exp.alias_(item, RELEASE, quoted=True), append=True, copy=True)
+    name = RELEASE if clause.policy == "watermark" else _END
+    return node.select(exp.alias_(item, name, quoted=True), append=True, copy=True)
+
+
+def named_release(node: exp.Select, scope: Scope) -> exp.Select:
+    """The query with a release of which names of other outputs are replaced by what these are.
+
+    Columns of FROM go first, as in GROUP BY.
+    """
+    if node.expressions[-1].alias != RELEASE:
+        return node
+    aliases = {item.alias.lower(): item.this for item in node.expressions[:-1] if isinstance(item, exp.Alias)}
+
+    def meant(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or scope.knows(part):
+            return part
+        first, *fields = part.parts
+        found = None if scope.knows(exp.column(first.copy())) else aliases.get(first.name.lower())
+        if found is None:
+            return part
+        for name in fields:
+            found = exp.Dot(this=found.copy(), expression=name.copy())
+        return found.copy()
+
+    item = node.expressions[-1].this.copy().transform(meant)
+    named = exp.alias_(item, _END if _is_end(item, node, scope) else RELEASE, quoted=True)
+    return node.select(*node.expressions[:-1], named, append=False, copy=True)
+
+
+def _is_end(item: exp.Expr, node: exp.Select, scope: Scope) -> bool:
+    """Whether a release is the end of a window, perhaps moved: WINDOW_END(w), w.end, or a column that is one."""
+    while isinstance(item, exp.Add | exp.Sub | exp.Paren):
+        item = item.this
+    if isinstance(item, exp.Column) and len(item.parts) > 1 and not scope.knows(item):  # a field
+        return item.name.lower() == "end"
+    if isinstance(item, exp.Dot):
+        return item.expression.name.lower() == "end"
+    return (isinstance(item, exp.Anonymous) and item.name.upper() == "WINDOW_END") or _is_window_end(item, node)
 
 
 def groups_by_window(node: exp.Query) -> bool:
@@ -141,10 +182,10 @@ def _is_window_end(item: exp.Expr, node: exp.Query) -> bool:
     return any(call.name.upper() in ("TUMBLE", "HOP") for call in calls)
 
 
-def take_release(query: Query, clause: Clause, node: exp.Query) -> Query:
+def take_release(query: Query, clause: Clause) -> Query:
     """Take the additional output off again: from when on a row may come out, as a value that the watermark reaches."""
     name, time = query.outputs[-1]
-    assert name == RELEASE
+    assert name in (RELEASE, _END)
     kind = time.type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or is_integer(kind)):
         raise TypeMismatch(
@@ -152,13 +193,5 @@ def take_release(query: Query, clause: Clause, node: exp.Query) -> Query:
             detail=clause.argument,
             hint="take an event-time column, or the end of a window: WINDOW_END(w)",
         )
-    release = time if _is_end(clause, node) else after(time)
+    release = time if name == _END else after(time)
     return replace(query, outputs=query.outputs[:-1], emission=Emission(clause.policy, release=release))
-
-
-def _is_end(clause: Clause, node: exp.Query) -> bool:
-    """Whether a window's end is meant, at which nothing in the window can come any more."""
-    if clause.policy == "final" or _is_window_end(sqlglot.parse_one(clause.argument, read=SparkSql), node):
-        return True
-    words = clause.argument.replace(" ", "").lower()
-    return words.startswith("window_end(") or words.endswith((".end", ".`end`"))

@@ -252,6 +252,10 @@ class _Groups:
         return next((k for k in self.keys if k.expression.sql == made.sql and k.expression.type == made.type), None)
 
     def _is_grouped(self, part: exp.Column) -> bool:
+        """Whether a column, or the one that this is a field of, is a key."""
+        if len(part.parts) > 1 and not self.scope.knows(part):
+            *names, _ = part.parts
+            return self._is_grouped(exp.column(names[-1].copy(), *(name.copy() for name in reversed(names[:-1]))))
         try:
             made = compile_expression(part, self.scope)
         except PlanningError:

@@ -206,5 +206,6 @@ def _place(column: exp.Column) -> str:
     parent = column.find_ancestor(exp.Select)
     text = column.sql(dialect="spark")
     line = column.this.meta.get("line")
-    clause = column.parent.sql(dialect="spark") if column.parent is not None and parent is not None else text
+    is_named = isinstance(column.parent, exp.Alias)
+    clause = column.parent.sql(dialect="spark") if column.parent and parent and not is_named else text
     return f"`{clause[:120]}`" + (f" (line {line})" if line else "")

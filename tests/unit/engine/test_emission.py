@@ -72,6 +72,41 @@ def test_final_windows_come_out_once_in_the_epoch_that_makes_them_final() -> Non
     assert changed(driver) == [(at(30), 1, 1)]
 
 
+TUMBLED = "TUMBLE(ts, INTERVAL 5 MINUTES)"
+NAMED = f"SELECT {TUMBLED} AS w, count(*) AS n FROM clicks"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"{NAMED} GROUP BY w EMIT WHEN WATERMARK PAST WINDOW_END(w)",
+        f"{NAMED} GROUP BY w EMIT WHEN WATERMARK PAST w.end",
+        f"{NAMED} GROUP BY 1 EMIT WHEN WATERMARK PAST w.`end`",
+        f"{NAMED} GROUP BY {TUMBLED} EMIT WHEN WATERMARK PAST {TUMBLED}.end",
+        f"SELECT w.end AS e, count(*) AS n FROM (SELECT {TUMBLED} AS w FROM clicks) GROUP BY w "
+        "EMIT WHEN WATERMARK PAST e",
+    ],
+)
+def test_the_end_of_a_window_may_be_named_by_an_output(query: str) -> None:
+    driver = flow(query)
+    driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
+    assert changed(driver) == []
+    driver.insert("clicks", {"id": 3, "ts": at(7)})
+    assert [(row[1], diff) for *row, diff in changed(driver)] == [(2, 1)], "the watermark is at the end"
+
+
+def test_columns_of_from_go_before_outputs_of_their_name() -> None:
+    driver = flow("SELECT id, ts + INTERVAL 1 HOUR AS ts, ts AS x FROM clicks EMIT WHEN WATERMARK PAST ts")
+    driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
+    assert [row[0] for row in changed(driver)] == [1]
+
+
+def test_a_column_that_is_called_end_is_no_end_of_a_window() -> None:
+    driver = flow("SELECT w.id FROM (SELECT id, ts AS end FROM clicks) w EMIT WHEN WATERMARK PAST w.end")
+    driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(3)})
+    assert changed(driver) == [], "one more row of 12:01 could come"
+
+
 def test_what_waits_is_forgotten_when_it_is_out() -> None:
     driver = flow(f"{PER_WINDOW} EMIT FINAL")
     driver.insert("clicks", *({"id": n, "ts": at(n)} for n in range(50)))

@@ -12,6 +12,7 @@ from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.emission import Clause, interval_microseconds
 from rejoinder.sql.envelope_definition import check_envelope
 from rejoinder.sql.feed_definition import DELTA, FEED_OPTIONS, feed_options
+from rejoinder.sql.file_definition import FILE_OPTIONS, check_files
 from rejoinder.sql.intervals import MICROS
 from rejoinder.sql.source_timing import TIMING, checked_timing
 from rejoinder.sql.topic_definition import KAFKA, PASSED_ON, TOPIC_OPTIONS, check_layout, topic_options
@@ -19,10 +20,7 @@ from rejoinder.sql.types import spark_name
 
 _FORMATS = ("arrow", "csv", DELTA, "json", KAFKA, "memory", "parquet")
 _MARKS = ("op", "diff", "order", "malformed", "late")
-_READING = ("path", "envelope", "time_unit", "header", "sep", "delimiter", "quote", "nullvalue", "multiline")
-_PICKING = ("maxfilespertrigger", "maxbytespertrigger", "pathglobfilter", "recursivefilelookup", "maxfileage")
-_TIDYING = ("cleansource", "sourcearchivedir", "latestfirst")
-_OPTIONS = frozenset((*_MARKS, *TIMING, *_READING, *_PICKING, *_TIDYING))
+_OPTIONS = frozenset((*_MARKS, *TIMING, *FILE_OPTIONS))
 _TOPIC_OPTIONS = frozenset((*_MARKS, *TIMING, *TOPIC_OPTIONS, "subscribe", "envelope", "time_unit"))
 _FEED_OPTIONS = frozenset((*_MARKS, *TIMING, *FEED_OPTIONS))
 
@@ -63,6 +61,8 @@ def make_source(
     check_envelope(source)
     if format_ == KAFKA:
         check_layout(source)
+    elif format_ != DELTA:
+        check_files(source)
     return source
 
 

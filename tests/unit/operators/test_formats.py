@@ -245,6 +245,12 @@ def test_quotes_of_csv_are_closed_on_their_line(
     assert {row["reason"] for row in rejected if '"' in row["text"]} <= {"a quote is not closed on its line"}
 
 
+def test_csv_without_quotes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "csv", "id BIGINT, n STRING", quote="", sep="\t")
+    folder.put('1\t"x\n2\t"y"\n')
+    assert [tuple(row.values()) for row in folder.rows()] == [(1, '"x'), (2, '"y"')]
+
+
 def test_csv_records_over_several_lines(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "csv", "id BIGINT, n STRING", malformed="divert", multiLine="true")
     folder.put('1,"a\r\n\nb"\nx,"c\n"\n\n2,"d ""\n"\ny,z')

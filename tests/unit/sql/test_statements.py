@@ -165,6 +165,48 @@ def test_what_cannot_be_done_is_said_with_detail_and_hint(text: str, error: type
 
 
 @pytest.mark.parametrize(
+    ("format_", "options", "fact"),
+    [
+        *(
+            ("csv", f"{option} '{value}'", f"option `{option.lower()}` of `z` is `{value}`")
+            for option, value in (
+                ("sep", ";;;"),
+                ("sep", ""),
+                ("delimiter", "é"),
+                ("quote", "ab"),
+                ("header", "maybe"),
+                ("multiLine", "1"),
+                ("maxFilesPerTrigger", "x"),
+                ("maxFilesPerTrigger", "0"),
+                ("maxFilesPerTrigger", "-1"),
+                ("maxBytesPerTrigger", "1.5"),
+                ("recursiveFileLookup", "yes"),
+                ("latestFirst", ""),
+                ("cleanSource", "burn"),
+            )
+        ),
+        ("csv", "sep '|', quote '|'", "`z` has one character as separator and as quote"),
+        ("csv", "sep '|', delimiter ';'", "`z` has both `sep` and `delimiter`"),
+        ("json", "sep '|'", "option `sep` of `z` is for CSV, and this is json"),
+        ("parquet", "header 'true'", "option `header` of `z` is for CSV, and this is parquet"),
+    ],
+)
+def test_options_of_files_are_checked(format_: str, options: str, fact: str) -> None:
+    with pytest.raises(InvalidSql) as raised:
+        Driver().sql(f"CREATE STREAM z (k INT) USING {format_} OPTIONS (path 'x', {options})")
+    assert raised.value.fact == fact
+    assert raised.value.detail and raised.value.hint
+
+
+@pytest.mark.parametrize("type_", ["map<string,int>", "struct<x:int>", "array<int>"])
+def test_a_type_that_a_format_has_no_form_for(type_: str) -> None:
+    with pytest.raises(Unsupported) as raised:
+        Driver().sql(f"CREATE STREAM z (k INT, c {type_}) USING csv OPTIONS (path 'x')")
+    assert raised.value.fact == f"CSV has no form for column `c` of `z`, which is of type {type_}"
+    assert raised.value.detail and raised.value.hint
+
+
+@pytest.mark.parametrize(
     "name", ["../up", "a/b", "a\\b", "it's", 'say "x"', "tick`", "a.b", "union#1", " a", "x" * 129]
 )
 @pytest.mark.parametrize("what", ["STREAM", "VIEW", "INDEX"])

@@ -148,10 +148,8 @@ def _is_end(item: exp.Expr, node: exp.Select, scope: Scope) -> bool:
     """Whether a release is the end of a window, perhaps moved: WINDOW_END(w), w.end, or a column that is one."""
     while isinstance(item, exp.Add | exp.Sub | exp.Paren):
         item = item.this
-    if isinstance(item, exp.Column) and len(item.parts) > 1 and not scope.knows(item):  # a field
-        return item.name.lower() == "end"
-    if isinstance(item, exp.Dot):
-        return item.expression.name.lower() == "end"
+    if isinstance(item, exp.Dot) or (isinstance(item, exp.Column) and item.table and not scope.knows(item)):
+        return str(item.parts[-1].name).lower() == "end"
     return (isinstance(item, exp.Anonymous) and item.name.upper() == "WINDOW_END") or _is_window_end(item, node)
 
 

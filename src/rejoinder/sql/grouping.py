@@ -254,8 +254,8 @@ class _Groups:
     def _is_grouped(self, part: exp.Column) -> bool:
         """Whether a column, or the one that this is a field of, is a key."""
         if len(part.parts) > 1 and not self.scope.knows(part):
-            *names, _ = part.parts
-            return self._is_grouped(exp.column(names[-1].copy(), *(name.copy() for name in reversed(names[:-1]))))
+            names = [name.name for name in part.parts[:-1]]
+            return self._is_grouped(exp.column(names[-1], table=names[-2] if len(names) > 1 else None))
         try:
             made = compile_expression(part, self.scope)
         except PlanningError:

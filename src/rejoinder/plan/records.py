@@ -6,8 +6,10 @@ The value fills all columns that no option gives to another part: `key 'id'`, `t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from rejoinder.plan.catalog import Source
 
@@ -38,8 +40,19 @@ def layout_of(source: Source) -> Layout:
     parts = {part: declared[options[part].lower()] for part in PARTS if part in options}
     taken = {*key, *parts.values()}
     value = tuple(name for name in source.schema.names if name not in taken)
-    default = "json" if len(key) > 1 else "text"
-    return Layout(options.get("format", "json"), value, key_format or default, key, parts)
+    kinds = [source.schema.field(name).type for name in key]
+    return Layout(options.get("format", "json"), value, key_format or key_format_of(kinds), key, parts)
+
+
+def key_format_of(kinds: Sequence[pa.DataType]) -> str:
+    """How a key of these types is written, unless told otherwise: one scalar as it is, all else as a JSON object.
+
+    >>> key_format_of([pa.int64()]), key_format_of([pa.binary()]), key_format_of([pa.int64(), pa.string()])
+    ('text', 'raw', 'json')
+    """
+    if len(kinds) > 1 or any(map(pa.types.is_nested, kinds)):
+        return "json"
+    return "raw" if any(map(pa.types.is_binary, kinds)) else "text"
 
 
 def listed(text: str) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 
 from rejoinder.engine.sinks.messages import Encoder
 from rejoinder.errors import SinkFailed
+from rejoinder.testing import Driver
+from tests.unit.operators.test_records import NOON, epoch, handed_over
 
 Messages = list[tuple[str | None, Any]]
 CHANGES = [(1, "a", -1), (1, "b", 1), (2, "c", -1), (3, "d", 1)]
@@ -55,7 +58,46 @@ def test_debezium_sends_both_sides() -> None:
 def test_a_key_of_several_columns_is_json() -> None:
     assert sent("upsert", [(1, "x", 1)], key=("id", "name"))[0][0] == '{"id":1,"name":"x"}'
     noon = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
-    assert sent("append", [(noon, "x", 1)])[0][0] == '{"id":"2026-01-01 12:00:00"}'
+    assert sent("append", [(noon, "x", 1)])[0][0] == "2026-01-01 12:00:00"
+
+
+@pytest.mark.parametrize(
+    ("declared", "keys"),
+    [
+        ("STRING", ["", "a", '{"k": 1}']),
+        ("BIGINT", [-(2**63), 7]),
+        ("DECIMAL(38, 10)", [Decimal("1234567890123456789012345678.0123456789"), Decimal("-0.5")]),
+        ("BOOLEAN", [False, True]),
+        ("DATE", [date(1, 1, 1), date(2026, 1, 1)]),
+        ("TIMESTAMP", [NOON, NOON.replace(microsecond=123456), NOON.replace(year=1)]),
+        ("TIMESTAMP_NTZ", [NOON.replace(tzinfo=None)]),
+        ("DOUBLE", [float("-inf"), 1e-7, 0.1, 1e22, float("inf")]),
+        ("FLOAT", [0.5, 1.5]),
+        ("BINARY", [b"", b"\xff\x00"]),
+        ("STRUCT<a: INT>", [{"a": 1}, {"a": None}]),
+    ],
+)
+@pytest.mark.parametrize("mode", ["upsert", "debezium"])
+def test_what_a_sink_sends_gives_the_view_again(mode: str, declared: str, keys: list[Any]) -> None:
+    columns = f"k {declared}, x DECIMAL(38, 10)"
+    envelope = ", envelope 'debezium'" if mode == "debezium" else ""
+    sender, receiver = Driver(), Driver()
+    sender.sql(f"CREATE CHANGELOG s ({columns}); CREATE VIEW v AS SELECT * FROM s")
+    receiver.sql(
+        f"""CREATE TABLE s ({columns}, PRIMARY KEY (k))
+              USING kafka OPTIONS (bootstrap 'here:9092', topic 't'{envelope});
+            CREATE VIEW v AS SELECT * FROM s"""
+    )
+    sent: list[pa.Table] = []
+    sender.foreach_epoch("v", lambda _, changes: sent.append(Encoder("s", "v", mode, ("k",)).encode(changes)))
+    rows = [{"k": key, "x": "1234567890123456789012345678.0123456789"} for key in keys]
+    for number, change in enumerate((sender.insert, sender.delete)):
+        change("s", *rows)
+        sender.step()
+        messages = [(row["key"], row["value"]) for row in sent[number].to_pylist()]
+        epoch(receiver, handed_over(*messages, first=10 * number))
+        assert receiver.table("v") == sender.table("v")
+        assert len(receiver.table("v")) == (0 if number else len(keys))
 
 
 @pytest.mark.parametrize("mode", ["upsert", "debezium"])

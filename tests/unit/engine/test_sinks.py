@@ -210,6 +210,21 @@ def test_values_of_every_type_come_back_from_json_files(tmp_path: Path) -> None:
     assert again.table("v") == driver.table("v")
 
 
+def test_times_come_back_from_csv_files(tmp_path: Path) -> None:
+    columns = "t TIMESTAMP, n TIMESTAMP_NTZ, e DATE"
+    driver = Driver()
+    driver.sql(f"CREATE STREAM a ({columns}); CREATE VIEW v AS SELECT * FROM a")
+    driver.sql(f"CREATE SINK s FROM v USING csv OPTIONS (path '{tmp_path}')")
+    time = "2026-01-01T10:00:00.123456"
+    driver.insert("a", {"t": time, "n": time, "e": "2026-01-02"}, {"e": "2026-01-03"})
+    driver.step()
+    again = Driver()
+    again.sql(f"CREATE STREAM a ({columns}) USING csv OPTIONS (path '{tmp_path}', header 'true')")
+    again.sql("CREATE VIEW v AS SELECT * FROM a")
+    again.step()
+    assert again.table("v") == driver.table("v")
+
+
 def test_the_console_shows_the_changes(driver: Driver, capsys: pytest.CaptureFixture[str]) -> None:
     driver.sql("CREATE SINK c FROM v USING console OPTIONS (limit '2')")
     driver.insert("a", {"id": 1, "name": "x"})

@@ -67,7 +67,11 @@ def test_json_values() -> None:
         ("x STRING", [b"a", "ü".encode()], ["a", "ü"]),
         ("x BIGINT", [b"-4"], [-4]),
         ("x DECIMAL(5, 2)", [b"1.25"], ["1.25"]),
-        ("x TIMESTAMP", [b"2026-01-01 12:00:00"], [str(NOON.replace(tzinfo=None))]),
+        (
+            "x TIMESTAMP",
+            [b"2026-01-01 12:00:00", b"2026-01-01T12:00:00Z", b"2026-01-01T14:00:00.0+02:00", b"2026-01-01"],
+            ["2026-01-01 00:00:00", *["2026-01-01 12:00:00"] * 3],
+        ),
     ],
 )
 def test_text_values(column: str, values: list[bytes], expected: list[Any]) -> None:

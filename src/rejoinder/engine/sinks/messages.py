@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
 from rejoinder.errors import SinkFailed
 from rejoinder.kernels.columns import Int64, numbers, single_chunk, take, without
+from rejoinder.kernels.evaluate import project
+from rejoinder.kernels.expression import Expression, quoted
 from rejoinder.kernels.groups import group_rows
 from rejoinder.kernels.json_text import json_rows
+from rejoinder.plan.records import key_format_of
 
 MESSAGES = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 _EPOCH, _DIFF = DELIVERED_COLUMNS.names
-_TEXT_TYPES = (pa.types.is_string, pa.types.is_integer, pa.types.is_decimal, pa.types.is_date, pa.types.is_boolean)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Encoder:
         return pa.table({"key": keys.cast(pa.binary()), "value": values.cast(pa.binary())}, schema=MESSAGES)
 
     def _keys(self, rows: pa.Table) -> pa.Array:
-        """The key as text if it is one column with a plain value, else as a JSON object; as sources read it."""
+        """The key as sources read it: as it is if it is bytes, as text if it is one value, else as a JSON object."""
         key = rows.select(list(self.key))
         if self.mode != "append":
             for name in self.key:
@@ -96,10 +98,11 @@ class Encoder:
                     changes = rows.append_column(_EPOCH, pa.nulls(rows.num_rows, pa.int64()))
                     first = int(np.argmax(np.asarray(key.column(name).is_null())))
                     self.refuse(changes, first, "is NULL")
-        column = single_chunk(key.column(0))
-        if len(self.key) == 1 and any(is_text(column.type) for is_text in _TEXT_TYPES):
-            return column.cast(pa.string())
-        return single_chunk(json_rows(key))
+        form = key_format_of(key.schema.types)
+        if form == "json":
+            return single_chunk(json_rows(key))
+        text = Expression(f"CAST({quoted(self.key[0])} AS VARCHAR)", pa.string(), self.key)
+        return single_chunk(key.column(0) if form == "raw" else project(key, [("key", text)]).column(0))
 
     def _envelopes(self, before: pa.Array, after: pa.Array, changes: pa.Table) -> pa.Array:
         """`before`, `after`, `op` (c, u, d; r in a snapshot), and where it comes from."""

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from rejoinder.errors import MalformedInput
+from rejoinder.kernels.columns import single_chunk
+from rejoinder.kernels.time_text import timestamps
 from rejoinder.operators.formats.lines import Lines, read_lines
 from rejoinder.plan.catalog import Source
 
@@ -83,7 +85,12 @@ def _parse(data: pa.Buffer | bytes, names: list[str], source: Source) -> pa.Tabl
         quoted_strings_can_be_null=False,
     )
     read = pacsv.ReadOptions(use_threads=False, block_size=8 << 20, column_names=names)
-    return pacsv.read_csv(pa.BufferReader(data), read, _parsing(source), convert)
+    table = pacsv.read_csv(pa.BufferReader(data), read, _parsing(source), convert)
+    for at, name in enumerate(names):
+        kind = source.schema.field(name).type if name in source.schema.names else None
+        if kind is not None and pa.types.is_timestamp(kind):
+            table = table.set_column(at, name, timestamps(single_chunk(table.column(at)), kind))
+    return table
 
 
 def _parsing(source: Source) -> pacsv.ParseOptions:
@@ -108,4 +115,5 @@ def _types(source: Source) -> dict[str, pa.DataType]:
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:
-    return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
+    """Arrow's reader takes times with an offset, or without, and not both."""
+    return pa.string() if pa.types.is_timestamp(kind) else kind

@@ -101,6 +101,8 @@ def _side(
 ) -> tuple[pa.Table, dict[str, Mask]]:
     """Rows before or after, from text but for the columns that were read already, and what of them does not fit."""
     rest = pa.schema([field for field in schema if field.name not in exact.column_names])
+    if not len(rest):
+        return exact.select(schema.names), {}
     table, misfits = typed(texts_of(texts, dict.fromkeys(rest.names)), rest, unit_of(source))
     if source.kind == "table" and name == "before":  # of the old row only the key counts
         misfits = {column: found for column, found in misfits.items() if column in source.primary_key}

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from rejoinder.errors import MalformedInput, SchemaChanged
 from rejoinder.kernels.avro import decode_avro
 from rejoinder.kernels.columns import DIFF, PARTITION, SEQUENCE, diffs, replaced, take, without
+from rejoinder.kernels.time_text import timestamps
 from rejoinder.operators.formats.conform import conform
 from rejoinder.operators.formats.debezium import decode_debezium
 from rejoinder.operators.formats.json import parse_values
@@ -149,8 +150,8 @@ def _columns(table: pa.Table) -> Columns:
 
 
 def _from_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):  # without a zone it is UTC, as everywhere
-        return text.cast(pa.timestamp("us")).view(kind)
+    if pa.types.is_timestamp(kind):
+        return timestamps(text, kind)
     return text if pa.types.is_string(kind) else text.cast(kind)
 
 

@@ -30,6 +30,7 @@ CREATE TABLE names (cur VARCHAR, name VARCHAR);
 ENDED = """(SELECT r.cur, r.rate, r.ts, coalesce(
     (SELECT min(q.ts) FROM rates q WHERE q.cur IS NOT DISTINCT FROM r.cur AND q.ts > r.ts), TIMESTAMP '9999-12-31') AS e
   FROM rates r WHERE r.ts IS NOT NULL)"""
+ALL_ENDED = ENDED.replace("q.cur IS NOT DISTINCT FROM r.cur AND ", "")
 WINDOWS = "(SELECT cur, MAX(rate) AS rate, VALIDITY_WINDOW(ts) AS w FROM rates GROUP BY cur, VALIDITY_WINDOW(ts))"
 GROUPED = f"(SELECT cur, MAX(rate) AS rate, ts, e FROM {ENDED} z GROUP BY cur, ts, e)"
 
@@ -69,6 +70,10 @@ def queries() -> Iterator[Asked]:
         for strict in (False, True):
             yield as_of(kind, "o.id, r.rate", strict)
             yield as_of(kind, "o.id, r.rate, r.ts", strict)
+        yield Asked(
+            f"SELECT o.id, r.rate FROM orders o ASOF {kind} JOIN rates r MATCH_CONDITION (o.ts >= r.ts)",
+            f"SELECT o.id, r.rate FROM orders o {kind} JOIN {ALL_ENDED} r ON r.ts <= o.ts AND o.ts < r.e",
+        )
     for kind in ("", "LEFT", "FULL"):
         yield contained(kind, "o.id, v.rate")
         yield contained(kind, "o.id, v.rate, WINDOW_START(v.w) AS s")

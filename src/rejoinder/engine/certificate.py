@@ -21,7 +21,6 @@ from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, Watermark, value_of
-from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Bound
@@ -64,7 +63,7 @@ class Certificate:
     def never(self) -> list[str]:
         """Conditions of the view's joins that no pair of times can satisfy together."""
         program, found = self.plan.program, dict[str, None]()
-        derived = [name for name in program.derived if self.view in readers(program, name)]
+        derived = [name for name in program.derived if self.view in program.readers(name)]
         for block in (program.views[self.view], *(b for name in derived for b in program.derived[name].blocks)):
             predicates = [p for p in (*block.predicates, *(p for each in block.inputs for p in each.on)) if p.bounds]
             slacks = direct_bounds(predicates)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 
 from rejoinder.engine.certificate import Certificate
@@ -12,7 +11,6 @@ from rejoinder.engine.watermarks import Times
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.graph import inputs_of
-from rejoinder.plan.grouping import readers
 from rejoinder.plan.labels import Labels, shown, written
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Recording, Versions
@@ -188,9 +186,7 @@ class _Text:
         return lines
 
     def _views(self, users: list[str]) -> list[str]:
-        """Users of an arrangement; in place of derived relations, the views that read them."""
-        named = [readers(self.program, user) if user in self.program.derived else (user,) for user in users]
-        return [name for name in dict.fromkeys(itertools.chain(*named)) if name != self.view]
+        return [name for name in self.program.named(users) if name != self.view]
 
     def _held(self, arrangement: Arrangement) -> str:
         """What an arrangement holds, if it is not the rows that are looked up."""

@@ -268,7 +268,7 @@ class Engine:
         """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit."""
         with self.lock:
             new = plan(catalog, self.state.statistics())
-            refuse_products(new.dataflow, self.dataflow, self.state.statistics(), self.max_pairs)
+            refuse_products(new, self.dataflow, self.state.statistics(), self.max_pairs)
             self.executor.check(new.dataflow.functions - self.dataflow.functions)
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self.state

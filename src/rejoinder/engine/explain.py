@@ -116,7 +116,7 @@ def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
         "rows": sum(part.rows for part in parts),
         "bytes": sum(part.bytes for part in parts),
         "runs": max((part.runs for part in parts), default=0),
-        "used_by": list(engine.dataflow.users[name]),
+        "used_by": engine.plan.program.named(engine.dataflow.users[name]),
     }
 
 

@@ -14,7 +14,6 @@ from rejoinder.engine.watermarks import Partition, Watermarks, keys_of, shown
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Formula, Greatest, Least, Merged, Stepped, Watermark, value_of
-from rejoinder.plan.grouping import readers
 
 DAY = 86_400_000_000
 Holder = tuple[str, Partition | None, str]
@@ -60,22 +59,12 @@ def holder_of(engine: Engine, view: str) -> Holder | None:
     program, known = engine.plan.program, engine.watermarks
     limits = [gate.limit for gate in program.gates_of(view) if gate.limit is not None]
     if not limits:
-        used = {name for name, users in engine.dataflow.users.items() if _is_used(engine, view, users)}
+        used = {name for name, users in engine.dataflow.users.items() if view in program.named(users)}
         limits = [kept.limit for name, kept in engine.dataflow.retentions.items() if name in used]
     if not limits:
         return None
     leaf = _holding(min(limits, key=lambda limit: value_of(limit, known.times, LEAST)), known)
     return None if leaf is None else (leaf.source, _partition(known, program.sources[leaf.source], leaf), leaf.column)
-
-
-def _is_used(engine: Engine, view: str, users: tuple[str, ...]) -> bool:
-    return view in users or any(
-        user in engine.plan.program.derived and view in _readers(engine, user) for user in users
-    )
-
-
-def _readers(engine: Engine, relation: str) -> tuple[str, ...]:
-    return readers(engine.plan.program, relation)
 
 
 def _holding(formula: Formula, known: Watermarks) -> Watermark | None:

@@ -97,20 +97,21 @@ def _timely(
     return remembering if is_timed(remembering, sources, relations) else judging
 
 
-def refuse_products(new: Dataflow, present: Dataflow, statistics: Mapping[str, Statistics], max_pairs: int) -> None:
+def refuse_products(new: Plan, present: Dataflow, statistics: Mapping[str, Statistics], max_pairs: int) -> None:
     """Refuse a new view in which every row of one input meets every row of another, if they are too many already."""
     rows: dict[str, int] = {}
     for arrangement in present.arrangements:
         found = statistics.get(arrangement.id)
         rows[arrangement.relation] = max(rows.get(arrangement.relation, 0), found.rows if found else 0)
-    for path in new.paths:
+    for path in new.dataflow.paths:
         for hop in path.hops:
             pairs = rows.get(path.start, 0) * rows.get(hop.relation, 0)
             tested = {"semi", "anti"} & {hop.mode, path.mode}
             if hop.key or hop.within or tested or pairs <= max_pairs or path.view in present.views:
                 continue
+            view = ", ".join(new.program.named([path.view]))
             raise Unsupported(
-                f"`{path.view}` would pair every row of `{path.start}` with every row of `{hop.relation}`",
+                f"`{view}` would pair every row of `{path.start}` with every row of `{hop.relation}`",
                 detail=f"{rows[path.start]:,} × {rows[hop.relation]:,} rows, and the limit is {max_pairs:,} pairs",
                 hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
             )

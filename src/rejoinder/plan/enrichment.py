@@ -14,7 +14,6 @@ import pyarrow as pa
 from rejoinder.kernels.expression import column
 from rejoinder.plan import logical
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.grouping import readers
 from rejoinder.plan.normal import Block, Derived, Enrichment, derive
 from rejoinder.plan.rounds import Fragment, Rounds
 from rejoinder.plan.steps import Enrich
@@ -49,7 +48,7 @@ def enrich(rounds: Rounds, derived: Derived, enrichment: Enrichment, *, whole: b
     change = rounds.stream(derived.name)
     names = pa.schema([(name, derived.schema.field(at).type) for at, name in enumerate(enrichment.arguments)])
     answered = pa.schema(enrichment.answers)
-    views = readers(rounds.program, derived.name)
+    views = rounds.program.readers(derived.name)
     rounds.add(at.round, Enrich(at.stream, change, answers, enrichment.function, names, answered, views, whole=whole))
     rounds.fragments[derived.name] = [Fragment(at.round, change, answers.key.text, hashed=True)]
     rounds.arrange(derived.name, check=False)

@@ -72,25 +72,13 @@ def group(rounds: Rounds, derived: Derived, grouping: Grouping, *, whole: bool) 
         grouping.key_names,
         grouping.accumulators,
         values,
-        readers(program, derived.name),
+        program.readers(derived.name),
         whole=whole,
     )
     rounds.add(at.round, step)
     rounds.arrange(inputs, check=False)
     rounds.fragments[derived.name] = [Fragment(at.round, change, groups.key.text, hashed=True)]
     rounds.arrange(derived.name, check=False)
-
-
-def readers(program: Program, relation: str) -> tuple[str, ...]:
-    """The views that read a relation, directly or through others: for messages."""
-    found = {relation}
-    blocks = [(name, d.blocks) for name, d in program.derived.items()]
-    blocks += [(name, (block,)) for name, block in program.views.items()]
-    while True:
-        more = {name for name, each in blocks if any(i.relation in found for block in each for i in block.inputs)}
-        if more <= found:
-            return tuple(name for name in program.views if name in found)
-        found |= more
 
 
 def is_append_only(program: Program, relation: str) -> bool:

@@ -61,7 +61,7 @@ class _Path:
         self.view, self.start, self.all_after = view, start, all_after
         self.hops = join.paths[start]
         self.relation = join.block.inputs[start].relation
-        self.label = f"{view}/{self.relation}"
+        self.label = f"{', '.join(rounds.program.named([view]))}/{self.relation}"
         self.tests = list(join.graph.residual)
         self.names = self._names()
         self.described: list[PathHop] = []

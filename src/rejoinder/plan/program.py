@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -56,6 +56,22 @@ class Program:
     def gates_of(self, view: str) -> tuple[Gate, ...]:
         """The gates of a view; none if its changes come out when they happen."""
         return tuple(gate for gate in self.gates if gate.view == view)
+
+    def readers(self, relation: str) -> tuple[str, ...]:
+        """The views that read a relation, directly or through others."""
+        found = {relation}
+        blocks = [(name, d.blocks) for name, d in self.derived.items()]
+        blocks += [(name, (block,)) for name, block in self.views.items()]
+        while True:
+            more = {name for name, each in blocks if any(i.relation in found for block in each for i in block.inputs)}
+            if more <= found:
+                return tuple(name for name in self.views if name in found)
+            found |= more
+
+    def named(self, users: Iterable[str]) -> list[str]:
+        """Users as people know them: in place of derived relations, the views that read them."""
+        named = [self.readers(user) if user in self.derived else (user,) for user in users]
+        return list(dict.fromkeys(name for names in named for name in names))
 
 
 def base_arrangement(source: Source) -> Arrangement:

@@ -228,6 +228,9 @@ class _Groups:
             if key is not None:
                 return _reference(key.name)
             if isinstance(part, exp.Column):
+                field = self._field_of_key(part)
+                if field is not None:
+                    return field
                 alias = self._alias(part) if aliases and not part.table else None
                 if alias is not None and not self._is_grouped(part):
                     return self._rewritten(alias, aliases=False)
@@ -240,8 +243,6 @@ class _Groups:
         """The grouping expression that a part of an expression is."""
         if not isinstance(part, exp.Condition) or isinstance(part, exp.Literal | exp.Boolean | exp.Null):
             return None
-        if isinstance(part, exp.Column) and not self.scope.knows(part):
-            return None
         try:
             if is_validity(part):
                 time = compile_validity_time(part, self.scope)
@@ -250,6 +251,13 @@ class _Groups:
         except PlanningError:  # it holds an aggregate, or is wrong; then its parts say so
             return None
         return next((k for k in self.keys if k.expression.sql == made.sql and k.expression.type == made.type), None)
+
+    def _field_of_key(self, part: exp.Column) -> exp.Expr | None:
+        """A field of a grouped column, as in `w.start`."""
+        if not part.table or self.scope.knows(part):
+            return None
+        key = self._key_of(exp.column(part.args["table"], table=part.args.get("db")))
+        return None if key is None else exp.Dot(this=_reference(key.name), expression=part.this.copy())
 
     def _is_grouped(self, part: exp.Column) -> bool:
         """Whether a column, or the one that this is a field of, is a key."""

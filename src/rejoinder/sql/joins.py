@@ -56,7 +56,7 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
         predicates = tuple(predicate for ours, theirs in pairs for predicate in _equal(ours, theirs, node))
     else:
         pairs = []
-        if on is None and kind != "inner":
+        if on is None and kind != "inner" and not is_as_of(node):
             raise Unsupported(
                 f"{_words(node)} without a condition is not offered",
                 detail=text_of(node),

@@ -6,6 +6,7 @@ An equality of two inputs can be the key of a lookup, an order of two inputs its
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -47,7 +48,9 @@ def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
     if parts != [node]:
         return tuple(predicate for part in parts for predicate in bind_conjunct(part, scope))
     whole = compile_expression(node, scope)
-    if not (pa.types.is_boolean(whole.type) or pa.types.is_null(whole.type)):
+    if pa.types.is_null(whole.type):
+        return (Predicate(replace(whole, sql=f"CAST({whole.sql} AS BOOLEAN)", type=pa.bool_())),)
+    if not pa.types.is_boolean(whole.type):
         fact = f"a condition must be boolean, not {spark_name(whole.type)}"
         raise TypeMismatch(fact, detail=text_of(node), hint="compare it with something")
     if isinstance(node, exp.Between):

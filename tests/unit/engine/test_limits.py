@@ -47,3 +47,19 @@ def test_a_key_that_meets_too_many_rows_is_named() -> None:
     with pytest.raises(LimitReached) as raised:
         driver.step()
     assert "one row meets 10 rows with the key 7" in str(raised.value.detail)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k",
+        "SELECT a.k FROM a WHERE k NOT IN (SELECT k FROM b)",
+    ],
+)
+def test_the_view_is_named_not_a_relation_of_ours(query: str) -> None:
+    driver = flow()
+    driver.sql(f"CREATE VIEW v AS {query}")
+    driver.insert("a", *[{"k": 7}] * 10)
+    driver.insert("b", *[{"k": None}, {"k": 7}] * 10)
+    with pytest.raises(LimitReached, match="`v` pairs"):
+        driver.step()

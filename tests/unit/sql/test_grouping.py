@@ -23,6 +23,7 @@ SCHEMA = pa.schema(
     ]
 )
 CATALOG = Catalog((Source("t", "changelog", SCHEMA),))
+WINDOWS = "(SELECT TUMBLE(CAST(d AS TIMESTAMP), INTERVAL 5 MINUTES) AS w FROM t) q"
 
 
 def columns(query: str) -> dict[str, str]:
@@ -39,6 +40,9 @@ def columns(query: str) -> dict[str, str]:
         ("SELECT sum(x) FILTER (WHERE b) FROM t", {"sum(x) FILTER (WHERE b)": "bigint"}),
         ("SELECT sum(x) / count(*) + 1 AS v FROM t", {"v": "double"}),
         ("SELECT st.a, st, count(*) AS n FROM t GROUP BY st", {"a": "int", "st": "struct<a:int>", "n": "bigint"}),
+        ("SELECT st.a, count(*) AS n FROM t GROUP BY st.a HAVING t.st.a > 1", {"a": "int", "n": "bigint"}),
+        (f"SELECT w.start, w.end AS e FROM {WINDOWS} GROUP BY w", {"start": "timestamp", "e": "timestamp"}),
+        (f"SELECT q.w.start, 1 AS x FROM {WINDOWS} GROUP BY w.start", {"start": "timestamp", "x": "int"}),
         ("SELECT K + 1 FROM t GROUP BY k + 1", {"(K + 1)": "int"}),
         ("SELECT sum(x) AS a, SUM(X) AS b, count_if(s = 'a') AS c, count_if(s = 'A') AS e FROM t", "bigint " * 4),
         ("SELECT k AS s, count(*) FROM t GROUP BY s, k", {"s": "int", "count(1)": "bigint"}),

@@ -30,7 +30,7 @@ from rejoinder.api.windowed import WindowedTable
 from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import show
-from rejoinder.engine.limits import Limits
+from rejoinder.engine.limits import Limits, check_count
 from rejoinder.engine.serving import Serving
 from rejoinder.engine.sinks.hosts import SparkHost
 from rejoinder.engine.sinks.outbox import Outbox
@@ -77,6 +77,8 @@ class Flow(Sources, Readings):
         checkpoint: str | None = None,
         **store_options: Option,
     ) -> None:
+        if parallelism is not None:
+            check_count("parallelism", parallelism)
         store = open_store(os.fspath(state), **store_options)
         if store.url.startswith("memory:"):
             raise Unsupported(

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain, show
-from rejoinder.engine.reading import expanded, read_table, timeline_of
+from rejoinder.engine.reading import epoch_of, expanded, read_table
 from rejoinder.engine.rendering import Snapshots, changes_of, snapshots_of
 from rejoinder.engine.serving import Serving
 from rejoinder.engine.statements import find_view
 from rejoinder.exchange import reader
-from rejoinder.store.manifest import Manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +31,8 @@ class Readings:
     def table(self, view: str, *, as_of: int | datetime | None = None) -> DataFrame:
         """The rows of a view as a DataFrame, now or as of an epoch or a time."""
         name, _ = find_view(self.engine, view)
-        options = {"view": name, "what": "table", "as_of": str(self._epoch(as_of, self._serving.manifest()))}
+        epoch = epoch_of(self.engine.store, self._serving.manifest(), as_of)
+        options = {"view": name, "what": "table", "as_of": str(epoch)}
         return reader.read_batch(self.spark, self._format, options)
 
     def changes(self, view: str) -> DataFrame:
@@ -48,14 +48,8 @@ class Readings:
         """The rows of a view as an Arrow table, read in this process."""
         name, schema = find_view(self.engine, view)
         manifest = self._serving.manifest()  # once: a running flow goes on committing
-        epoch = self._epoch(as_of, manifest)
+        epoch = epoch_of(self.engine.store, manifest, as_of)
         return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
-
-    def _epoch(self, as_of: int | datetime | None, manifest: Manifest) -> int:
-        if isinstance(as_of, datetime):
-            aware = as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=timezone.utc)
-            return timeline_of(manifest).epoch_at(self.engine.store, round(aware.timestamp() * 1000))
-        return manifest.epoch if as_of is None else as_of
 
     def explain(self, view: str) -> str:
         """The plan of a view or query: paths, orders, arrangements and who shares them."""

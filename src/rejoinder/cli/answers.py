@@ -126,13 +126,21 @@ def _say(text_: str | None) -> None:
 def _write(rows: Sequence[Row], columns: Sequence[str], format_: Format) -> None:
     if format_ is Format.JSON:
         for row in rows:
-            out.file.write(json.dumps({name: row[name] for name in columns}, default=_plain, ensure_ascii=False) + "\n")
+            shown = {name: _with_text_keys(row[name]) for name in columns}
+            out.file.write(json.dumps(shown, default=_plain, ensure_ascii=False) + "\n")
         return
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([["" if row[name] is None else _field(row[name]) for name in columns] for row in rows])
     out.file.write(buffer.getvalue())
+
+
+def _with_text_keys(value: Any) -> Any:
+    """A value whose maps have keys that JSON can have."""
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else text(key): _with_text_keys(inner) for key, inner in value.items()}
+    return [_with_text_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _field(value: Any) -> str:

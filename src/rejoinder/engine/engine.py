@@ -17,7 +17,7 @@ from typing import Any
 
 from rejoinder.engine.clocks import clock_of, due_dataflow, merges_of, next_tick
 from rejoinder.engine.executor import Executor
-from rejoinder.engine.limits import NO_LIMITS, Limits, check_limits
+from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.timeline import Timeline
@@ -81,6 +81,8 @@ class Engine:
         spool: Spool | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
+        check_count("parallelism", buckets)
+        check_count("max_pairs", max_pairs)
         self.store = store
         self.executor = executor
         self.buckets = buckets

@@ -29,12 +29,18 @@ class Limits:
 
     def __post_init__(self) -> None:
         for option, most in ((STATE_ROWS, self.rows), (STATE_BYTES, self.bytes)):
-            if most is not None and most < 1:
-                raise InvalidSql(f"`{option}` is {most}", hint="give a positive number, or None for no limit")
+            if most is not None:
+                check_count(option, most, "give a positive number, or None for no limit")
 
     def of(self, view: View) -> Limits:
         """The limits of a view: its own where it has some, else these."""
         return Limits(_own(view.options, STATE_ROWS, self.rows), _own(view.options, STATE_BYTES, self.bytes))
+
+
+def check_count(argument: str, value: object, hint: str = "give a positive whole number") -> None:
+    """Refuse an argument that is not a whole number above zero."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidSql(f"`{argument}` is {value!r}", hint=hint)
 
 
 NO_LIMITS = Limits()

@@ -7,13 +7,14 @@ different buckets wrote for the same row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 
 import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.state import State
 from rejoinder.engine.timeline import Timeline
-from rejoinder.errors import NotCommitted, UnknownName, near_misses
+from rejoinder.errors import InvalidSql, NotCommitted, UnknownName, near_misses
 from rejoinder.kernels.columns import DIFF, EPOCH, HASH, contiguous, diffs, numbers, replaced, take, without
 from rejoinder.kernels.consolidate import consolidate
 from rejoinder.kernels.sorting import LAST_HASH
@@ -41,7 +42,11 @@ def check_epoch(manifest: Manifest, view: str, epoch: int) -> None:
     """Refuse an epoch that is not there, or not there any more."""
     since, created = manifest.extra["since"], manifest.extra["created"].get(view, -1)
     if epoch > manifest.epoch:
-        raise NotCommitted(f"epoch {epoch} is not committed yet", detail=f"the last one is {manifest.epoch}")
+        raise NotCommitted(
+            f"epoch {epoch} is not committed yet",
+            detail=f"the last one is {manifest.epoch}",
+            hint=f"epochs {max(0, since, created)} to {manifest.epoch} can be read",
+        )
     if epoch < max(since, created):
         raise NotCommitted(
             f"`{view}` cannot be read as of epoch {epoch}",
@@ -133,6 +138,23 @@ def expanded(table: pa.Table) -> pa.Table:
     if bool(np.all(counts == 1)):
         return rows
     return take(rows, np.repeat(np.arange(len(counts)), np.maximum(counts, 0)))
+
+
+def epoch_of(store: ObjectStore, manifest: Manifest, as_of: int | datetime | None) -> int:
+    """The epoch that `as_of` means: itself, the last one committed by a time, or the last one of all."""
+    if as_of is None:
+        return manifest.epoch
+    if isinstance(as_of, datetime):
+        return timeline_of(manifest).epoch_at(store, milliseconds(as_of))
+    if isinstance(as_of, int):
+        return as_of
+    raise InvalidSql(f"`as_of` is {as_of!r}", hint="give the number of an epoch, or a datetime")
+
+
+def milliseconds(time: datetime) -> int:
+    """A time of the clock in milliseconds; one without a zone is in UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+    return round(aware.timestamp() * 1000)
 
 
 def timeline_of(manifest: Manifest) -> Timeline:

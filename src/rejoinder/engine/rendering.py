@@ -102,8 +102,16 @@ def plain_rows(table: pa.Table, *, is_ordered: bool = False) -> Rows:
 
     Times are in UTC, without zone.
     """
-    rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in _python_rows(table)]
     return Rows(rows if is_ordered else sorted(rows, key=sort_key), table.column_names)
+
+
+def _python_rows(table: pa.Table) -> list[Row]:
+    """Rows as dicts, maps as dicts too; as pairs where a key comes twice or cannot be one in Python."""
+    try:
+        return list(table.to_pylist(maps_as_pydicts="strict"))
+    except (KeyError, TypeError):
+        return list(table.to_pylist())
 
 
 def plain(value: Any) -> Any:
@@ -111,7 +119,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(timezone.utc).replace(tzinfo=None)
     if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
+        return {plain(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [plain(inner) for inner in value]
     return value
@@ -152,7 +160,7 @@ def net_changes(
 
 
 def _signed(changes: pa.Table) -> list[tuple[Row, int]]:
-    rows = changes.to_pylist()
+    rows = _python_rows(changes)
     result = [({k: plain(v) for k, v in row.items() if k not in (DIFF, EPOCH)}, row.get(DIFF, 1)) for row in rows]
     return sorted(result, key=lambda change: (change[1] > 0, sort_key(change[0])))
 

@@ -43,7 +43,7 @@ def text(value: Any) -> str:
         case {"start": datetime() as start, "end": datetime() as end, **rest} if not rest:
             return _window(start, end)
         case dict():
-            return "{" + ", ".join(f"{name}: {text(inner)}" for name, inner in value.items()) + "}"
+            return "{" + ", ".join(f"{text(name)}: {text(inner)}" for name, inner in value.items()) + "}"
         case list() if value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):  # Arrow's maps
             return "{" + ", ".join(f"{text(key)}: {text(inner)}" for key, inner in value) + "}"
         case list():

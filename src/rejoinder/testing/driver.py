@@ -29,6 +29,7 @@ from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import output_watermarks, show
 from rejoinder.engine.limits import Limits
+from rejoinder.engine.reading import epoch_of
 from rejoinder.engine.rendering import (
     Row,
     Rows,
@@ -54,7 +55,7 @@ from rejoinder.store.objects import Option, open_store
 from rejoinder.store.run import forget_runs
 from rejoinder.store.times import times_of
 from rejoinder.testing.files import new_files
-from rejoinder.testing.rows import encoded, milliseconds, plain_value, refuse_other_than_rows
+from rejoinder.testing.rows import encoded, plain_value, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import Said
 from rejoinder.testing.tables import Change
 
@@ -244,6 +245,7 @@ class Driver:
         watermarks and idle sources; after any other failure, such as that of a function that was asked about them,
         they wait for the next step.
         """
+        time_ms = time_of(at)
         self._outbox.deliver()  # what was committed and not delivered
         pending, self._pending = self._pending, []
         said, self._said = self._said, Said()
@@ -256,7 +258,7 @@ class Driver:
             positions, files = new_files(self._engine)
             splits += files
             self._engine.run_epoch(
-                epoch, [split_batch(splits)], time_ms=milliseconds(at), positions=positions, signals=said.signals()
+                epoch, [split_batch(splits)], time_ms=time_ms, positions=positions, signals=said.signals()
             )
         except FunctionFailed:
             self._pending, self._said = pending, said
@@ -276,8 +278,8 @@ class Driver:
 
     def restart(self, *, parallelism: int | None = None) -> None:
         """Forget all memory and recover from the store. Rows that were not stepped yet are lost, as in a crash."""
+        self._open(self._engine.buckets if parallelism is None else parallelism)
         self._pending, self._said = [], Said()
-        self._open(parallelism or self._engine.buckets)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -292,10 +294,11 @@ class Driver:
             raise NotCommitted("nothing is committed yet", hint="define a view and step")
         return self._engine.manifest
 
-    def table(self, view: str, as_of: int | None = None) -> Rows:
-        """The rows of a view now, or as of an epoch."""
+    def table(self, view: str, as_of: int | datetime | None = None) -> Rows:
+        """The rows of a view now, or as of an epoch or a time."""
         name, schema = find_view(self._engine, view)
-        return table_rows(self._store, self._manifest, name, schema, as_of)
+        epoch = None if as_of is None else epoch_of(self._store, self._manifest, as_of)
+        return table_rows(self._store, self._manifest, name, schema, epoch)
 
     def stream(self, view: str) -> Rows:
         """All changes of a view, with `_epoch`, `_emit_time` and `_undo`."""

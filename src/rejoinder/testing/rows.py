@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.engine.reading import milliseconds
 from rejoinder.engine.rendering import Row
 from rejoinder.errors import InputError, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
@@ -69,9 +70,14 @@ def plain_value(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def milliseconds(at: datetime | int | None) -> int | None:
-    """A time of the clock in milliseconds; one without a zone is in UTC."""
+def time_of(at: object) -> int | None:
+    """The time of a step in milliseconds. Raises `InputError` for what is neither a datetime nor a number of those."""
     if isinstance(at, datetime):
-        aware = at if at.tzinfo is not None else at.replace(tzinfo=timezone.utc)
-        return round(aware.timestamp() * 1000)
-    return at
+        return milliseconds(at)
+    if at is None or isinstance(at, int):
+        return at
+    raise InputError(
+        f"a step cannot be at {at!r}",
+        detail=f"it is of type {type(at).__name__}",
+        hint="give a datetime (in UTC, unless it has a zone), or milliseconds since 1970",
+    )

@@ -30,7 +30,7 @@ class Change:
 def from_table(text: str) -> list[Change]:
     """Read a text table, ordered by time. Cells: NULL, numbers, booleans, quoted or bare text, ISO dates and times."""
     lines = [line.strip() for line in text.strip().splitlines()]
-    lines = [line for line in lines if line and not set(line) <= set("-+| ")]
+    lines = [line for line in lines if line and not _is_rule(line)]
     if not lines:
         return []
     if lines[0].startswith("|"):
@@ -46,8 +46,17 @@ def from_table(text: str) -> list[Change]:
                 hint=f"columns: {', '.join(names)}",
             )
         row = dict(zip(names, cells, strict=True))
-        changes.append(Change(time=row.pop("__time__", 0), diff=row.pop("__diff__", 1), row=row))
+        time, diff = row.pop("__time__", 0), row.pop("__diff__", 1)
+        for name, value in (("__time__", time), ("__diff__", diff)):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise InputError(f"`{name}` of a line is {value!r}", detail=line, hint="give a whole number")
+        changes.append(Change(row, time, diff))
     return sorted(changes, key=lambda change: change.time)
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line separates others. One of empty cells does not: it is a row of NULLs."""
+    return "-" in line and set(line) <= set("-+| ")
 
 
 def parse_cell(text: str) -> Any:

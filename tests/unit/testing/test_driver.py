@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from rejoinder.errors import Corrupt, InputError, MissingRow, NullKey, RejoinderError, StorageFailed
+from rejoinder.errors import (
+    Corrupt,
+    InputError,
+    InvalidSql,
+    MissingRow,
+    NotCommitted,
+    NullKey,
+    RejoinderError,
+    StorageFailed,
+)
 from rejoinder.store.objects import ObjectStore
 from rejoinder.testing import Driver
 
@@ -29,7 +38,8 @@ TYPES = {
     "n": ("TIMESTAMP_NTZ", datetime(2024, 2, 29, 12, 30)),
     "a": ("ARRAY<INT>", [1, None]),
     "r": ("STRUCT<x: INT, y: STRING>", {"x": 1, "y": None}),
-    "m": ("MAP<STRING, INT>", [("k", 1)]),
+    "m": ("MAP<STRING, INT>", {"k": 1}),
+    "md": ("MAP<DATE, ARRAY<MAP<INT, BOOLEAN>>>", {date(2024, 2, 29): [{1: True}, {}]}),
 }
 
 
@@ -172,6 +182,36 @@ def test_a_step_happens_at_a_time() -> None:
         driver.step(at=at)
     times = [row["_emit_time"] for row in driver.stream("v")]
     assert times == [datetime(2024, 1, 1, 12), datetime(2024, 1, 1, 13), datetime(2024, 1, 1, 14)]
+
+
+def test_arguments_of_another_kind_are_refused() -> None:
+    driver = simple()
+    driver.insert("a", {"k": 1})
+    for argument in (0, -1, 1.5, "2", None, True):
+        with pytest.raises(InvalidSql, match="`parallelism` is"):
+            Driver(parallelism=argument)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSql, match="`parallelism` is -3"):
+        driver.restart(parallelism=-3)
+    for at in ("2026-01-01", date(2026, 1, 1), 1.5):
+        with pytest.raises(InputError, match="a step cannot be at"):
+            driver.step(at=at)  # type: ignore[arg-type]
+    assert driver.step() == {"v": [({"k": 1, "s": None}, 1)]}
+
+
+def test_a_table_can_be_read_as_of_a_time() -> None:
+    driver = simple()
+    for minute in (0, 1):
+        driver.insert("a", {"k": minute})
+        driver.step(at=datetime(2026, 1, 1, 12, minute))
+    for as_of in (0, datetime(2026, 1, 1, 12, 0, 59), datetime(2026, 1, 1, 12, 0, tzinfo=timezone.utc)):
+        assert driver.table("v", as_of=as_of) == [{"k": 0, "s": None}]
+    with pytest.raises(NotCommitted, match="no epoch was committed by that time"):
+        driver.table("v", as_of=datetime(2025, 1, 1))
+    with pytest.raises(NotCommitted) as raised:
+        driver.table("v", as_of=99)
+    assert raised.value.hint == "epochs 0 to 1 can be read"
+    with pytest.raises(InvalidSql, match="`as_of` is '2026-01-01'"):
+        driver.table("v", as_of="2026-01-01")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("where", ["memory", "disk"])

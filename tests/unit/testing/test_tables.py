@@ -61,6 +61,20 @@ def test_a_line_of_other_length_is_refused() -> None:
     assert raised.value.detail == "1 | 2 | 3" and raised.value.hint == "columns: a, b"
 
 
+def test_empty_cells_are_a_row_of_nulls() -> None:
+    nulls = Change({"a": None, "b": None})
+    assert from_table("a | b\n1 | 2\n  |  \n3 | 4") == [Change({"a": 1, "b": 2}), nulls, Change({"a": 3, "b": 4})]
+    assert from_table("| a | b |\n|---|---|\n|   |   |") == [nulls]
+
+
+@pytest.mark.parametrize("cell", ["1.5", "NULL", "true", "x"])
+@pytest.mark.parametrize("name", ["__time__", "__diff__"])
+def test_times_and_diffs_are_whole_numbers(name: str, cell: str) -> None:
+    with pytest.raises(InputError, match=f"`{name}` of a line is ") as raised:
+        from_table(f"a | {name}\n1 | 1\n2 | {cell}")
+    assert raised.value.detail == f"2 | {cell}" and raised.value.hint
+
+
 def test_a_table_can_be_loaded_epoch_by_epoch() -> None:
     driver = Driver()
     driver.sql("CREATE CHANGELOG a (k INT, s STRING); CREATE VIEW v AS SELECT s FROM a WHERE k > 1")

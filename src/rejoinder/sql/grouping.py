@@ -260,10 +260,6 @@ class _Groups:
         return None if key is None else exp.Dot(this=_reference(key.name), expression=part.this.copy())
 
     def _is_grouped(self, part: exp.Column) -> bool:
-        """Whether a column, or the one that this is a field of, is a key."""
-        if len(part.parts) > 1 and not self.scope.knows(part):
-            names = [name.name for name in part.parts[:-1]]
-            return self._is_grouped(exp.column(names[-1], table=names[-2] if len(names) > 1 else None))
         try:
             made = compile_expression(part, self.scope)
         except PlanningError:

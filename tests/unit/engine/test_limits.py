@@ -60,6 +60,6 @@ def test_the_view_is_named_not_a_relation_of_ours(query: str) -> None:
     driver = flow()
     driver.sql(f"CREATE VIEW v AS {query}")
     driver.insert("a", *[{"k": 7}] * 10)
-    driver.insert("b", *[{"k": None}, {"k": 7}] * 10)
+    driver.insert("b", *[{"k": key} for key in (None, 7)] * 10)
     with pytest.raises(LimitReached, match="`v` pairs"):
         driver.step()

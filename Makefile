@@ -6,8 +6,8 @@ BIN       := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PIP       := -m pip --disable-pip-version-check --quiet
 
-WORKLOADS ?= W2 W2L W2F W3 W4
-ENGINES   ?= rejoinder spark pathway flink
+WORKLOADS ?= W1 W1L W2 W2L W2F W3 W4
+ENGINES   ?= rejoinder spark pathway flink kafka-streams
 N         ?= 1000000
 MINUTES   ?= 10
 PATHWAY_VENV := .venv-pathway

@@ -19,7 +19,7 @@ from benchmarks import run, targets
 from benchmarks.generate import generate
 from benchmarks.truth import Truth, truths
 
-ENGINES = ("rejoinder", "spark", "pathway", "flink")
+ENGINES = ("rejoinder", "spark", "pathway", "flink", "kafka-streams")
 RUNNABLE = ("W1", "W1L", "W2", "W2L", "W2F", "W3", "W4")
 WARM_N = 1000
 
@@ -40,9 +40,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def present(engines: list[str], console: Console) -> list[str]:
-    """The engines that can run here; says of the others why they are left out."""
-    obstacles = {engine: run.obstacle(engine) for engine in engines}
+def present(engines: list[str], workloads: list[str], console: Console) -> list[str]:
+    """The engines that have something to run, and can run here; says of those that cannot why they are left out."""
+    asked = [engine for engine in engines if any(run.contestants(engine, workload) for workload in workloads)]
+    obstacles = {engine: run.obstacle(engine) for engine in asked}
     for engine, obstacle in obstacles.items():
         if obstacle:
             console.print(f"[yellow]{engine} is left out: {obstacle}[/yellow]", soft_wrap=True)
@@ -101,7 +102,7 @@ def table(results: list[dict[str, Any]]) -> Table:
 def main() -> int:
     options = parse()
     console = Console(width=None if sys.stdout.isatty() else 180)
-    options.engines = present(options.engines, console)
+    options.engines = present(options.engines, options.workloads, console)
     results = contest(options, console)
     console.print(table(results))
     verdicts = targets.judge(results, options.n)

@@ -35,6 +35,7 @@ SEED = 42
 START_MS = 1_767_225_600_000  # 2026-01-01 00:00 UTC
 HOUR_MS = 3_600_000
 SPAN_MS = 10 * HOUR_MS
+FAR_MS = START_MS + SPAN_MS + 6 * HOUR_MS  # behind all rows and what they can meet
 DISORDER_MS = 5_000
 SEGMENTS = np.array(["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"])
 
@@ -178,10 +179,9 @@ def _write_sentinels(folder: Path, parts: int, csv: bool) -> None:
 
     Two, because Spark applies a batch's watermark in the next batch. Their order_id is negative.
     """
-    end = START_MS + SPAN_MS + 6 * HOUR_MS
     rows: Tables = {
-        "orders": {"order_id": np.array([-1]), "cust": np.array([-1]), "ts": np.array([end])},
-        "deliveries": {"order_id": np.array([-2]), "ts": np.array([end])},
+        "orders": {"order_id": np.array([-1]), "cust": np.array([-1]), "ts": np.array([FAR_MS])},
+        "deliveries": {"order_id": np.array([-2]), "ts": np.array([FAR_MS])},
     }
     for name, columns in rows.items():
         for i in range(2):

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
 
+from benchmarks import brokers
+from benchmarks.engines import jvm
 from benchmarks.engines.protocol import PREFIX, Task
 from benchmarks.measure import Reading, TreeClock
 from benchmarks.truth import Truth
@@ -37,6 +39,7 @@ class Contestant:
     note: str = ""
     is_warm: bool = True  # whether it may warm up before the clock starts
     store: str = ""  # where the engine keeps its state, for engines that have a choice
+    needs_broker: bool = False  # whether it reads topics; the broker is not part of what it costs
 
 
 def contestants(engine: str, workload: str) -> list[Contestant]:
@@ -68,6 +71,11 @@ def contestants(engine: str, workload: str) -> list[Contestant]:
             cold = "no checkpoints, no warm-up"
             runs.append(Contestant("flink-cold", "flink_engine", *as_it_is, cold, is_warm=False))
         return runs
+    if engine == "kafka-streams":
+        if workload not in ("W1", "W1L"):  # the two of its target; the others are not written for it
+            return []
+        note = "RocksDB, no changelog, broker not counted"
+        return [Contestant(engine, "kafka_streams_engine", *as_it_is, note, needs_broker=True)]
     return [Contestant(engine, "rejoinder_engine", *as_it_is)]
 
 
@@ -88,11 +96,10 @@ def obstacle(engine: str) -> str | None:
     python = interpreter(engine)
     if shutil.which(python) is None:
         return f"no interpreter {python}; `make bench` makes one, or set {engine.upper()}_PYTHON"
-    if engine == "flink":
-        home = os.environ.get("JAVA_HOME")
-        compiler = f"{home}/bin/javac" if home else "javac"
-        if shutil.which(compiler) is None:
-            return f"no Java compiler {compiler}; install a JDK, a runtime alone is not enough"
+    if engine in ("flink", "kafka-streams") and shutil.which(jvm.java("javac")) is None:
+        return f"no Java compiler {jvm.java('javac')}; install a JDK, a runtime alone is not enough"
+    if engine == "kafka-streams":
+        return brokers.missing("kafka_2.13", "kafka-streams")
     return None
 
 
@@ -110,7 +117,13 @@ def run(who: Contestant, truth: Truth, *, n: int, data: Path, warm: Path, out: P
     task = Task(who.task, str(data), few, str(state), cores, truth.rows_out, truth.checksum, who.store)
     load = os.getloadavg()[0]
     try:
-        reading, answer = _converse(who, task, out / "scratch", log)
+        if who.needs_broker:
+            with brokers.broker(out / "scratch") as broker:
+                assert broker.process is not None
+                task = replace(task, broker=broker.address)
+                reading, answer = _converse(who, task, out / "scratch", log, broker.process.pid)
+        else:
+            reading, answer = _converse(who, task, out / "scratch", log)
         state_bytes = sum(path.stat().st_size for path in state.rglob("*") if path.is_file())
     finally:
         shutil.rmtree(state, ignore_errors=True)
@@ -138,11 +151,17 @@ def run(who: Contestant, truth: Truth, *, n: int, data: Path, warm: Path, out: P
     return line | answer
 
 
-def _converse(who: Contestant, task: Task, scratch: Path, log: Path) -> tuple[Reading, dict[str, Any]]:
-    """Start the engine and answer its lines; return the reading and its result, empty if it died."""
+def _converse(
+    who: Contestant, task: Task, scratch: Path, log: Path, broker: int | None = None
+) -> tuple[Reading, dict[str, Any]]:
+    """Start the engine and answer its lines; return the reading and its result, empty if it died.
+
+    What the broker's process used meanwhile is told with the result, and not in the reading.
+    """
     command = [interpreter(who.engine), "-m", f"benchmarks.engines.{who.module}", task.as_argument()]
     environment = os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch), "PYTHONUNBUFFERED": "1"}
     reading, answer = Reading(0.0, 0.0, 0, 0, 0), dict[str, Any]()
+    before, beside = 0.0, dict[str, Any]()
     with log.open("w") as noise:
         process = subprocess.Popen(
             command,
@@ -167,12 +186,14 @@ def _converse(who: Contestant, task: Task, scratch: Path, log: Path) -> tuple[Re
                 message = json.loads(line.removeprefix(PREFIX))
                 event = message.pop("event")
                 if event == "result":
-                    answer = message
+                    answer = message | beside
                 elif event == "started":
+                    before = _cpu_s(broker)
                     clock.start()
                     _go_on(process.stdin)
                 else:
                     reading = clock.stop()
+                    beside = {"broker_cpu_s": round(_cpu_s(broker) - before, 2)} if broker else {}
                     _go_on(process.stdin)
             process.wait()
         finally:
@@ -221,6 +242,14 @@ def _pin(pid: int, cores: int) -> None:
     """Give every engine the same cores, where the platform can."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(pid, sorted(os.sched_getaffinity(0))[:cores])
+
+
+def _cpu_s(pid: int | None) -> float:
+    """The CPU seconds that a process has used, without its children."""
+    if pid is None:
+        return 0.0
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
 
 
 def _kill_tree(pid: int) -> None:

@@ -31,6 +31,7 @@ TARGETS = (
             Target(workload, 1 / 4, "spark", _AT_SMALL),
             Target(workload, 1 / 10, "spark-rocksdb", _AT_SMALL),
             Target(workload, 1 / 2, "flink", _AT_SMALL),
+            Target(workload, 1 / 2, "kafka-streams", _AT_SMALL),
             Target(workload, 1, "pathway", _AT_SMALL),
             Target(workload, 1 / 4, BEST, _FROM_LARGE),
         )

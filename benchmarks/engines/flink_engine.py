@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+from benchmarks.engines import jvm
 from benchmarks.engines.protocol import Task
 
 SOURCE = Path(__file__).with_name("FlinkEngine.java")
@@ -29,44 +27,15 @@ def jars() -> str:
     return str(Path(next(iter(places))) / "lib" / "*")
 
 
-def whole_files(data: str) -> Path:
-    """Every table of a workload as one file without header, beside its part files; made once."""
-    folder = Path(data) / "whole"
-    folder.mkdir(exist_ok=True)
-    for table in (Path(data) / "csv").iterdir():
-        target = folder / f"{table.name}.csv"
-        if target.exists():
-            continue
-        partial = target.with_suffix(f".partial-{os.getpid()}")
-        with partial.open("wb") as whole:
-            for part in sorted(table.glob("part-[0-9]*.csv")):
-                with part.open("rb") as rows:
-                    rows.readline()
-                    shutil.copyfileobj(rows, whole)
-        partial.rename(target)
-    return folder
-
-
-def java(name: str) -> str:
-    home = os.environ.get("JAVA_HOME")
-    return f"{home}/bin/{name}" if home else name
-
-
 def main() -> None:
     task = Task.from_argument(sys.argv[1])
-    classes = Path(tempfile.gettempdir()) / "flink-classes"
-    subprocess.run([java("javac"), "-cp", jars(), "-d", str(classes), str(SOURCE)], check=True)
-    memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 >> 20
+    classpath = jvm.compiled(jars(), SOURCE)
     command = [
-        java("java"),
-        f"-Xmx{memory_mb}m",
-        f"-XX:ActiveProcessorCount={task.cores}",
-        f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+        *jvm.command(classpath, task.cores),
         *(f"--add-opens={package}=ALL-UNNAMED" for package in OPEN),
-        *("-cp", f"{classes}{os.pathsep}{jars()}"),
         SOURCE.stem,
         task.workload,
-        *(str(whole_files(data)) if data else "" for data in (task.data, task.warm)),
+        *(str(jvm.whole_files(data)) if data else "" for data in (task.data, task.warm)),
         str(task.cores),
     ]
     os.execvp(command[0], command)

@@ -25,6 +25,7 @@ class Task:
     rows_out: int  # what DuckDB counted; only for engines that never end by themselves
     checksum: int
     store: str = ""  # how state is kept, for engines that have a choice
+    broker: str = ""  # the address of a Kafka broker, for engines that read topics
 
     def as_argument(self) -> str:
         """Encode for the command line.

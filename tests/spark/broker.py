@@ -26,9 +26,9 @@ TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_{scala}"
 PACKAGES = f"org.apache.spark:spark-sql-kafka-0-10_{{scala}}:{{spark}}?exclude={TOKENS},{TOKENS}:4.0.0?transitive=false"
 IVY = f"""
 <ivy-module version="2.0">
-  <info organisation="rejoinder" module="broker"/>
+  <info organisation="rejoinder" module="{{module}}"/>
   <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{VERSION}" conf="default->runtime,master"/>
+    <dependency org="org.apache.kafka" name="{{module}}" rev="{VERSION}" conf="default->runtime,master"/>
   </dependencies>
 </ivy-module>
 """
@@ -99,10 +99,10 @@ class Broker:
             return subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
 
 
-def fetch_jars(folder: Path) -> str:
-    """The class path of a broker: downloaded, or found in Ivy's cache. Raises with what Ivy says."""
+def fetch_jars(folder: Path, module: str = "kafka_2.13") -> str:
+    """The class path of a part of Kafka: downloaded, or found in Ivy's cache. Raises with what Ivy says."""
     description, found = folder / "ivy.xml", folder / "classpath"
-    description.write_text(IVY)
+    description.write_text(IVY.format(module=module))
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     command = [java(), "-jar", str(ivy), "-ivy", str(description), "-types", "jar", "bundle", "-cachepath", str(found)]
     said = ""

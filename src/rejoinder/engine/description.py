@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rejoinder.engine.certificate import Certificate
+from rejoinder.engine.formulas import passed_text
 from rejoinder.engine.planner import Plan
 from rejoinder.engine.state import State
 from rejoinder.engine.watermarks import Times
+from rejoinder.kernels.rising import shift
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.graph import inputs_of
@@ -15,6 +17,7 @@ from rejoinder.plan.labels import Labels, shown, written
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Recording, Versions
 from rejoinder.plan.physical import Path, PathHop
+from rejoinder.plan.program import Gate
 from rejoinder.sql.types import spark_name
 
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
@@ -162,12 +165,24 @@ class _Text:
         if len(gates) > 1:
             listed = " or ".join(f"{source}.{column}" for gate in gates for source, column in gate.origins)
             return [f"  a row without a partner comes out when the watermark of {listed} says that none can come"]
-        gate = gates[0]
-        watermarks = " and ".join(f"{source}.{column}" for source, column in gate.origins)
-        release = dict(self.program.views[self.view].outputs)[RELEASE]
-        text = written(release) or shown(release, self.labels.names(self.program.views[self.view]))
-        word, have = ("watermark", "has") if len(gate.origins) == 1 else ("watermarks", "have")
-        return [f"  a row comes out when the {word} of {watermarks} {have} passed {text}"]
+        return [f"  a row comes out when {self._passed(gates[0])}"]
+
+    def _passed(self, gate: Gate) -> str:
+        """What a gate waits for: that its limit has passed the time of a row, or reached the end of its window."""
+        block, sources = self.program.views[self.view], self.program.sources
+        release, names = dict(block.outputs)[RELEASE], self.labels.names(block)
+        rising = release.rises
+        is_next = rising is None or rising.steps[-1:] == shift(1)
+        time = written(release)
+        if time is None and rising is not None and rising.steps == shift(1):
+            time = names[rising.column]
+        assert gate.limit is not None
+        return passed_text(
+            time or shown(release, names),
+            gate.limit,
+            lambda source, name: sources[source].schema.field(name).type,
+            at=not is_next,
+        )
 
     # -- arrangements -------------------------------------------------------------------------------------------------
 

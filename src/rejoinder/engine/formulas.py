@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from rejoinder.engine.texts import length_text
-from rejoinder.kernels.rising import Step
-from rejoinder.plan.frontier import Formula, Greatest, Least, Merged, Stepped, Watermark
+from rejoinder.kernels.rising import Step, floor, shift
+from rejoinder.plan.frontier import Formula, Greatest, Least, Merged, Stepped, Watermark, watermarks_in
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 Kinds = Callable[[str, str], pa.DataType]
@@ -35,14 +36,47 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
         return f"the watermark of {formula.source}.{formula.column}" + _moved(-formula.minus, kind)
     if isinstance(formula, Stepped):
         text, kind = formula_text(formula.of, kinds), kind_of(formula.of, kinds)
-        for step in formula.steps:
+        for step in _together(formula.steps):
             text += _moved(step.plus, kind) + _rounded(step, kind)
             kind = _counted(step, kind)
         return text
     if isinstance(formula, Merged):
         return f"least of those not idle({', '.join(formula_text(each, kinds) for each in formula.of)})"
     word = "least" if isinstance(formula, Least) else "greatest"
-    return f"{word}({', '.join(formula_text(each, kinds) for each in formula.of)})"
+    flat = (inner for each in formula.of for inner in (each.of if isinstance(each, type(formula)) else (each,)))
+    return f"{word}({', '.join(dict.fromkeys(formula_text(each, kinds) for each in flat))})"
+
+
+def passed_text(time: str, limit: Formula, kinds: Kinds, *, at: bool) -> str:
+    """In words: a limit has passed a time; `at`: or has reached it, which is as much if it is the end of a window."""
+    match limit:
+        case Stepped(inner, steps):
+            steps = _together(steps)
+            limit = Stepped(inner, steps) if steps else inner
+            if at and len(steps) == 2 and steps == (*floor(steps[0].width), *shift(steps[0].width - 1)):
+                limit = inner  # the next window has begun
+    if not is_plain(limit):
+        return f"{time} {'<=' if at else '<'} {formula_text(limit, kinds)}"
+    named = sorted({f"{each.source}.{each.column}" for each in watermarks_in(limit)})
+    word, have = ("watermark", "has") if len(named) == 1 else ("watermarks", "have")
+    return f"the {word} of {' and '.join(named)} {have} passed {time}"
+
+
+def is_plain(formula: Formula) -> bool:
+    """Whether a formula is nothing but watermarks, and the least of them."""
+    if isinstance(formula, Least):
+        return all(is_plain(each) for each in formula.of)
+    return isinstance(formula, Watermark) and not formula.minus
+
+
+def _together(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Steps with those that move, one after the other, as one."""
+    found: list[Step] = []
+    for step in steps:
+        if found and found[-1].width == found[-1].unit == 1:
+            step = replace(step, plus=step.plus + found.pop().plus)
+        found.append(step)
+    return tuple(step for step in found if step != Step())
 
 
 def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:

@@ -71,3 +71,26 @@ def test_an_interval_of_the_wrong_sign_is_told() -> None:
     wanted = "no pair can satisfy d.ts >= o.ts AND d.ts <= o.ts - INTERVAL '1' HOUR: has an interval the wrong sign?"
     assert wanted in text
     assert "wrong sign" not in explained(f"SELECT o.id FROM o JOIN d ON {WITHIN}")
+
+
+W = "TUMBLE(o.ts, INTERVAL 5 MINUTES)"
+BOTH = "(SELECT id, ts FROM o UNION ALL SELECT id, ts FROM d) q"
+LEAST = "least(the watermark of o.ts, the watermark of d.ts - 10 minutes)"
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (f"SELECT o.ts, count(*) AS n FROM o JOIN d ON {WITHIN} GROUP BY o.ts EMIT FINAL", f"ts < {LEAST}"),
+        (f"SELECT {W} AS w, count(*) AS n FROM o JOIN d ON {WITHIN} GROUP BY {W} EMIT FINAL", f").end <= {LEAST}"),
+        (f"SELECT {W} AS w, count(*) AS n FROM o GROUP BY {W} EMIT FINAL", "the watermark of o.ts has passed TUMBLE"),
+        ("SELECT ts, count(*) AS n FROM o GROUP BY ts EMIT FINAL", "the watermark of o.ts has passed ts"),
+        (
+            f"SELECT ts, count(*) AS n FROM {BOTH} GROUP BY ts EMIT WHEN WATERMARK PAST ts",
+            "ts < least of those not idle(the watermark of o.ts, the watermark of d.ts)",
+        ),
+    ],
+)
+def test_when_a_row_comes_out(query: str, words: str) -> None:
+    (line,) = [line for line in explained(query).splitlines() if "comes out" in line]
+    assert line.startswith("  a row comes out when ") and words in line

@@ -22,7 +22,7 @@ from rejoinder.operators.coalescer import Input
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
 from rejoinder.operators.formats.records import read_records
-from rejoinder.operators.formats.usable import DELETES, INSERTS, signs_of
+from rejoinder.operators.formats.usable import DELETES, INSERTS, mark_of, signs_of
 from rejoinder.plan.accumulators import UNIT_SCHEMA
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.logical import LOCK, RELEASE
@@ -178,21 +178,21 @@ def _signs(table: pa.Table, source: Source, place: str) -> pa.Array | None:
     """Read the op or diff column: signed multiplicities."""
     if DIFF in table.column_names:
         return table.column(DIFF).combine_chunks().cast(pa.int64())
-    name = source.diff or source.op
-    if name is None:
+    declared, name = source.diff or source.op, mark_of(table, source)
+    if declared is None:
         return None
-    if name not in table.column_names:
+    if name is None:
         raise SchemaChanged(
-            f"column `{name}` of `{source.name}` is missing in {place}",
+            f"column `{declared}` of `{source.name}` is missing in {place}",
             detail=f"columns found: {', '.join(table.column_names)}",
             hint="the source was declared with this op or diff column",
         )
     try:
         return signs_of(table.column(name), source)
     except pa.ArrowInvalid as failure:
+        words = f"a word; inserts: {', '.join(sorted(INSERTS))}; deletes: {', '.join(sorted(DELETES))}"
         raise MalformedInput(
             str(failure),
             detail=f"column `{name}` in {place}",
-            hint=f"every record must say what it does; inserts: {', '.join(sorted(INSERTS))}; "
-            f"deletes: {', '.join(sorted(DELETES))}",
+            hint=f"every record must say what it does, by {'a number of copies' if source.diff else words}",
         ) from failure

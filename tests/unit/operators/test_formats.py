@@ -22,7 +22,7 @@ class Folder:
     def __init__(self, folder: Path, format_: str, columns: str = "id BIGINT, n INT", **options: str) -> None:
         self.folder, self.format = folder, format_
         given = ", ".join(f"{key} '{value}'" for key, value in {"path": str(folder), **options}.items())
-        kind = "CHANGELOG" if "op" in options else "STREAM"
+        kind = "CHANGELOG" if {"op", "diff"} & set(options) else "STREAM"
         self.driver = Driver()
         self.driver.sql(f"CREATE {kind} s ({columns}) USING {format_} OPTIONS ({given})")
         self.driver.sql("CREATE VIEW v AS SELECT * FROM s")
@@ -305,6 +305,13 @@ def test_malformed_lines_are_diverted(
         (str(path), first + 2, bad[1]),
     ]
     assert all(row["reason"] for row in rejected)
+
+
+def test_lines_whose_diff_is_no_count_are_diverted(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "json", "id BIGINT", diff="d", malformed="divert")
+    folder.put('{"id": 1, "d": 2}\n{"id": 2, "d": 9223372036854775807}\n{"id": 3}\n{"id": 4, "d": 1.5}\n')
+    assert [row["id"] for row in folder.rows()] == [1, 1]
+    assert [row["line"] for row in folder.driver.table("s.rejected")] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(("op", "told"), [("x", "op `x` of `s` is not known"), (None, "NULL in the op column `op`")])

@@ -89,6 +89,50 @@ def test_records_that_do_not_say_what_they_do_are_refused(
     assert content(driver) == [(5,)]
 
 
+@pytest.mark.parametrize(
+    ("option", "marks", "fact"),
+    [
+        ("diff", [1.5], "the diff column `m` of `a` holds what is no int64"),
+        ("diff", ["1"], "the diff column `m` of `a` is of type string"),
+        ("diff", [2**31], "the diff column `m` of `a` goes beyond 2,147,483,647 copies"),
+        ("diff", [-(2**63)], "the diff column `m` of `a` goes beyond 2,147,483,647 copies"),
+        ("op", [["i"]], "the op column `m` of `a` is of type list"),
+        ("op", [{"op": "i"}], "the op column `m` of `a` is of type struct"),
+        ("op", [b"\xff"], "the op column `m` of `a` holds what is no string"),
+    ],
+    ids=repr,
+)
+def test_op_and_diff_columns_of_other_types_are_refused(
+    tmp_path: Path, option: str, marks: list[Any], fact: str
+) -> None:
+    driver = flow(tmp_path, "CHANGELOG a (k BIGINT)", f"{option} 'm'")
+    write(tmp_path, "1", k=[1], m=marks)
+    with pytest.raises(MalformedInput) as raised:
+        driver.step()
+    assert raised.value.fact.startswith(fact) and raised.value.detail and raised.value.hint
+    assert str(tmp_path) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "marks"),
+    [
+        ("op", ["I", "D"]),
+        ("op", [1, -1]),
+        ("op", pa.array(["i", "d"]).dictionary_encode()),
+        ("op", pa.array([b"i", b"d"])),
+        ("diff", [1.0, -1.0]),
+        ("diff", pa.array([1, -1], pa.int8())),
+    ],
+    ids=repr,
+)
+def test_op_and_diff_columns_go_by_what_they_say(tmp_path: Path, option: str, marks: Any) -> None:
+    driver = flow(tmp_path, "CHANGELOG a (k BIGINT)", f"{option} 'mark'")
+    write(tmp_path, "1", k=[1, 2], Mark=[1, 1] if option == "diff" else ["i", "i"])
+    driver.step()
+    write(tmp_path, "2", k=[3, 2], MARK=marks)
+    assert content(driver) == [(1,), (3,)]
+
+
 def test_a_source_that_a_view_reads_for_the_first_time_is_read_from_its_start(tmp_path: Path) -> None:
     driver = Driver()
     driver.sql(f"CREATE STREAM a (k INT) USING arrow OPTIONS (path '{tmp_path}')")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.kernels.columns import DIFF, replaced
+from rejoinder.kernels.columns import DIFF, replaced, single_chunk
+from rejoinder.kernels.related_types import is_related
 from rejoinder.plan.catalog import Source
 
 INSERTS = frozenset(
     {"i", "c", "r", "u", "+", "+i", "+u", "insert", "update", "upsert", "create", "read", "1", "update_postimage"}
 )
 DELETES = frozenset({"d", "-", "-d", "-u", "delete", "-1", "update_preimage"})
+MOST_COPIES = 2**31 - 1  # of one record: sums of many stay far from overflow
 
 
 def usable(table: pa.Table, source: Source) -> pa.Table:
@@ -20,23 +22,45 @@ def usable(table: pa.Table, source: Source) -> pa.Table:
     for name in source.primary_key:
         if name.lower() in names and table.column(names[name.lower()]).null_count:
             raise pa.ArrowInvalid(f"NULL in column `{name}`, which is of the primary key of `{source.name}`")
-    mark = source.diff or source.op
-    if mark is None or mark not in table.column_names or DIFF in table.column_names:
+    mark = mark_of(table, source)
+    if mark is None or DIFF in table.column_names:
         return table
     return replaced(table, DIFF, signs_of(table.column(mark), source))
 
 
+def mark_of(table: pa.Table, source: Source) -> str | None:
+    """The op or diff column in a table, by its name (case as declared, else without case)."""
+    mark = source.diff or source.op or ""
+    names = table.column_names
+    return mark if mark in names else next((name for name in names if name.lower() == mark.lower()), None)
+
+
 def signs_of(marks: pa.ChunkedArray, source: Source) -> pa.Array:
     """The op or diff column as signed multiplicities. Raises `pa.ArrowInvalid` where it says nothing, or not what."""
+    column = f"the {'diff' if source.diff else 'op'} column `{source.diff or source.op}` of `{source.name}`"
     if marks.null_count:
-        raise pa.ArrowInvalid(
-            f"NULL in the {'diff' if source.diff else 'op'} column `{source.diff or source.op}` of `{source.name}`"
-        )
-    if source.diff is not None:
-        return marks.combine_chunks().cast(pa.int64())
-    words = pc.utf8_lower(marks.cast(pa.string()))
+        raise pa.ArrowInvalid(f"NULL in {column}")
+    kinds = (pa.int64(),) if source.diff is not None else (pa.string(), pa.int64())
+    if not any(is_related(marks.type, kind) for kind in kinds):
+        raise pa.ArrowInvalid(f"{column} is of type {marks.type}")
+    try:
+        told = single_chunk(marks.cast(kinds[0]))
+        told = told if source.diff is not None else pc.utf8_lower(told)
+    except pa.ArrowInvalid as failure:
+        raise pa.ArrowInvalid(f"{column} holds what is no {kinds[0]}: {failure}") from failure
+    return _copies(told, column) if source.diff is not None else _signs(told, source.name)
+
+
+def _copies(numbers: pa.Array, column: str) -> pa.Array:
+    beyond = pc.or_(pc.greater(numbers, MOST_COPIES), pc.less(numbers, -MOST_COPIES))
+    if pc.any(beyond).as_py():
+        raise pa.ArrowInvalid(f"{column} goes beyond {MOST_COPIES:,} copies: {numbers.filter(beyond)[0].as_py():,}")
+    return numbers
+
+
+def _signs(words: pa.Array, source: str) -> pa.Array:
     deletes = pc.is_in(words, pa.array(sorted(DELETES)))
     unknown = pc.invert(pc.or_(deletes, pc.is_in(words, pa.array(sorted(INSERTS)))))
     if pc.any(unknown).as_py():
-        raise pa.ArrowInvalid(f"op `{words.filter(unknown)[0].as_py()}` of `{source.name}` is not known")
-    return pc.if_else(deletes, pa.scalar(-1, pa.int64()), pa.scalar(1, pa.int64())).combine_chunks()
+        raise pa.ArrowInvalid(f"op `{words.filter(unknown)[0].as_py()}` of `{source}` is not known")
+    return pc.if_else(deletes, pa.scalar(-1, pa.int64()), pa.scalar(1, pa.int64()))

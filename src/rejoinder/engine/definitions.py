@@ -11,9 +11,10 @@ from rejoinder.engine.rendering import CHANGE_COLUMNS
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.options import redacted
 from rejoinder.plan.catalog import Catalog, Index, Sink, Source, View
-from rejoinder.sql.binder import bind
+from rejoinder.sql.binder import Binder, bind
 from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.emission import is_waiting
+from rejoinder.sql.message_definition import tells_changes
 from rejoinder.sql.sink_definition import check_against
 from rejoinder.sql.source_timing import TIMING
 from rejoinder.sql.statements import AlterView, CreateIndex, CreateSink, CreateSource, CreateView, Drop
@@ -214,6 +215,12 @@ def _with_sink(catalog: Catalog, statement: CreateSink) -> Catalog:
             hint=f"CREATE VIEW … AS SELECT * FROM {view.name}, and a sink from that",
         )
     check_against(sink, view.schema)
+    if not tells_changes(sink) and not Binder(catalog).is_stream(view.name):
+        raise Unsupported(
+            f"rows of `{view.name}` can be taken back, and the messages of sink `{sink.name}` would not tell",
+            detail=f"{view.name}: {view.query}",
+            hint="write them by key, mode 'upsert'; or as 'json' or 'avro' with `_diff` among the fields",
+        )
     return catalog.with_sink(replace(sink, view=view.name))
 
 

@@ -14,12 +14,14 @@ from rejoinder.engine.holding import holder_of, watermark_rows
 from rejoinder.engine.outputs import Outputs
 from rejoinder.engine.planner import plan
 from rejoinder.engine.rendering import plain
+from rejoinder.engine.sinks.values import Values
 from rejoinder.errors import Unsupported
 from rejoinder.kernels.ordered import as_column
 from rejoinder.options import redacted
 from rejoinder.plan.catalog import Catalog, Sink, Source, View
 from rejoinder.plan.steps import Aggregate, Distinct
 from rejoinder.sql.binder import bind
+from rejoinder.sql.message_definition import written_columns
 from rejoinder.sql.types import spark_name
 
 
@@ -91,12 +93,15 @@ def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
 def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
     """A sink, its options without secrets, and the last epoch that it is known to have; None before the first."""
     identity, _ = engine.sinks[sink.name]
+    options = redacted(sink.options)
+    if options.get("value_format") == "avro":
+        options["avro_schema"] = Values(sink).schema(written_columns(sink, engine.catalog.get(sink.view).schema))
     recorded = engine.store.find(SINK_PROGRESS)
     return {
         "sink": sink.name,
         "view": sink.view,
         "format": sink.format,
-        "options": ", ".join(f"{name} '{value}'" for name, value in redacted(sink.options).items()),
+        "options": ", ".join(f"{name} '{value}'" for name, value in options.items()),
         "delivered": None if recorded is None else json.loads(recorded).get(identity),
     }
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.options import refuse_clear
 from rejoinder.plan.catalog import Sink
+from rejoinder.sql.message_definition import MESSAGE_OPTIONS, VALUE_FORMATS, check_messages
 from rejoinder.sql.types import spark_name
 
 PYTHON = "python"
@@ -42,6 +43,7 @@ FORMATS: dict[str, SinkFormat] = {
     "json": SinkFormat(needs=("path",)),
     "kafka": SinkFormat(
         needs=("bootstrap", "topic"),
+        takes=MESSAGE_OPTIONS,
         prefix="kafka.",
         modes=("append", "upsert", "debezium"),
         keyed_modes=("upsert", "debezium"),
@@ -77,6 +79,7 @@ def make_sink(name: str, view: str, format_: str, options: Mapping[str, str]) ->
         raise InvalidSql(f"{owner} USING {format_} has no {missing[0]}", detail=listed, hint=f"add OPTIONS ({text})")
     _check_choice(owner, given, "from", ("start", "now"))
     _check_choice(owner, given, "mode", known.modes)
+    _check_choice(owner, given, "value_format", VALUE_FORMATS)
     mode = given.get("mode", known.modes[0])
     if mode in known.keyed_modes and not given.get("key"):
         raise InvalidSql(
@@ -122,6 +125,8 @@ def _columns(schema: pa.Schema) -> str:
 def check_against(sink: Sink, schema: pa.Schema) -> None:
     """Refuse what does not fit the view: a key that is not there, columns that the format cannot hold."""
     key_of(sink, schema)
+    if sink.format == "kafka":
+        check_messages(sink, schema)
     nested = [field for field in schema if pa.types.is_nested(field.type) or pa.types.is_binary(field.type)]
     if sink.format == "csv" and nested:
         raise Unsupported(

@@ -11,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.engine.sinks.messages import Encoder
+from rejoinder.engine.sinks.values import Values
 from rejoinder.errors import SinkFailed
+from rejoinder.plan.catalog import Sink
 from rejoinder.testing import Driver
 from tests.unit.operators.test_records import NOON, epoch, handed_over
 
 Messages = list[tuple[str | None, Any]]
+JSON, AVRO = Values(Sink("s", "v", "kafka")), Values(Sink("s", "v", "kafka", {"value_format": "avro"}))
 CHANGES = [(1, "a", -1), (1, "b", 1), (2, "c", -1), (3, "d", 1)]
 
 
@@ -27,7 +30,7 @@ def sent(
     table = pa.table(
         {"id": pa.array(ids, kind), "name": names, "_epoch": pa.array([7] * len(ids)), "_diff": pa.array(diffs)}
     )
-    messages = Encoder("s", "v", mode, key, is_snapshot).encode(table).to_pylist()
+    messages = Encoder("s", "v", mode, key, JSON, is_snapshot).encode(table).to_pylist()
     found = [(row["key"] and row["key"].decode(), row["value"] and json.loads(row["value"])) for row in messages]
     return sorted(found, key=str)
 
@@ -77,19 +80,21 @@ def test_a_key_of_several_columns_is_json() -> None:
         ("STRUCT<a: INT>", [{"a": 1}, {"a": None}]),
     ],
 )
-@pytest.mark.parametrize("mode", ["upsert", "debezium"])
-def test_what_a_sink_sends_gives_the_view_again(mode: str, declared: str, keys: list[Any]) -> None:
+@pytest.mark.parametrize(("mode", "values"), [("upsert", JSON), ("debezium", JSON), ("upsert", AVRO)])
+def test_what_a_sink_sends_gives_the_view_again(mode: str, values: Values, declared: str, keys: list[Any]) -> None:
     columns = f"k {declared}, x DECIMAL(38, 10)"
-    envelope = ", envelope 'debezium'" if mode == "debezium" else ""
     sender, receiver = Driver(), Driver()
     sender.sql(f"CREATE CHANGELOG s ({columns}); CREATE VIEW v AS SELECT * FROM s")
+    schema = values.schema(sender.catalog.get("v").schema)
+    how = f", format 'avro', avro_schema '{schema}'" if values is AVRO else ""
+    how += ", envelope 'debezium'" if mode == "debezium" else ""
     receiver.sql(
         f"""CREATE TABLE s ({columns}, PRIMARY KEY (k))
-              USING kafka OPTIONS (bootstrap 'here:9092', topic 't'{envelope});
+              USING kafka OPTIONS (bootstrap 'here:9092', topic 't'{how});
             CREATE VIEW v AS SELECT * FROM s"""
     )
     sent: list[pa.Table] = []
-    sender.foreach_epoch("v", lambda _, changes: sent.append(Encoder("s", "v", mode, ("k",)).encode(changes)))
+    sender.foreach_epoch("v", lambda _, changes: sent.append(Encoder("s", "v", mode, ("k",), values).encode(changes)))
     rows = [{"k": key, "x": "1234567890123456789012345678.0123456789"} for key in keys]
     for number, change in enumerate((sender.insert, sender.delete)):
         change("s", *rows)

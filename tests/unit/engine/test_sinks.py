@@ -362,38 +362,3 @@ def test_secrets_that_look_otherwise(option: str, value: str) -> None:
     assert is_secret(option, value) and redacted({option: value}) == {option: "***"}
     assert "geheim" not in redacted_text(f"OPTIONS ({option} '{value}')")
     assert not is_secret("kafka.ssl.keystore.location", "/etc/keys.pem")
-
-
-def test_a_key_is_named_in_any_case(driver: Driver) -> None:
-    driver.sql("CREATE SINK s FROM v USING kafka OPTIONS (bootstrap 'b:1', topic 't', mode 'upsert', key 'ID')")
-    driver.insert("a", {"id": 1, "name": "x"})
-    driver.step()
-    assert driver.messages("S") == [{"key": b"1", "value": b'{"id":1,"name":"x"}', "epoch": 0}]
-
-
-@pytest.mark.parametrize("mode", ["upsert", "debezium"])
-def test_rows_of_one_key_that_come_in_two_epochs(driver: Driver, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message for the second would hide the first one, and its end would delete it."""
-    monkeypatch.setattr(delivery_module, "PART_ROWS", 2)
-    driver.sql(f"CREATE SINK s FROM v USING kafka OPTIONS (bootstrap 'b:1', topic 't', mode '{mode}', key 'id')")
-    driver.insert("a", *({"id": number, "name": "a"} for number in range(5)))
-    driver.step()
-    driver.delete("a", {"id": 2, "name": "a"})
-    driver.insert("a", {"id": 2, "name": "b"}, {"id": 7, "name": "b"})
-    driver.step()
-    driver.insert("a", {"id": 1, "name": "b"}, {"id": 8, "name": "b"})
-    with pytest.raises(SinkFailed, match="a key of sink `s` has more than one row in `v`") as failure:
-        driver.step()
-    assert "id = 1; epoch 2" in str(failure.value.detail)
-    assert {message["epoch"] for message in driver.messages("s")} == {0, 1}
-
-
-def test_what_the_test_driver_sends(driver: Driver) -> None:
-    driver.sql("CREATE SINK s FROM v USING kafka OPTIONS (bootstrap 'b:1', topic 't')")
-    driver.insert("a", {"id": 1, "name": "x"})
-    driver.step()
-    assert [json.loads(message["value"]) for message in driver.messages("s")] == [
-        {"id": 1, "name": "x", "_epoch": 0, "_diff": 1}
-    ]
-    with pytest.raises(UnknownName, match="there is no sink `t`"):
-        driver.messages("t")

@@ -2,7 +2,8 @@
 
 `append` sends every change, with `_epoch` and `_diff` in the value. `upsert` sends the row that a key has after the
 epoch, or no value if it has none any more. `debezium` sends what was before and what is after. The last two tell the
-rows of a key apart from those of others by the sink's key; a key with two rows at a time is refused.
+rows of a key apart from those of others by the sink's key; a key with two rows at a time is refused. How a row becomes
+a value is `values`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
+from rejoinder.engine.sinks.values import Values
 from rejoinder.errors import SinkFailed
 from rejoinder.kernels.columns import Int64, numbers, single_chunk, take, without
 from rejoinder.kernels.evaluate import project
@@ -36,12 +38,14 @@ class Encoder:
     view: str
     mode: str
     key: tuple[str, ...]
+    values: Values
     is_snapshot: bool = False
 
     @classmethod
     def of(cls, delivery: Delivery, mode: str, key: tuple[str, ...]) -> Encoder:
         """The encoder of a delivery."""
-        return cls(delivery.sink.name, delivery.sink.view, mode, key, delivery.is_snapshot)
+        sink = delivery.sink
+        return cls(sink.name, sink.view, mode, key, Values(sink), delivery.is_snapshot)
 
     def on_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Encode the batches of a partition of Spark's."""
@@ -52,14 +56,17 @@ class Encoder:
     def encode(self, changes: pa.Table) -> pa.Table:
         """Messages in the order of the changes, or one for each key."""
         if self.mode == "append":
-            return self._messages(changes, json_rows(changes))
+            return self._messages(changes, self.values.write(changes))
         rows = without(changes, [_EPOCH, _DIFF])
         old, new = self._sides(changes)
         keyed = take(rows, np.where(new >= 0, new, old))
-        after = _row_or_null(rows, new)
+        after = self._row_or_null(rows, new)
         if self.mode == "upsert":
+            untold = (new >= 0) & np.asarray(after.is_null())
+            if untold.any():
+                self.refuse(changes, int(new[np.argmax(untold)]), "has NULL for its value, which would delete it,")
             return self._messages(keyed, after)
-        return self._messages(keyed, self._envelopes(_row_or_null(rows, old), after, changes))
+        return self._messages(keyed, self._envelopes(self._row_or_null(rows, old), after, changes))
 
     def _sides(self, changes: pa.Table) -> tuple[Int64, Int64]:
         """For each key the row that goes and the row that comes, −1 where there is none."""
@@ -104,6 +111,13 @@ class Encoder:
         text = Expression(f"CAST({quoted(self.key[0])} AS VARCHAR)", pa.string(), self.key)
         return single_chunk(key.column(0) if form == "raw" else project(key, [("key", text)]).column(0))
 
+    def _row_or_null(self, rows: pa.Table, places: Int64) -> pa.Array:
+        """Values of rows by position; NULL where the position is −1."""
+        there = places >= 0
+        if not there.any():
+            return pa.nulls(len(places), pa.string())
+        return self.values.write(take(rows, places[there])).take(pa.array(np.cumsum(there) - 1, mask=~there))
+
     def _envelopes(self, before: pa.Array, after: pa.Array, changes: pa.Table) -> pa.Array:
         """`before`, `after`, `op` (c, u, d; r in a snapshot), and where it comes from."""
         epoch = changes.column(_EPOCH)[0].as_py()
@@ -112,10 +126,3 @@ class Encoder:
         ops = pc.if_else(after.is_null(), "d", created)
         parts = ['{"before":', before.fill_null("null"), ',"after":', after.fill_null("null"), ',"op":"', ops]
         return pc.binary_join_element_wise(*parts, f'","source":{origin}}}', "")
-
-
-def _row_or_null(rows: pa.Table, places: Int64) -> pa.Array:
-    """Rows as JSON by position; NULL where the position is −1."""
-    there = places >= 0
-    text = single_chunk(json_rows(take(rows, places[there]))) if there.any() else pa.array([], pa.string())
-    return text.take(pa.array(np.cumsum(there) - 1, mask=~there))

@@ -55,11 +55,12 @@ def test_partitions_are_observed_by_tasks_and_kept_over_restarts(
     flow.idle("s", 2)
     flow.run()
     assert view(flow, "past") == bag([(2,), (3,)]), "an epoch without input lets out"
+    flow.sql("CREATE VIEW misses AS SELECT input, count(*) AS n FROM past.late GROUP BY input")
     put(folder, "3", (6, 2, 2), (7, 30, 0))
     flow.run()
     assert [row["released"] for row in flow.watermarks()] == [NOON + timedelta(minutes=7)] * 3, "it is back, and holds"
     assert [row["row"] for row in flow.arrow("past.late").to_pylist()] == ['{"id":6,"ts":"2024-01-01 12:02:00","p":2}']
-    assert flow.progress[-1]["late"] == {"past": {"s": 1}}
+    assert flow.progress[-1]["late"] == {"past": {"s": 1}} and view(flow, "misses") == bag([("s", 1)])
     assert Driver(store=state).sql("SHOW WATERMARKS") == flow.watermarks()
 
 

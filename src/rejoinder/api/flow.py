@@ -43,6 +43,7 @@ from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Catalog, Sink, Source
+from rejoinder.plan.notes import readable
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements import CreateSink, CreateSource, CreateView, Explain, Select, Show, parse_statements
@@ -170,8 +171,8 @@ class Flow(Sources, Readings):
         return self.spark.createDataFrame(table)
 
     def relation(self, name: str) -> Relation:
-        """A source or view by name, to build queries from."""
-        return Relation(self.engine.catalog.get(name).name)
+        """A source, a view or notes of one (`view.late`) by name, to build queries from."""
+        return Relation(readable(self.engine.catalog, name).name)
 
     def view(
         self,
@@ -200,7 +201,7 @@ class Flow(Sources, Readings):
         `name` is `<view>_<format>` unless given. An option that is a Python keyword takes an underscore: `from_="now"`.
         """
         given = {option.rstrip("_"): str(value) for option, value in options.items()}
-        self._create_sink(make_sink(name or f"{view}_{format}", view, format.lower(), given))
+        self._create_sink(make_sink(name or f"{view.replace('.', '_')}_{format}", view, format.lower(), given))
 
     def foreach_epoch(
         self, view: str, function: Callable[[int, DataFrame], object], *, name: str | None = None, from_: str = "start"
@@ -210,7 +211,7 @@ class Flow(Sources, Readings):
         The DataFrame has the view's columns, `_epoch` and `_diff`, and is to be read before the function returns. If
         the process dies in between, the function is called again with the same epoch. Each process declares it anew.
         """
-        sink = make_sink(name or f"{view}_{PYTHON}", view, PYTHON, {"from": from_})
+        sink = make_sink(name or f"{view.replace('.', '_')}_{PYTHON}", view, PYTHON, {"from": from_})
         known = find_sink(self.engine.catalog, sink.name)
         self._outbox.functions[sink.name if known is None else known.name] = function
         self._create_sink(sink)

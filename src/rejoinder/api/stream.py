@@ -17,6 +17,7 @@ from rejoinder.api.time_windows import TimeWindows
 from rejoinder.api.windowed import WindowedTable
 from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.plan.catalog import Source
+from rejoinder.plan.notes import readable
 from rejoinder.sql.binder import Binder
 from rejoinder.sql.intervals import read_interval
 from rejoinder.sql.texts import name_text as quoted
@@ -34,7 +35,7 @@ class Stream(Rows):
     @classmethod
     def of(cls, home: Home, name: str, *, time: str | None = None) -> Stream:
         """A stream by name, or a view whose rows are never taken back. Its event-time column is its time."""
-        found = home.catalog.get(name)
+        found = readable(home.catalog, name)
         if not Binder(home.catalog).is_stream(name):
             raise InvalidSql(
                 f"`{found.name}` is not a stream: its rows can be taken back",

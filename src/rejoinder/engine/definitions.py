@@ -10,7 +10,8 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.rendering import CHANGE_COLUMNS
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.options import redacted
-from rejoinder.plan.catalog import Catalog, Index, Sink, Source, View
+from rejoinder.plan.catalog import NOTES, Catalog, Index, Sink, Source, View
+from rejoinder.plan.notes import readable
 from rejoinder.sql.binder import Binder, bind
 from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.emission import is_waiting
@@ -207,15 +208,15 @@ def _with_sink(catalog: Catalog, statement: CreateSink) -> Catalog:
     if statement.if_not_exists and find_sink(catalog, sink.name) is not None:
         return catalog
     check_name(sink.name)
-    view = catalog.get(sink.view)
-    if not isinstance(view, View):
+    view = readable(catalog, sink.view)
+    if isinstance(view, Source) and view.format != NOTES:
         raise Unsupported(
             f"sink `{sink.name}` would read `{view.name}`, which is a source",
             detail="a sink takes the changes of a view",
             hint=f"CREATE VIEW … AS SELECT * FROM {view.name}, and a sink from that",
         )
     check_against(sink, view.schema)
-    if not tells_changes(sink) and not Binder(catalog).is_stream(view.name):
+    if isinstance(view, View) and not tells_changes(sink) and not Binder(catalog).is_stream(view.name):
         raise Unsupported(
             f"rows of `{view.name}` can be taken back, and the messages of sink `{sink.name}` would not tell",
             detail=f"{view.name}: {view.query}",
@@ -260,7 +261,7 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
             detail=f"DROP {statement.what} {statement.name}",
             hint=f"DROP {kind} {relation.name}",
         )
-    fed = [sink.name for sink in catalog.sinks if sink.view == relation.name]
+    fed = [sink.name for sink in catalog.sinks if sink.view.partition(".")[0] == relation.name]
     if fed:
         raise DefinitionConflict(
             f"`{relation.name}` is read by sink `{fed[0]}`",

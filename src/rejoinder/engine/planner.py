@@ -18,6 +18,7 @@ from rejoinder.plan.imposing import imposing_scans, with_imposed
 from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
+from rejoinder.plan.notes import refuse_missing
 from rejoinder.plan.physical import Dataflow
 from rejoinder.plan.program import Gate, Program, program_of
 from rejoinder.plan.recording import depends_on_past
@@ -55,7 +56,9 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
             gates += gates_of(view.name, normal.block, relations, normal.emission, sources)
     program = replace(program_of(catalog, blocks, statistics), gates=tuple(gates))
     program = replace(program, sources={name: sources[name] for name in program.sources})
-    return Plan(program, Builder(program).build())
+    dataflow = Builder(program).build()
+    refuse_missing(catalog, program, dataflow.views)
+    return Plan(program, dataflow)
 
 
 def _normal(

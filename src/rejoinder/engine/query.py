@@ -83,7 +83,7 @@ def _filled(engine: Engine, query: str) -> pa.Table:
         refuse_reserved(bound.schema.names, "in the result")
         catalog = Catalog((*engine.catalog.relations, View(NAME, query, bound.schema)), engine.catalog.indexes)
         new = plan(catalog, engine.state.statistics())
-        dataflow = plan_hydration(new.program, engine.filled(), set(new.dataflow.views) - {NAME})
+        dataflow = plan_hydration(new.program, engine.filled(), set(engine.dataflow.views))
         store = Scratch(engine.store)
         setting = Setting(dataflow, store, engine.buckets, engine.history, forgetting=engine.forgetting())
         work = EpochWork(setting, engine.epoch, engine.state.parts)

@@ -2,7 +2,7 @@
 
 What is known of the past:
 - a view has its changelog, over the epochs of the history; older ones are one change;
-- a source in memory keeps a changelog too (`Source.changes`);
+- a source in memory keeps a changelog too (`Source.changes`), and notes are one;
 - of any other source only the content is kept. It enters as it is now, at the first epoch that is kept, and the answer
   says so.
 
@@ -27,13 +27,16 @@ from rejoinder.engine.rendering import Changes, changes_of
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.kernels.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.exchange import encode
-from rejoinder.plan.catalog import Catalog, Kind, Source, View
+from rejoinder.plan.catalog import LATE, NOTES, Catalog, Kind, Source, View
+from rejoinder.plan.notes import noted, takes_every_row
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.emission import split_emission
 from rejoinder.sql.texts import named_relations, whole_relation
 from rejoinder.store.memory import drop_memory
 from rejoinder.store.objects import open_store
+
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,11 @@ def as_sources(engine: Engine, query: str) -> Catalog:
 
 
 def _named(engine: Engine, query: str) -> dict[str, Source | View]:
-    found = [engine.catalog.find(name) for name in named_relations(query)]
+    names = named_relations(query)
+    found = [engine.catalog.find(name) or noted(engine.catalog, name) for name in names]
+    for name in (relation.name for relation in found if relation is not None and relation.name.endswith(LATE)):
+        if name not in engine.dataflow.views:
+            raise takes_every_row(name.removesuffix(LATE))
     return {relation.name: relation for relation in found if relation is not None}
 
 
@@ -126,14 +133,16 @@ def _changelog(relation: Source | View) -> Source:
 
 
 def _has_history(relation: Source | View) -> bool:
-    return isinstance(relation, View) or relation.keeps_changes
+    return isinstance(relation, View) or relation.keeps_changes or relation.format == NOTES
 
 
 def _history(engine: Engine, relation: Source | View) -> pa.Table:
     """The changes of a relation, with `__epoch` and `__diff`."""
     assert engine.manifest is not None
     if _has_history(relation):
-        name = relation.name if isinstance(relation, View) else relation.changes
+        name = relation.changes if isinstance(relation, Source) and relation.keeps_changes else relation.name
+        if name not in engine.dataflow.views:  # notes of a source that nobody reads
+            return replaced(replaced(relation.schema.empty_table(), EPOCH, _NONE), DIFF, _NONE)
         return read_changes(engine.store, engine.manifest, name, relation.schema, after=-2, until=engine.epoch)
     content, _ = run_query(engine, f"SELECT * FROM `{relation.name}`")
     first = np.full(content.num_rows, max(0, engine.manifest.extra["since"]), np.int64)

@@ -12,7 +12,8 @@ from rejoinder.engine.reading import changelog_refs, check_epoch, expanded, read
 from rejoinder.engine.rendering import CHANGE_COLUMNS, Changes, described
 from rejoinder.errors import Corrupt, NotCommitted
 from rejoinder.kernels.sorting import hash_range
-from rejoinder.plan.catalog import LATE, LATE_SCHEMA, Catalog
+from rejoinder.plan.catalog import Catalog
+from rejoinder.plan.notes import readable
 from rejoinder.store.manifest import Manifest, latest
 from rejoinder.store.objects import ObjectStore
 
@@ -35,11 +36,7 @@ class Serving:
 
     def view_schema(self, manifest: Manifest, view: str) -> pa.Schema:
         """The columns of a view, of a source's rejected relation, or of a view's late rows."""
-        if view.endswith(LATE):
-            return LATE_SCHEMA
-        catalog = Catalog.from_json(manifest.catalog)
-        source = next((source for source in catalog.sources if source.rejected == view), None)
-        schema: pa.Schema = catalog.get(view).schema if source is None else source.rejected_schema
+        schema: pa.Schema = readable(Catalog.from_json(manifest.catalog), view).schema
         return schema
 
     def schema(self, options: Mapping[str, str]) -> pa.Schema:

@@ -32,6 +32,7 @@ from rejoinder.engine.rendering import (
 from rejoinder.engine.replaying import as_sources, replay
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, View
+from rejoinder.plan.notes import noted, takes_every_row
 from rejoinder.sql.emission import is_waiting
 from rejoinder.sql.ordering import Ordering, split_ordering
 from rejoinder.sql.renderings import System, refuse_system_items, split_system_items
@@ -191,6 +192,8 @@ def find_view(engine: Engine, name: str) -> tuple[str, pa.Schema]:
     views = {view: schema for view, schema in engine.dataflow.views.items() if not view.endswith(SOURCE_CHANGES)}
     found = next((view for view in views if view.lower() == name.lower()), None)
     if found is None:
+        if noted(engine.catalog, name) is not None and name.lower().endswith(LATE):
+            raise takes_every_row(name[: -len(LATE)])
         is_source = engine.catalog.find(name) is not None
         raise UnknownName(
             f"`{name}` is a source" if is_source else f"there is no view `{name}` to read",

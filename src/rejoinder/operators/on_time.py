@@ -2,8 +2,8 @@
 
 A row of a source is late if one of its event times is below the watermark that was in force before this epoch, or is
 NULL where a watermark is declared; a row of a union's branch, if it is below what the union had passed. Stateless; what
-is late is written to the `late` relation of each view that leaves it out, and counted; a row that is taken back too
-late is in it as well, with `undo`.
+is late is counted, and goes on as rows of the `late` relation of each view that leaves it out; a row that is taken
+back too late is in it as well, with `undo`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.errors import LateRow
-from rejoinder.kernels.columns import DIFF, RESERVED, diffs, replaced, take, without
+from rejoinder.kernels.columns import DIFF, RESERVED, contiguous, diffs, replaced, take, without
 from rejoinder.kernels.hashing import Mask
 from rejoinder.kernels.ordered import LEAST, as_column
 from rejoinder.operators.row_text import as_json
-from rejoinder.operators.stateless import write_changes
 from rejoinder.operators.task import Task
-from rejoinder.plan.catalog import LATE, LATE_SCHEMA
+from rejoinder.plan.catalog import LATE_SCHEMA
 from rejoinder.plan.frontier import value_of
 from rejoinder.plan.steps import OnTime
 from rejoinder.store.times import TIMELESS, times_of
@@ -30,12 +29,15 @@ def on_time(task: Task, step: OnTime) -> None:
     if stream is None or not stream.num_rows:
         return
     late = np.zeros(stream.num_rows, bool)
+    notes: list[pa.Table] = []
     for column, promise in step.times:
         watermark = value_of(promise, task.clock.watermarks, LEAST)
         missed = _missed(stream, column, watermark, timeless=step.timeless) & ~late
         if missed.any():
-            _note(task, take(stream, np.flatnonzero(missed)), column, watermark, step)
+            notes += _notes(task, take(stream, np.flatnonzero(missed)), column, watermark, step)
             late |= missed
+    if notes:
+        task.streams[step.late] = contiguous(notes)
     passed = stream if not late.any() else take(stream, np.flatnonzero(~late))
     if passed.num_rows:
         task.streams[step.output] = passed
@@ -47,8 +49,8 @@ def _missed(stream: pa.Table, column: str, watermark: int, *, timeless: bool) ->
     return missed if timeless else missed | (times == TIMELESS)
 
 
-def _note(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime) -> None:
-    """Write late rows down for every view that leaves them out; or fail, or drop them, if the source says so."""
+def _notes(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime) -> list[pa.Table]:
+    """Late rows as they are noted; none if the source says so, or a failure."""
     labels, kind = dict(step.labels), rows.schema.field(column).type
     plain = without(rows, RESERVED)
     plain = plain.rename_columns([labels.get(name, name) for name in plain.column_names])
@@ -63,7 +65,7 @@ def _note(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime)
     for view in step.views:
         task.report.count_late(view, step.name, rows.num_rows)
     if step.policy == "drop":
-        return
+        return []
     times = times_of(rows, column)
     behind = pa.array(np.where(times == TIMELESS, 0, watermark) - times, pa.int64(), mask=times == TIMELESS)
     table = pa.table(
@@ -77,8 +79,7 @@ def _note(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime)
         },
         schema=LATE_SCHEMA,
     )
-    for view in step.views:
-        write_changes(task, view + LATE, replaced(table, DIFF, np.abs(diffs(rows))))
+    return [replaced(table, DIFF, np.abs(diffs(rows)))]
 
 
 def _shown(watermark: int, kind: pa.DataType) -> str | None:

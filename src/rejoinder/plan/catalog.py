@@ -14,6 +14,7 @@ Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
 SOURCE_CHANGES = ".changes"
 ON_TIME = "#on-time"
+REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
@@ -23,6 +24,8 @@ REJECTED_RECORDS = pa.schema(
 )
 
 LATE = ".late"
+NOTES = "notes"
+"""The format of what a flow writes down itself, see `rejoinder.plan.notes`."""
 LATE_SCHEMA = pa.schema(
     [
         ("input", pa.string()),
@@ -53,7 +56,7 @@ class Source:
     @property
     def rejected(self) -> str:
         """The relation of the records that could not be read."""
-        return f"{self.name}.rejected"
+        return f"{self.name}{REJECTED}"
 
     @property
     def rejected_schema(self) -> pa.Schema:

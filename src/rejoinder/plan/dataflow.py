@@ -35,13 +35,14 @@ from rejoinder.plan.labels import Labels
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.merging import punctual
 from rejoinder.plan.normal import Block, Derived
+from rejoinder.plan.notes import let_pass
 from rejoinder.plan.paths import JoinPlan, path, single
 from rejoinder.plan.physical import Dataflow, Path, Scan, SourceScan
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
 from rejoinder.plan.recording import keep_last, last_arrangement, record
 from rejoinder.plan.retention import Limits, Retentions
 from rejoinder.plan.rounds import Fragment
-from rejoinder.plan.steps import Arrange, Channel, Distinct, Emit, Hold, OnTime, Send, Step, Upsert
+from rejoinder.plan.steps import Arrange, Channel, Distinct, Emit, Hold, Send, Step, Upsert
 from rejoinder.plan.validity import validate, versions_arrangement
 
 
@@ -53,6 +54,7 @@ class Builder:
         self.rounds: list[list[Step]] = [[]]
         self.scans: dict[str, Scan] = {}
         self.fragments: dict[str, list[Fragment]] = {}
+        self.notes: dict[str, list[Fragment]] = {}
         self.arranged: dict[str, int] = {}
         self.delivered: dict[tuple[str, str], Fragment] = {}
         self.users: dict[str, dict[str, None]] = {}
@@ -196,6 +198,7 @@ class Builder:
         self.scans[source.name] = SourceScan(source, raw)
         if source.rejects:
             self.add(0, Emit(source.rejected, source.rejected))
+            self.notes[source.rejected] = [Fragment(0, source.rejected)]
         if source.kind != "table":
             self.fragments[source.name] = [Fragment(0, raw)]
         else:
@@ -301,20 +304,26 @@ class Builder:
             self.fragments[name] = []
         elif name.endswith(ON_TIME):
             self.on_time(self.program.sources[name.removesuffix(ON_TIME)])
-        else:
+        elif name in self.program.views:
             self.view(name)
+        else:
+            self.note(name)
 
     def on_time(self, source: Source) -> None:
         """Bring the on-time rows of a source in."""
         self.relation(source.name)
         name, (fragment,) = source.name + ON_TIME, self.fragments[source.name]
-        stream = f"{fragment.stream}/on-time"
         views = tuple(view for view in self.program.views if self.reads(view, name))
         times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
         policy = source.options.get("late", "keep")
-        self.add(fragment.round, OnTime(fragment.stream, stream, source.name, times, views, policy))
-        self.fragments[name] = [Fragment(fragment.round, stream)]
+        self.fragments[name] = [let_pass(self, fragment, source.name, times, views, policy)]
         self.arrange(name, check=source.kind == "changelog")
+
+    def note(self, name: str) -> None:
+        """Bring in what is noted of a source's records, or of a view's late rows, after what it is noted of."""
+        self.relation(name.rpartition(".")[0])
+        self.fragments[name] = self.notes.get(name, [])
+        self.arrange(name, check=False)
 
     def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
         """The changes of a union's branches that are not late for it."""

@@ -50,6 +50,12 @@ def _limit(
     release = dict(block.outputs)[RELEASE]
     needed = sorted(origins(release, block, derived))
     for source, column in needed:
+        if source not in sources:
+            raise InvalidSql(
+                f"`{view}` waits for a watermark of `{source}`.`{column}`, and notes have none",
+                detail=f"what is in `{source}` came late, or could not be read: it has no time of its own",
+                hint="leave EMIT … out, or net the changes over a period: EMIT EVERY INTERVAL 1 MINUTE",
+            )
         if column not in sources[source].watermarks:
             raise InvalidSql(
                 f"`{view}` waits for a watermark of `{source}`.`{column}`, and none is declared",

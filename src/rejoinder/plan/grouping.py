@@ -15,7 +15,7 @@ from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan import logical
 from rejoinder.plan.accumulators import UNIT, UNIT_SCHEMA, Grouping, lay_out
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.catalog import ON_TIME
+from rejoinder.plan.catalog import LATE, ON_TIME, REJECTED
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Input, Recording, Union, derive
 from rejoinder.plan.program import Program
 from rejoinder.plan.rounds import Fragment, Rounds
@@ -84,12 +84,13 @@ def group(rounds: Rounds, derived: Derived, grouping: Grouping, *, whole: bool) 
 def is_append_only(program: Program, relation: str) -> bool:
     """Whether rows of a relation (or `/input` of a derived one) are never taken back.
 
-    Streams are; filters, projections, inner and semi joins, unions, DISTINCT and enrichment of what is append-only are.
+    Streams and notes are; filters, projections, inner and semi joins, unions, DISTINCT and enrichment of what is
+    append-only are.
     """
     source = program.sources.get(relation.removesuffix(ON_TIME))
     if source is not None:
         return source.kind == "stream"
-    if relation == UNIT:
+    if relation == UNIT or relation.endswith((LATE, REJECTED)):
         return True
     if relation in program.views:
         return _appends(program, program.views[relation])

@@ -3,7 +3,7 @@
 Rules:
 - only what is new is computed, and only from relations that something new needs;
 - a relation that has an arrangement with rows, be it one that is dropped with this very definition, is read from there,
-  and a view from its changelog;
+  and a view, or notes, from the changelog;
 - else it is computed from what it is made from, as if all rows of one input arrived now and met the others as they are.
 """
 
@@ -74,7 +74,7 @@ class Hydration(Builder):
             self.arrange(name, check=False)
         elif name in self.program.sources:
             self.fragments[name] = []
-        elif name in self.known_views and name in self.program.views:
+        elif name in self.known_views:
             self.fragments[name] = [Fragment(0, f"scan:{name}")]
             self.scans[name] = ChangelogScan(name, f"scan:{name}")
             self.arrange(name, check=False)

@@ -7,13 +7,12 @@ that comes later, below what was promised meanwhile, would meet state that is go
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Frontiers, Merged
 from rejoinder.plan.normal import Derived
+from rejoinder.plan.notes import let_pass
 from rejoinder.plan.rounds import Fragment, Rounds
-from rejoinder.plan.steps import OnTime
 
 POLICIES = ("fail", "keep", "drop")
 """What becomes of late rows; of several sources the first of these counts."""
@@ -37,9 +36,6 @@ def punctual(
     for names, fragments in zip(times[0][1].sources, branches, strict=True):
         policy = min((sources[name].options.get("late", "keep") for name in names), key=POLICIES.index)
         for fragment in fragments:
-            stream = f"{fragment.stream}/on-time"
             whose = ", ".join(names)
-            step = OnTime(fragment.stream, stream, whose, times, views, policy, labels, timeless=True)
-            rounds.add(fragment.round, step)
-            result.append(replace(fragment, stream=stream))
+            result.append(let_pass(rounds, fragment, whose, times, views, policy, labels, timeless=True))
     return result

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.expression import column
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.catalog import ON_TIME, Catalog, Source
+from rejoinder.plan.catalog import ON_TIME, REJECTED, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.frontier import Formula, watermarks_in
 from rejoinder.plan.normal import Block, Derived, as_relation
@@ -92,8 +92,8 @@ def program_of(
 ) -> Program:
     """Collect what the views of a catalog need.
 
-    Sources that no view or index reads stay out, to be read from their start when one does. A source in memory has no
-    start to go back to: it is always kept.
+    Sources that no view, index or sink reads stay out, to be read from their start when one does. A source in memory
+    has no start to go back to: it is always kept.
     """
     derived: dict[str, Derived] = {}
     for _, inner in blocks.values():
@@ -105,6 +105,7 @@ def program_of(
         indexes.append(Arrangement(relation.name, key, relation.schema))
     read = [block for block, _ in blocks.values()] + [block for d in derived.values() for block in d.blocks]
     used = {i.relation.removesuffix(ON_TIME) for block in read for i in block.inputs}
+    used |= {name.removesuffix(REJECTED) for name in (*used, *(sink.view for sink in catalog.sinks))}
     used |= {index.relation for index in indexes}
     used |= {source.name for source in catalog.sources if source.format == "memory"}
     sources = {source.name: source for source in catalog.sources if source.name in used}

@@ -31,6 +31,7 @@ class Rounds(Protocol):
 
     program: Program
     fragments: dict[str, list[Fragment]]
+    notes: dict[str, list[Fragment]]
     needed: dict[str, dict[str, Arrangement]]
     arranged: dict[str, int]
     paths: list[Path]

@@ -34,14 +34,15 @@ class Channel:
 
 @dataclass(frozen=True)
 class OnTime:
-    """Let the rows pass whose `times` are not below what is promised of them; note the others for `views`.
+    """Let the rows pass whose `times` are not below what is promised of them; the others go to `late`, as notes.
 
-    `name` says whose rows they are, `labels` what their columns are called there; `policy` is keep, drop or fail. If
-    they are not `timeless`, rows without a time are late.
+    These are counted for `views`. `name` says whose rows they are, `labels` what their columns are called there;
+    `policy` is keep, drop or fail. If they are not `timeless`, rows without a time are late.
     """
 
     input: str
     output: str
+    late: str
     name: str
     times: tuple[tuple[str, Formula], ...]
     views: tuple[str, ...]

@@ -14,11 +14,12 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.expression import Expression, column
-from rejoinder.plan.catalog import Catalog, Source
+from rejoinder.plan.catalog import LATE, REJECTED, Catalog, Source
 from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
+from rejoinder.plan.notes import readable
 from rejoinder.sql.arrival import is_at_arrival, refuse_changing
 from rejoinder.sql.as_of import event_time_of, has_version
-from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, text_of
+from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, relation_name, text_of
 from rejoinder.sql.emission import (
     emits_final,
     groups_by_window,
@@ -205,11 +206,12 @@ class Binder:
             return bind_table_function(self, node, ctes)
         given = node.args.get("alias")
         plain = isinstance(node.this, exp.Identifier) and (given is None or isinstance(given.this, exp.Identifier))
-        if node.args.get("db") or not plain:
+        foreign = node.args.get("db") is not None and f".{node.name.lower()}" not in (LATE, REJECTED)
+        if node.args.get("catalog") or foreign or not plain:
             raise Unsupported(
                 f"`{text_of(node)}` is not a plain name",
                 detail=f"in FROM {text_of(node)}",
-                hint="relations of a flow have plain names",
+                hint="relations of a flow have plain names; what is noted of them is in view.late and source.rejected",
             )
         joined = node.parent if isinstance(node.parent, exp.Join) else None
         if node.args.get("version") and not (joined and (has_version(joined) or is_at_arrival(joined))):
@@ -218,11 +220,11 @@ class Binder:
                 detail=text_of(node),
                 hint="… JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON …; flow.table(view, as_of=…) reads a past epoch",
             )
-        name, alias = node.name, node.alias or node.name
+        name, alias = relation_name(node), node.alias or node.name
         cte = ctes.get(name.lower())
         if cte is not None:
             return self.inlined(self.query(cte.query, cte.ctes), alias, node)
-        relation = self.catalog.get(name)
+        relation = readable(self.catalog, name)
         kept = any(index.relation.lower() == relation.name.lower() for index in self.catalog.indexes)
         kept |= relation.name in self.kept
         if isinstance(relation, Source) or kept:
@@ -285,7 +287,8 @@ class Binder:
             self.refuse_changing(left, "the left side of a join as of the current time", node)
             if node.side.upper() == "FULL":
                 self.refuse_changing(right, "the right side of a FULL JOIN as of the current time", node)
-        event_time = event_time_of(node, self.catalog.get(node.this.name)) if has_version(node) else None
+        versions = readable(self.catalog, relation_name(node.this)) if has_version(node) else None
+        event_time = None if versions is None else event_time_of(node, versions)
         joined = combine(Side(left, scope), Side(right, other), node, self.numbers, event_time)
         return joined.root, joined.scope
 
@@ -295,7 +298,7 @@ class Binder:
 
     def is_stream(self, relation: str) -> bool:
         """Whether a source or view is append-only."""
-        found = self.catalog.get(relation)
+        found = readable(self.catalog, relation)
         if isinstance(found, Source):
             return found.kind == "stream"
         try:

@@ -91,6 +91,11 @@ def refuse_reserved(names: Sequence[str], place: str, also: Sequence[str] = ()) 
         )
 
 
+def relation_name(table: exp.Table) -> str:
+    """The name of a relation in FROM; with a dot, if it is that of notes."""
+    return ".".join(part.name for part in table.parts)
+
+
 def text_of(node: exp.Expr) -> str:
     """A piece of SQL as text, for messages."""
     return node.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE)

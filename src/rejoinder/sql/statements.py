@@ -209,7 +209,7 @@ class _Reader(SourceReader):
         unless = self.if_not_exists()
         name = self.name()
         self.expect("FROM")
-        view = self.name()
+        view = self.relation()
         self.expect("USING")
         format_, options = self.name().lower(), {}
         if self.peek() == "OPTIONS":

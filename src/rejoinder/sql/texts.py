@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from rejoinder.sql.clauses import relation_name
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.statements import parse_query
 
@@ -26,16 +27,16 @@ def whole_relation(text: str) -> str | None:
         return None
     if not isinstance(table, exp.Table) or {name for name, value in table.args.items() if value} - {"this", "db"}:
         return None
-    return ".".join(part.name for part in table.parts)
+    return relation_name(table)
 
 
 def named_relations(text: str) -> list[str]:
     """The names in all FROM clauses of a query, those of its own WITH among them.
 
-    >>> named_relations("SELECT * FROM a JOIN (SELECT x FROM b) c USING (x)")
-    ['a', 'b']
+    >>> named_relations("SELECT * FROM a JOIN (SELECT x FROM b.late) c USING (x)")
+    ['a', 'b.late']
     """
-    return list(dict.fromkeys(table.name for table in parse_query(text).find_all(exp.Table)))
+    return list(dict.fromkeys(relation_name(table) for table in parse_query(text).find_all(exp.Table)))
 
 
 def same_text(one: str, other: str) -> bool:

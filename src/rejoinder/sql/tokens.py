@@ -96,6 +96,14 @@ class TokenReader:
             )
         return token.text
 
+    def relation(self) -> str:
+        """Go past the name of a relation, or of its notes: `view`, `view.late`."""
+        name = self.name()
+        if self.peek() == ".":
+            self.expect(".")
+            name = f"{name}.{self.name()}"
+        return name
+
     def names(self) -> tuple[str, ...]:
         """Go past names in parentheses."""
         self.expect("(")

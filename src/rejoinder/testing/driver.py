@@ -140,14 +140,14 @@ class Driver:
     def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002
         """CREATE SINK IF NOT EXISTS, as `Flow.sink`: files and the console are written in this process."""
         given = {option.rstrip("_"): str(value) for option, value in options.items()}
-        self._create_sink(make_sink(name or f"{view}_{format}", view, format.lower(), given))
+        self._create_sink(make_sink(name or f"{view.replace('.', '_')}_{format}", view, format.lower(), given))
 
     def foreach_epoch(self, view: str, function: Function, *, name: str | None = None, from_: str = "start") -> None:
         """Call `function(epoch, changes)` after every step in which a view changed, with an Arrow table of the changes.
 
         It has the view's columns, `_epoch` and `_diff`.
         """
-        sink = make_sink(name or f"{view}_{PYTHON}", view, PYTHON, {"from": from_})
+        sink = make_sink(name or f"{view.replace('.', '_')}_{PYTHON}", view, PYTHON, {"from": from_})
         self._functions[sink.name] = function
         self._create_sink(sink)
 

@@ -22,6 +22,7 @@ from rejoinder.errors import NotCommitted, RejoinderError, SinkFailed
 from rejoinder.kernels.faults import reach
 from rejoinder.options import is_reference, scrubbed
 from rejoinder.plan.catalog import Sink, View
+from rejoinder.plan.notes import readable
 from rejoinder.plan.uniqueness import is_unique
 from rejoinder.sql.binder import bind
 from rejoinder.sql.statements import CreateSink
@@ -45,7 +46,7 @@ class Outbox:
         catalog, sink = self.engine.catalog, statement.sink
         if defined(catalog, statement) != catalog:
             with failures_of(sink, None):
-                self._make(sink, "", catalog.get(sink.view).schema).check()
+                self._make(sink, "", readable(catalog, sink.view).schema).check()
 
     def deliver(self) -> None:
         """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""
@@ -70,7 +71,7 @@ class Outbox:
 
     def _deliver(self, sink: Sink, identity: str) -> None:
         engine = self.engine
-        schema = engine.catalog.get(sink.view).schema
+        schema = readable(engine.catalog, sink.view).schema
         if identity not in self._delivered:
             self._open(sink, identity)
         target = self._targets[identity]
@@ -100,7 +101,7 @@ class Outbox:
         engine = self.engine
         since = engine.sinks[sink.name][1]
         with failures_of(sink, None):
-            target = self._make(sink, identity, engine.catalog.get(sink.view).schema)
+            target = self._make(sink, identity, readable(engine.catalog, sink.view).schema)
             target.check()
             known = target.delivered()
         recorded = self._recorded().get(identity)
@@ -135,7 +136,7 @@ class Outbox:
 
     def _is_unique(self, sink: Sink, key: Sequence[str]) -> bool:
         catalog = self.engine.catalog
-        view = catalog.get(sink.view)
+        view = readable(catalog, sink.view)
         return isinstance(view, View) and is_unique(bind(view.query, catalog), key, catalog)
 
     def _recorded(self) -> Mapping[str, int]:

@@ -127,7 +127,9 @@ def test_text_that_is_not_utf8(tmp_path: Path, format_: str) -> None:
     folder = Folder(tmp_path, format_, "b STRING", malformed="divert")
     folder.put(line % b"\xff" + line % "ü".encode())
     assert folder.rows() == [{"b": "ü"}]
-    assert [row["line"] for row in folder.driver.table("s.rejected")] == [1]
+    assert [(row["line"], row["text"]) for row in folder.driver.table("s.rejected")] == [
+        (1, (line % b"\xff").decode(errors="replace").rstrip())
+    ]
 
 
 @pytest.mark.parametrize(("declared", "wrap"), [("STRING", False), ("ARRAY<STRING>", True)])
@@ -268,6 +270,12 @@ def test_a_csv_header_without_a_declared_column(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "csv", header="true")
     folder.put("id,m\n1,1\n")
     folder.refuses(SchemaChanged, "column `n` of `s` is missing", "columns found: id, m")
+
+
+def test_a_csv_header_with_a_column_twice(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "csv", header="true")
+    folder.put("id,n,ID\n1,1,2\n")
+    folder.refuses(SchemaChanged, "column `id` of `s` is there twice", "columns found: id, n, id")
 
 
 def test_a_csv_header_that_is_no_text(tmp_path: Path) -> None:

@@ -23,6 +23,12 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
                 detail=f"columns found: {', '.join(table.column_names)}",
                 hint=near_misses(field.name, table.column_names) or "declare the columns that the files have",
             )
+        if table.column_names.count(name) > 1:
+            raise SchemaChanged(
+                f"column `{name}` of `{source}` is there twice in {place}",
+                detail=f"columns found: {', '.join(table.column_names)}",
+                hint="leave one of them out: nothing says which is meant",
+            )
         column = table.column(name)
         arrays.append(column if column.type == field.type else _cast(column, field, place, source))
     conformed = pa.Table.from_arrays(arrays, schema=schema.remove_metadata())

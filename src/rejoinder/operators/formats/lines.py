@@ -17,7 +17,8 @@ from rejoinder.plan.catalog import Source
 
 Decode = Callable[[int, int], pa.Table]
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, which some put before the first line
-_PLACE = re.compile(r"Row #\d+: | in row \d+")  # where Arrow saw it, in the part that it was given
+# Where Arrow saw it, in the part that it was given.
+_PLACE = re.compile(r"Row #\d+: | in row \d+|Column \d+: In chunk \d+: Invalid: | at string index \d+")
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,8 @@ def _decimals(values: pa.Array, source: Source, schema: pa.Schema) -> tuple[dict
         inner = pc.struct_field(table.column("payload"), [side, column.name])
         value = pc.coalesce(inner, pc.struct_field(table.column(side), [column.name]))
         read[side] = read[side].append_column(column, value)
-    remedy = _remedy(source, exact[0].name)
-    return read, {at: f"a value does not fit its type: {reason}{remedy}" for at, reason in odd.items()}
+    remedy = "let Debezium write decimals as text, with decimal.handling.mode=string"
+    return read, {at: f"a value does not fit its type: {reason}: {remedy}" for at, reason in odd.items()}
 
 
 def _has_key(source: Source, schema: pa.Schema) -> bool:
@@ -192,8 +192,6 @@ def _remedy(source: Source, column: str) -> str:
     kind = source.schema.field(column).type
     if pa.types.is_timestamp(kind) and unit_of(source) is None:
         return ": if it is a number, say OPTIONS (time_unit 'milliseconds'), 'microseconds' or 'nanoseconds'"
-    if pa.types.is_decimal(kind):
-        return ": let Debezium write decimals as text, with decimal.handling.mode=string"
     return ""
 
 

@@ -24,6 +24,7 @@ from rejoinder.plan.frontier import Formula, Frontiers, Retention, Watermark, va
 from rejoinder.plan.labels import Labels
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Bound
+from rejoinder.plan.missing import missing_edit, watermark_edit
 from rejoinder.plan.normal import Block, Derived, Distinct
 from rejoinder.store.times import TIMELESS
 
@@ -191,9 +192,8 @@ class Certificate:
                     "join the version of a time (FOR SYSTEM_TIME AS OF), or read it as a stream with a WATERMARK",
                 )
             if source is not None and not source.watermarks:
-                return f"`{name}` has no WATERMARK", f"add WATERMARK column DELAY OF INTERVAL … to `{name}`"
-        times = [next(iter(sources[name].watermarks), "ts") if name in sources else "ts" for name in (rows, changes)]
+                return f"`{name}` has no WATERMARK", watermark_edit(source)
         return (
             f"no condition says how far back changes of `{names[1]}` can reach",
-            f"add a condition such as {names[0]}.{times[0]} >= {names[1]}.{times[1]} - INTERVAL 1 HOUR",
+            missing_edit(rows, changes, sources),
         )

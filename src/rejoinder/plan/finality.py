@@ -18,6 +18,7 @@ from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.logical import RELEASE, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
+from rejoinder.plan.missing import condition_edit
 from rejoinder.plan.normal import Normalised
 
 LAST_PARTNER = "the last time at which a partner can come"
@@ -117,21 +118,34 @@ def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
 
 def _bound(join: Join, kept: Times, coming: Times) -> tuple[str, str, int]:
     """The bound that says how long a row of one side waits for one of the other: the tightest there is."""
-    found = [
-        (slack, later, earlier)
-        for (later, earlier), slack in direct_bounds(join.predicates).items()
-        if later in kept and earlier in coming
-    ]
+    known = direct_bounds(join.predicates).items()
+    found = [(slack, later, earlier) for (later, earlier), slack in known if later in kept and earlier in coming]
     if found:
         slack, later, earlier = min(found)
         return later, earlier, slack
-    names = [f"{source}.{name}" for source, name, _ in (*kept.values(), *coming.values())]
+    rows, changes = ([(f"{source}.{name}", kind) for source, name, kind in each.values()] for each in (kept, coming))
+    unmarked = sorted(_relations(join) - {source for source, _, _ in (*kept.values(), *coming.values())})
+    edit = f"declare WATERMARK on a time of each side: there is none on {', '.join(f'`{name}`' for name in unmarked)}"
+    back = any(later in coming and earlier in kept for (later, earlier), _ in known)
     raise Unsupported(
         "EMIT FINAL needs a bound in time for each side of the join",
-        detail=f"event-time columns: {', '.join(names) or 'none'}; no condition bounds them from both sides",
-        hint="declare WATERMARK on a time of each side, and add a condition such as "
-        "d.ts BETWEEN o.ts AND o.ts + INTERVAL 1 HOUR",
+        detail=f"event-time columns: {', '.join(name for name, _ in (*rows, *changes)) or 'none'}; no condition says "
+        "how long after a row its last partner can come",
+        hint=condition_edit(rows, changes, both=not back) if rows and changes else edit,
     )
+
+
+def _relations(node: Node) -> set[str]:
+    """The relations that a tree of joins reads."""
+    match node:
+        case Scan():
+            return {node.relation}
+        case Filter() | Project() | Enrich():
+            return _relations(node.input)
+        case Join():
+            return _relations(node.left) | _relations(node.right)
+        case _:
+            return set()
 
 
 def _waiting(join: Join, side: Node, i: str, kind: pa.DataType, slack: int) -> Expression:

@@ -17,6 +17,7 @@ from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Retention, least
+from rejoinder.plan.missing import missing_edit, named
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions
 
 
@@ -117,7 +118,8 @@ def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source], relation
     kept = list(_kept(normal, sources, relations))
     for rows, changes, is_bounded in kept:
         if not is_bounded:
-            raise _kept_for_ever(rows, changes)
+            edit = missing_edit(rows, changes, sources, both=(changes, rows, False) in kept)
+            raise _kept_for_ever(rows, changes, edit)
     if not kept:
         raise Unsupported(
             "EMIT FINAL of a query that keeps nothing is not offered",
@@ -135,20 +137,20 @@ def refuse_unfinished(normal: Normalised, sources: Mapping[str, Source], relatio
         for rows, changes, is_bounded in _kept(normal, sources, relations):
             if not is_bounded and rows != changes:
                 raise Unsupported(
-                    f"a row of `{changes}` can change groups of any window, so that none is ever final",
-                    detail=f"no condition says how far back changes of `{changes}` reach among rows of `{rows}`, by "
-                    "event-time columns and constants",
-                    hint=f"declare WATERMARK on both, and add a condition such as {rows}.ts >= {changes}.ts - INTERVAL "
-                    "1 HOUR; or let groups out as they are then: EMIT WHEN WATERMARK PAST WINDOW_END(w)",
+                    f"a row of {named(changes)} can change groups of any window, so that none is ever final",
+                    detail=f"no condition says how far back changes of {named(changes)} reach among rows of "
+                    f"{named(rows)}, by event-time columns and constants",
+                    hint=f"{missing_edit(rows, changes, sources)}; or let groups out as they are then: EMIT WHEN "
+                    "WATERMARK PAST WINDOW_END(w)",
                 )
 
 
-def _kept_for_ever(rows: str, changes: str) -> Unsupported:
+def _kept_for_ever(rows: str, changes: str, edit: str) -> Unsupported:
     return Unsupported(
-        f"rows of `{rows}` would be kept for ever",
-        detail=f"no condition says how far back changes of `{changes}` can reach, by event-time columns and constants",
-        hint=f"declare WATERMARK on both, and add a condition such as {rows}.ts >= {changes}.ts - INTERVAL 1 HOUR; "
-        "conditions under OR or NOT, or with amounts from columns, bound nothing",
+        f"rows of {named(rows)} would be kept for ever",
+        detail=f"no condition says how far back changes of {named(changes)} can reach, by event-time columns and "
+        "constants",
+        hint=f"{edit}; conditions under OR or NOT, or with amounts from columns, bound nothing",
     )
 
 

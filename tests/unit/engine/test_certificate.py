@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from rejoinder.errors import Unsupported
 from rejoinder.testing import Driver
 
 SOURCES = """
@@ -46,7 +47,7 @@ def test_formula_predicate_and_rows_of_each_input() -> None:
     ("query", "words"),
     [
         ("SELECT o.id FROM o JOIN d ON o.id = d.id", "no condition says how far back changes of `d` can reach"),
-        ("SELECT o.id FROM o JOIN d ON o.id = d.id", "add a condition such as o.ts >= d.ts - INTERVAL 1 HOUR"),
+        ("SELECT o.id FROM o JOIN d ON o.id = d.id", "add a condition such as d.ts <= o.ts + INTERVAL 1 HOUR"),
         ("SELECT o.id FROM o JOIN bare b ON o.id = b.id", "`bare` has no WATERMARK"),
         ("SELECT o.id FROM o JOIN people p ON o.id = p.id", "a row of table `people` can change at any time"),
         ("SELECT o.id FROM o JOIN people p ON o.id = p.id", "stays until it is replaced or deleted"),
@@ -94,3 +95,30 @@ LEAST = "least(the watermark of o.ts, the watermark of d.ts - 10 minutes)"
 def test_when_a_row_comes_out(query: str, words: str) -> None:
     (line,) = [line for line in explained(query).splitlines() if "comes out" in line]
     assert line.startswith("  a row comes out when ") and words in line
+
+
+@pytest.mark.parametrize("kind", ["INT", "DATE", "TIMESTAMP"])
+@pytest.mark.parametrize("given", ["TRUE", "b.u >= a.t", "b.u <= a.t"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.id, b.u FROM a LEFT JOIN b ON a.id = b.id AND {} EMIT FINAL",
+        "SELECT a.id, b.u FROM a FULL JOIN b ON a.id = b.id AND {} EMIT FINAL",
+        "SELECT a.t, count(*) AS n FROM a JOIN b ON a.id = b.id AND {} GROUP BY a.t EMIT FINAL",
+    ],
+)
+def test_the_condition_that_a_refusal_names_is_the_one_that_is_missing(query: str, given: str, kind: str) -> None:
+    driver = Driver()
+    driver.sql(f"CREATE STREAM a (id INT, t {kind}, WATERMARK t); CREATE STREAM b (id INT, u {kind}, WATERMARK u)")
+    with pytest.raises(Unsupported) as refused:
+        driver.sql(f"CREATE VIEW v AS {query.format(given)}")
+    found = re.search("add a condition such as ([^;]*)", str(refused.value.hint))
+    assert found is not None
+    driver.sql(f"CREATE VIEW v AS {query.format(f'{given} AND {found.group(1)}')}")
+
+
+def test_a_refusal_names_the_source_that_has_no_watermark() -> None:
+    driver = Driver()
+    driver.sql(SOURCES)
+    with pytest.raises(Unsupported, match="there is none on `bare`"):
+        driver.sql("CREATE VIEW v AS SELECT o.id FROM o LEFT JOIN bare b ON o.id = b.id AND b.ts >= o.ts EMIT FINAL")

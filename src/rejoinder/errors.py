@@ -173,5 +173,5 @@ def near_misses(name: str, known: Iterable[str]) -> str:
     >>> near_misses("ordrs", ["orders", "rates"])
     'did you mean `orders`?'
     """
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{c}`' for c in close)}?" if close else ""

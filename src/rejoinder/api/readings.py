@@ -56,7 +56,10 @@ class Readings:
         return explain(self.engine, view)
 
     def arrangements(self) -> list[dict[str, Any]]:
-        """Name, relation, key, rows, bytes, runs and users of each arrangement."""
+        """Name, relation, key, rows, bytes, runs and users of each arrangement, as stored.
+
+        A row that was taken back or replaced counts until a merge has netted it.
+        """
         return show(self.engine, "ARRANGEMENTS")
 
     def watermarks(self) -> list[dict[str, Any]]:

@@ -51,6 +51,7 @@ _REGEX_NODES = (
     exp.RegexpCount,
     exp.RegexpInstr,
 )
+_ENRICH = "in a function of yours (ENRICH)"
 _FORMAT_NODES = (exp.TimeToStr, exp.UnixToStr, exp.StrToTime)
 
 
@@ -69,7 +70,11 @@ def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
             "aggregates stand in SELECT and HAVING, beside a GROUP BY; elsewhere, compute them in a subquery",
         )
     if isinstance(node, exp.Window):
-        return refuse(node, "window functions are not offered")
+        return refuse(
+            node,
+            "window functions are not offered",
+            "GROUP BY in a subquery and join it; LATEST(TABLE …, DESCRIPTOR(key)) gives the last row of each key",
+        )
     if isinstance(node, exp.Query) or (isinstance(node, exp.Exists) and isinstance(node.this, exp.Query)):
         return refuse(node, "a subquery in an expression is not offered", "join it in FROM")
     if isinstance(node, exp.Interval):
@@ -87,5 +92,8 @@ def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
     if isinstance(node, _FORMAT_NODES):
         return refuse(node, f"`{name}` with a format is not offered", "CAST it, and use LEFT, SUBSTRING or EXTRACT")
     if isinstance(node, exp.Func) and name:
-        return refuse(node, f"the function `{name}` is not offered", errors.near_misses(name, known) or None)
+        hint = (
+            errors.near_misses(name, known) or f"compute it before the rows come, {_ENRICH}, or when the view is read"
+        )
+        return refuse(node, f"the function `{name}` is not offered", hint)
     return refuse(node, "this is not offered in an expression")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.plan.catalog import Kind, Source
@@ -26,6 +26,7 @@ class _Columns:
     fields: list[pa.Field] = field(default_factory=list)
     primary_key: tuple[str, ...] = ()
     watermarks: dict[str, str] = field(default_factory=dict)
+    not_null: dict[str, Token] = field(default_factory=dict)
 
 
 class SourceReader(TokenReader):
@@ -90,7 +91,19 @@ class SourceReader(TokenReader):
                 self.expect(",")
                 continue
             self.expect(")")
+            self.refuse_not_null(result)
             return result
+
+    def refuse_not_null(self, columns: _Columns) -> None:
+        """Refuse NOT NULL where it would be passed over: only the columns of a primary key are looked at."""
+        keys = {name.lower() for name in columns.primary_key}
+        for column, token in columns.not_null.items():
+            if column.lower() not in keys:
+                raise Unsupported(
+                    f"NOT NULL of column `{column}` is not offered",
+                    detail=self.place(token),
+                    hint="leave it out, and filter in a view: WHERE … IS NOT NULL; keys of a TABLE are never NULL",
+                )
 
     def watermark(self, relation: str) -> dict[str, str]:
         """WATERMARK column [DELAY OF interval]: the column, and the text of the interval."""
@@ -151,6 +164,7 @@ class SourceReader(TokenReader):
                 self.expect("KEY")
                 result.primary_key = (*result.primary_key, name)
             elif word == "NOT":
+                result.not_null[name] = self.tokens[self.at - 1]
                 self.expect("NULL")
             else:
                 self.take()

@@ -146,12 +146,13 @@ class _Reader(SourceReader):
 
     def create(self) -> Statement:
         word = self.word()
-        if word in ("TEMPORARY", "OR"):
-            words = "OR REPLACE" if word == "OR" else word
+        if word in ("TEMPORARY", "TEMP", "OR"):
             raise Unsupported(
-                f"CREATE {words} is not offered",
+                f"CREATE {'OR REPLACE' if word == 'OR' else word} is not offered",
                 detail=self.place(self.tokens[0]),
-                hint="DROP the relation and CREATE it again",
+                hint="DROP the relation and CREATE it again"
+                if word == "OR"
+                else "leave the word out and DROP it later, or name the query in WITH … AS (…)",
             )
         if word == "MATERIALIZED":
             word = self.word()

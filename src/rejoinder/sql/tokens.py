@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import sqlglot
 from sqlglot.errors import SqlglotError
@@ -21,12 +23,24 @@ def unreadable(failure: SqlglotError, text: str) -> InvalidSql:
     if found:
         first = found[0]
         place = f"line {first['line']}, column {first['col']}: … {first['start_context'][-40:]}>>{first['highlight']}<<"
-        fact, hint = str(first["description"]).lower().rstrip("."), "look at the text before the marked word"
+        fact, hint = _plain_fact(str(first["description"]), first), "look at the text around the marked word"
         return InvalidSql(fact, detail=redacted_text(place + first["end_context"][:40]), hint=hint)
     hint = "look for a quote or a comment that is not closed"
     return InvalidSql(
         "the text cannot be read as SQL", detail=redacted_text(f"{failure}: {text.strip()[:80]}"), hint=hint
     )
+
+
+def _plain_fact(description: str, first: Mapping[str, Any]) -> str:
+    """What sqlglot says, without the names of its classes."""
+    if "<class" in description:
+        return f"something is missing at `{first['highlight']}`"
+    wanted, _, got = description.partition(" but got <Token")
+    if not got:
+        return description.lower().rstrip(".")
+    text = re.search(r"text: (.*?), line: ", got)
+    found = "SENTINEL" if text is None else text.group(1)
+    return f"{wanted.lower()} {'at the end' if found == 'SENTINEL' else f'and found `{found}`'}"
 
 
 def split_statements(text: str) -> list[list[Token]]:

@@ -65,6 +65,7 @@ _PARSED: dict[exp.DType, pa.DataType] = {
     exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
 }
 
+_TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR)
 _INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 _INTEGER_PRECISION = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
 _NUMERIC_ORDER = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
@@ -80,6 +81,12 @@ def parse_type(text: str) -> pa.DataType:
         node = sqlglot.parse_one(text, into=exp.DataType, read="spark")
     except SqlglotError as failure:
         raise errors.InvalidSql(f"`{text}` is not a type", detail=str(failure).splitlines()[0]) from failure
+    measured = next((one for one in node.find_all(exp.DataType) if one.this in _TEXTS and one.expressions), None)
+    if measured is not None:  # in a CAST Spark does not look at the length either, but a column would be held to it
+        raise errors.Unsupported(
+            f"the length of `{measured.sql(dialect='spark')}` is not offered",
+            hint="write STRING, and filter in a view by length(…)",
+        )
     return arrow_type(node)
 
 
@@ -97,8 +104,9 @@ def arrow_type(node: exp.DataType) -> pa.DataType:
         return pa.map_(arrow_type(children[0]), arrow_type(children[1]))
     if kind == exp.DType.STRUCT and children and all(isinstance(child, exp.ColumnDef) for child in children):
         return pa.struct([pa.field(child.name, arrow_type(child.args["kind"])) for child in children])
+    is_plain = isinstance(kind, exp.DType) and not children  # then as it was written: Spark's text of UUID is STRING
     raise errors.Unsupported(
-        f"the type `{node.sql(dialect='spark')}` is not offered",
+        f"the type `{kind.value if is_plain else node.sql(dialect='spark')}` is not offered",
         hint="use boolean, tinyint, smallint, int, bigint, float, double, decimal, string, binary, date, timestamp, "
         "timestamp_ntz, array, map or struct",
     )

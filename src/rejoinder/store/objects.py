@@ -250,8 +250,12 @@ def open_store(url: str, **options: Option) -> ObjectStore:
 
 def _split(url: str) -> tuple[str, str]:
     """Take a URL apart into its scheme and the place that the backend knows."""
+    if not url:
+        raise errors.Unsupported(
+            "the place of a store is empty", hint="give a folder, or a URL such as s3://bucket/shop"
+        )
     if "://" not in url:
-        return "file", str(Path(url).absolute())
+        return "file", str(Path(os.path.expanduser(url)).absolute())
     parts = urlsplit(url)
     if parts.scheme not in _OPTIONS:
         raise errors.Unsupported(
@@ -268,7 +272,8 @@ def _split(url: str) -> tuple[str, str]:
             raise errors.Unsupported(f"`{url}` names no local file", hint="write three slashes: `file:///some/path`")
         return "file", str(Path(unquote(parts.path)).absolute())
     if not parts.netloc:
-        raise errors.Unsupported(f"`{url}` names no {'store' if parts.scheme == 'memory' else 'bucket'}")
+        noun, example = ("store", "a-name") if parts.scheme == "memory" else ("bucket", "bucket/prefix")
+        raise errors.Unsupported(f"`{url}` names no {noun}", hint=f"as in `{parts.scheme}://{example}`")
     return parts.scheme, (parts.netloc + parts.path).rstrip("/")
 
 

@@ -336,7 +336,7 @@ class Driver:
         return list(self._host.messages.get(found.name, ()))
 
     def arrangements(self) -> list[Row]:
-        """What SHOW ARRANGEMENTS shows."""
+        """What SHOW ARRANGEMENTS shows: what is kept, as stored. A row that was taken back counts until a merge."""
         return show(self._engine, "ARRANGEMENTS")
 
 

@@ -29,8 +29,8 @@ from rejoinder.sql.types import common_type, comparable, key_type, parse_type, s
         ("dec(5)", pa.decimal128(5, 0), "decimal(5,0)"),
         ("NUMERIC(38, 18)", pa.decimal128(38, 18), "decimal(38,18)"),
         ("STRING", pa.string(), "string"),
-        ("VARCHAR(10)", pa.string(), "string"),
-        ("CHAR(3)", pa.string(), "string"),
+        ("VARCHAR", pa.string(), "string"),
+        ("CHAR", pa.string(), "string"),
         ("BINARY", pa.binary(), "binary"),
         ("DATE", pa.date32(), "date"),
         ("TIMESTAMP", pa.timestamp("us", tz="UTC"), "timestamp"),
@@ -59,6 +59,21 @@ def test_a_type_that_is_not_offered_is_refused_by_name(text: str) -> None:
     with pytest.raises(errors.Unsupported) as refusal:
         parse_type(text)
     assert refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        *((text, f"the type `{text}` is not offered") for text in ("DATETIME", "TIME", "UUID")),
+        ("ARRAY<UUID>", "the type `UUID` is not offered"),
+        ("VARCHAR(10)", "the length of `VARCHAR(10)` is not offered"),
+        ("STRUCT<a: CHAR(3)>", "the length of `CHAR(3)` is not offered"),
+    ],
+)
+def test_a_type_is_called_as_it_was_written(text: str, fact: str) -> None:
+    with pytest.raises(errors.Unsupported) as refusal:
+        parse_type(text)
+    assert refusal.value.fact == fact and refusal.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "nosuch", "ARRAY<", "INT INT"])

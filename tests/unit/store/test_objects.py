@@ -170,12 +170,17 @@ def test_a_relative_path_is_where_it_was_opened(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://x/y", "http://x", "s3://", "memory://", "file://host/x", "s3://k:s3cr3t@b/x", "s3://b/x?secret=s3cr3t"],
+    ["", "ftp://x/y", "http://x", "s3://", "memory://", "file://host/x", "s3://k:s3cr3t@b/x", "s3://b/x?secret=s3cr3t"],
 )
 def test_unusable_urls(url: str) -> None:
     with pytest.raises(errors.Unsupported) as raised:
         open_store(url)
-    assert "s3cr3t" not in str(raised.value)
+    assert "s3cr3t" not in str(raised.value) and raised.value.hint
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_store("~/state").path == str(tmp_path / "state")
 
 
 def test_unknown_options_name_the_near_ones() -> None:

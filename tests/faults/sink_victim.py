@@ -18,7 +18,11 @@ import rejoinder as rj
 from rejoinder.testing import Driver
 
 EPOCHS = 3
-TABLE = "CREATE TABLE v (id bigint PRIMARY KEY, x bigint, n bigint)"
+TABLES = {
+    "v": "id bigint PRIMARY KEY, x bigint, n bigint",
+    "v_log": "id bigint, x bigint, n bigint, _epoch bigint, _diff bigint",
+}
+FILES = ("parquet", "csv", "json")
 
 
 def write_input(folder: Path) -> None:
@@ -33,14 +37,15 @@ def write_input(folder: Path) -> None:
 
 
 def step(folder: Path) -> Driver:
-    """The same in the test driver: all epochs that are left, with a sink that remembers and one that cannot."""
+    """The same in the test driver: all epochs that are left, with sinks that remember and one that cannot."""
     driver = Driver(store=folder / "state", parallelism=2)
     driver.sql(
         f"""CREATE CHANGELOG IF NOT EXISTS a (id BIGINT, x BIGINT, d BIGINT)
               USING parquet OPTIONS (path '{folder}/in', maxFilesPerTrigger '1', diff 'd');
             CREATE VIEW IF NOT EXISTS v AS SELECT id, MAX(x) AS x, COUNT(*) AS n FROM a GROUP BY id"""
     )
-    driver.sink("v", "parquet", path=folder / "parquet")
+    for kind in FILES:
+        driver.sink("v", kind, path=folder / kind)
     driver.foreach_epoch("v", lambda epoch, _: note(folder, epoch), name="noting")
     while driver.epoch < EPOCHS - 1:
         driver.step()
@@ -54,19 +59,24 @@ def note(folder: Path, epoch: int) -> None:
 
 
 def run(flow: rj.Flow, folder: Path, url: str, sinks: Sequence[str]) -> None:
-    """Read all input, an epoch per file, into a view with several sinks; the last one cannot remember epochs."""
+    """Read all input, an epoch per file, into a view with several sinks; the last one cannot remember epochs.
+
+    Sinks whose name ends in `_log` take changes, other tables a row per key.
+    """
     flow.sql(
         f"""CREATE CHANGELOG IF NOT EXISTS a (id BIGINT, x BIGINT, d BIGINT)
               USING parquet OPTIONS (path '{folder}/in', maxFilesPerTrigger '1', diff 'd');
             CREATE VIEW IF NOT EXISTS v AS SELECT id, MAX(x) AS x, COUNT(*) AS n FROM a GROUP BY id"""
     )
 
-    keyed = {"mode": "upsert", "key": "id"}
     for sink in sinks:
-        if sink == "jdbc":
-            flow.sink("v", sink, url=url, dbtable="v", user="ada", password="env:RJ_TEST_PASSWORD", **keyed)
+        form, log, _ = sink.partition("_log")
+        more = {} if log or form in FILES else {"mode": "upsert", "key": "id"}
+        if form == "jdbc":
+            more |= {"url": url, "dbtable": f"v{log}", "user": "ada", "password": "env:RJ_TEST_PASSWORD"}
         else:
-            flow.sink("v", sink, path=folder / sink, **(keyed if sink == "delta" else {}))
+            more["path"] = str(folder / sink)
+        flow.sink("v", form, name=sink, **more)
     flow.foreach_epoch("v", lambda epoch, _: note(folder, epoch), name="noting")
     flow.run()
 

@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -22,7 +24,7 @@ from tests.spark.postgres import Postgres
 
 SCRIPT = Path(sink_victim.__file__)
 SECRET = "geheim-4711"
-SINKS = ("jdbc", "delta", "parquet")
+SINKS = ("jdbc", "jdbc_log", "delta", "delta_log", "parquet")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,8 @@ def postgres() -> Iterator[Postgres]:
 def folder(tmp_path: Path, postgres: Postgres, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the input of all epochs, and an empty table."""
     sink_victim.write_input(tmp_path)
-    postgres.sql(f"DROP TABLE IF EXISTS v; {sink_victim.TABLE}")
+    for table, columns in sink_victim.TABLES.items():
+        postgres.sql(f"DROP TABLE IF EXISTS {table}; CREATE TABLE {table} ({columns})")
     monkeypatch.setenv("RJ_TEST_PASSWORD", SECRET)
     spark.conf.set("spark.databricks.delta.snapshotPartitions", "1")
     return tmp_path
@@ -64,7 +67,8 @@ def test_a_process_dies(tmp_path: Path, fault: str) -> None:
     assert Driver(store=tmp_path / "state").epoch == int(fault[-1]), "the epoch is committed"
     driver = sink_victim.step(tmp_path)
     driver.step()
-    assert in_files(tmp_path) == Counter(tuple(row.values()) for row in driver.table("v"))
+    view = Counter(tuple(row.values()) for row in driver.table("v"))
+    assert all(summed(in_files(tmp_path, kind)) == view for kind in sink_victim.FILES)
     assert (tmp_path / "noted").read_text().split() == ["0", "1", "2"]
 
 
@@ -99,17 +103,25 @@ def check(flow: rj.Flow, folder: Path, postgres: Postgres) -> None:
     view = Counter((row.id, row.x, row.n) for row in flow.table("v").collect())
     assert len(view) > 5
     assert Counter(tuple(map(int, row)) for row in postgres.sql("SELECT id, x, n FROM v")) == view
-    delta = flow.spark.read.format("delta").load(str(folder / "delta")).collect()
-    assert Counter((row.id, row.x, row.n) for row in delta) == view
-    assert in_files(folder) == view
+    assert summed(tuple(map(int, row)) for row in postgres.sql("SELECT id, x, n, _diff FROM v_log")) == view
+    delta, log = (flow.spark.read.format("delta").load(str(folder / name)) for name in ("delta", "delta_log"))
+    assert Counter((row.id, row.x, row.n) for row in delta.collect()) == view
+    assert summed((row.id, row.x, row.n, row["_diff"]) for row in log.collect()) == view
+    assert summed(in_files(folder, "parquet")) == view
 
 
-def in_files(folder: Path) -> Counter[tuple[int, ...]]:
-    """What the changes in the files add up to."""
+def in_files(folder: Path, kind: str) -> Iterator[tuple[int, ...]]:
+    """The changes in the files, with their diffs."""
+    read = {"parquet": pq.read_table, "csv": pacsv.read_csv, "json": pajson.read_json}[kind]
+    for path in sorted((folder / kind).glob(f"*.{kind}")):
+        yield from ((row["id"], row["x"], row["n"], row["_diff"]) for row in read(path).to_pylist())
+
+
+def summed(changes: Iterable[tuple[int, ...]]) -> Counter[tuple[int, ...]]:
+    """What changes add up to."""
     counts: Counter[tuple[int, ...]] = Counter()
-    for path in sorted((folder / "parquet").glob("*.parquet")):
-        for row in pq.read_table(path).to_pylist():
-            assert row["_diff"] in (-1, 1)
-            counts[row["id"], row["x"], row["n"]] += row["_diff"]
+    for *row, diff in changes:
+        assert diff in (-1, 1)
+        counts[tuple(row)] += diff
     assert min(counts.values()) == 0, "some rows have come and gone"
     return +counts

@@ -97,6 +97,24 @@ def test_many_changes_are_sent_by_the_executors(
     assert all(value["before"]["x"] == 0 and value["after"]["x"] == 1 for _, value in changed)
 
 
+def test_a_second_row_of_a_key_in_a_later_epoch(
+    flow: rj.Flow, broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executors look for it in the view, each in a part."""
+    monkeypatch.setattr(delivery, "PART_ROWS", 50)
+    client.create("later")
+    flow.sql("CREATE STREAM s (id BIGINT, x BIGINT); CREATE VIEW v AS SELECT * FROM s")
+    flow.sink("v", "kafka", bootstrap=broker.address, topic="later", mode="upsert", key="id")
+    flow.insert("s", [{"id": i, "x": 0} for i in range(120)])
+    flow.run()
+    flow.insert("s", [{"id": i, "x": 1} for i in range(200, 210)])
+    flow.run()
+    flow.insert("s", [{"id": 7, "x": 1}])
+    with pytest.raises(SinkFailed, match="a key of sink `v_kafka` has more than one row") as failure:
+        flow.run()
+    assert "id = 7; epoch 2" in str(failure.value) and len(client.read("later")) == 130
+
+
 def test_what_is_refused(flow: rj.Flow, broker: Broker, client: Client, tmp_path: Path) -> None:
     client.create("doubles")
     flow.sql("CREATE STREAM s (id BIGINT, x BIGINT); CREATE VIEW v AS SELECT * FROM s")

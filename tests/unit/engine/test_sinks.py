@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -162,10 +163,11 @@ def test_files_add_up_to_the_view(driver: Driver, tmp_path: Path, kind: str, mon
     assert not list(folder.glob("_rejoinder/staged-*"))
 
 
-def test_an_attempt_that_died_half_way_is_written_over(driver: Driver, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_an_attempt_that_died_half_way_is_written_over(driver: Driver, tmp_path: Path, kind: str) -> None:
     """As after a crash between the files of an epoch and the note that they are there, by an attempt of more parts."""
     folder = tmp_path / "out"
-    driver.sql(f"CREATE SINK s FROM v USING json OPTIONS (path '{folder}')")
+    driver.sql(f"CREATE SINK s FROM v USING {kind} OPTIONS (path '{folder}')")
     driver.insert("a", {"id": 1, "name": "x"})
     driver.step()
     driver.insert("a", {"id": 2, "name": "y"})
@@ -173,11 +175,11 @@ def test_an_attempt_that_died_half_way_is_written_over(driver: Driver, tmp_path:
     (folder / "_rejoinder" / "progress.json").write_text('{"epoch": 0}')
     recorded = tmp_path / "state" / "sinks" / "progress"
     recorded.write_text(recorded.read_text().replace(": 1", ": 0"))
-    (folder / "epoch-0000000001-0001.json").write_text('{"id": 2, "name": "y", "_epoch": 1, "_diff": 1}\n')
+    shutil.copy(folder / f"epoch-0000000001-0000.{kind}", folder / f"epoch-0000000001-0001.{kind}")
     (folder / "_rejoinder" / "staged-dead").mkdir()
     driver.restart()
     driver.step()
-    assert [row["id"] for row in in_folder(folder, "json")] == [1, 2]
+    assert [row["id"] for row in in_folder(folder, kind)] == [1, 2]
     assert not list(folder.glob("_rejoinder/staged-*"))
 
 

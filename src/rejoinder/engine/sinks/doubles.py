@@ -29,9 +29,10 @@ def refuse_doubles(delivery: Delivery, encoder: Encoder) -> None:
         return
     came = [take(rows, np.flatnonzero(numbers(rows, _DIFF) > 0)) for rows in delivery.rows()]
     hashes = [hash_rows([rows.column(name) for name in encoder.key], rows.num_rows) for rows in came]
-    look_up = KeyRows(delivery.content, encoder.key, np.unique(np.concatenate([*hashes, np.zeros(0, np.uint64)])))
-    parts = delivery.content.parts
-    found = [look_up(0)] if parts <= 1 else delivery.host.run(look_up, parts)
+    parts = max(1, delivery.content.parts)
+    wanted = np.unique(np.concatenate([*hashes, np.zeros(0, np.uint64)]))
+    look_up = KeyRows(delivery.content, parts, encoder.key, wanted)
+    found = [look_up(0)] if parts == 1 else delivery.host.run(look_up, parts)
     rows = pa.concat_tables(found)
     groups = group_rows(rows, encoder.key)
     copies = np.bincount(groups.group_of, diffs(rows), minlength=len(groups.starts))
@@ -45,12 +46,13 @@ class KeyRows:
     """Finds the rows of a part of a view whose key has one of some hashes, wherever it is run."""
 
     content: EpochChanges
+    parts: int
     key: tuple[str, ...]
     wanted: UInt64
 
     def __call__(self, number: int) -> pa.Table:
         """The columns of the key, and `__diff`."""
-        content, hashes = self.content, hash_range(number, max(1, self.content.parts))
+        content, hashes = self.content, hash_range(number, self.parts)
         found = net_rows(
             content.store,
             content.refs,

@@ -49,12 +49,12 @@ from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCom
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
 from rejoinder.sql.sink_definition import PYTHON, make_sink
-from rejoinder.sql.statements import CreateSink, parse_statements
+from rejoinder.sql.statements import CreateSink, CreateSource, parse_statements
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.run import forget_runs
 from rejoinder.store.times import times_of
-from rejoinder.testing.files import new_files
+from rejoinder.testing.files import new_files, unheeded
 from rejoinder.testing.rows import encoded, plain_value, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import Said
 from rejoinder.testing.tables import Change
@@ -120,6 +120,8 @@ class Driver:
         for statement in parse_statements(text):
             if isinstance(statement, CreateSink):
                 self._outbox.check(statement)
+            if isinstance(statement, CreateSource):
+                _say(unheeded(statement.source))
             match execute(self._engine, statement):
                 case Explained(text=text):
                     result = text

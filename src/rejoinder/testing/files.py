@@ -6,7 +6,10 @@ A Delta table is none: its rows are put in by hand, as those of a topic are.
 from __future__ import annotations
 
 import glob
+import itertools
 import os
+import re
+from fnmatch import fnmatchcase
 from typing import Any
 
 from rejoinder.engine.engine import Engine
@@ -28,10 +31,7 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
         source = scan.source
         identity = engine.attached[source.name]
         seen = set(positions.get(identity, ()))
-        found = [path for path in _files(source) if path not in seen]
-        ordered = sorted(found, key=lambda path: (os.stat(path).st_mtime_ns, path))
-        limit = source.options.get("maxfilespertrigger")
-        ordered = ordered[: int(limit)] if limit else ordered
+        ordered = _taken(source, [path for path in _files(source) if path not in seen])
         positions[identity] = [*positions.get(identity, ()), *ordered]
         last = -1
         for path in ordered:
@@ -40,18 +40,67 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
     return positions, splits
 
 
+def unheeded(source: Source) -> str | None:
+    """What a source says of files that counts on Spark only; None if there is nothing."""
+    given = source.options
+    if given.get("cleansource", "off").lower() != "off":
+        return f"files of `{source.name}` stay where they are: `cleanSource` counts on Spark only"
+    if "maxfileage" in given:
+        return f"files of `{source.name}` are read whatever their age: `maxFileAge` counts on Spark only"
+    return None
+
+
+def _taken(source: Source, found: list[str]) -> list[str]:
+    """The files that an epoch takes, oldest first: all, or as many as the source says."""
+    options = source.options
+    stats = {path: os.stat(path) for path in found}
+    oldest = sorted(found, key=lambda path: (stats[path].st_mtime_ns, path))
+    chosen = oldest[::-1] if _is_true(source, "latestfirst") else oldest
+    chosen = chosen[: int(options.get("maxfilespertrigger", len(chosen)))]
+    if "maxbytespertrigger" in options:
+        sums = itertools.accumulate(stats[path].st_size for path in chosen)
+        fitting = sum(total <= int(options["maxbytespertrigger"]) for total in sums)
+        chosen = chosen[: max(1, fitting)]
+    return sorted(chosen, key=oldest.index)
+
+
 def _files(source: Source) -> list[str]:
+    """All files that the path and the options name, as Spark finds them."""
     path = source.options["path"].removeprefix("file://")
-    if glob.has_magic(path):
-        return [p for p in glob.glob(path) if os.path.isfile(p)]
-    if os.path.isfile(path):
-        return [path]
-    if not os.path.isdir(path):
+    found = [path] if os.path.exists(path) else [one for plain in _alternatives(path) for one in glob.glob(plain)]
+    if not found and _alternatives(path) == [path] and not glob.has_magic(path):
         raise MissingInput(
             f"path `{path}` of `{source.name}` does not exist", hint="create the folder, or correct OPTIONS (path '…')"
         )
+    is_deep = _is_true(source, "recursivefilelookup")
+    files = [file for one in found for file in ([one] if os.path.isfile(one) else _inside(one, is_deep=is_deep))]
+    patterns = _alternatives(source.options.get("pathglobfilter", "*"))
+    names = {file: os.path.basename(file) for file in files}
     return [
-        os.path.join(path, name)
-        for name in os.listdir(path)
-        if not name.startswith((".", "_")) and os.path.isfile(os.path.join(path, name))
+        file for file, name in names.items() if not _is_hidden(name) and any(fnmatchcase(name, one) for one in patterns)
     ]
+
+
+def _inside(folder: str, *, is_deep: bool) -> list[str]:
+    """The files of a folder; those of its folders too, if asked for and not hidden."""
+    entries = list(os.scandir(folder))
+    files = [entry.path for entry in entries if entry.is_file()]
+    deeper = [entry.path for entry in entries if is_deep and entry.is_dir() and not _is_hidden(entry.name)]
+    return [*files, *(file for one in deeper for file in _inside(one, is_deep=True))]
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_")) or name.endswith("._COPYING_")
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The patterns that one with braces stands for: `*.{csv,txt}` is two."""
+    braces = re.search(r"\{([^{}]*)\}", pattern)
+    if braces is None:
+        return [pattern]
+    before, after = pattern[: braces.start()], pattern[braces.end() :]
+    return [one for choice in braces.group(1).split(",") for one in _alternatives(before + choice + after)]
+
+
+def _is_true(source: Source, option: str) -> bool:
+    return source.options.get(option, "false").lower() == "true"

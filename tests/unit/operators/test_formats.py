@@ -233,6 +233,7 @@ def test_a_csv_file_without_records(tmp_path: Path, text: str) -> None:
         ('1,"x\n2,y\nq,z\n', [(2, "y")], [1, 3]),
         ('1,x\n2,"y', [(1, "x")], [2]),
         ('1,"x\n2,"y\n3,z', [(3, "z")], [1, 2]),
+        ('1,x\n"2",', [(1, "x"), (2, None)], []),
         ('1,5" wide\n2,"a ""b"""\n3,""\n4,\n', [(1, '5" wide'), (2, 'a "b"'), (3, ""), (4, None)], []),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,25 @@ def test_many_changes_are_sent_by_the_executors(
     changed = sent(client, "many", 1)
     assert len(changed) == 100
     assert all(value["before"]["x"] == 0 and value["after"]["x"] == 1 for _, value in changed)
+
+
+def test_avro_comes_back(flow: rj.Flow, broker: Broker, client: Client) -> None:
+    """A table on the topic, with the schema that SHOW SINKS tells, is the view again."""
+    client.create("avro", 2)
+    columns = "id BIGINT, at TIMESTAMP, price DECIMAL(10, 2), tags ARRAY<STRING>, PRIMARY KEY (id)"
+    flow.sql(f"CREATE TABLE t ({columns}); CREATE VIEW v AS SELECT * FROM t")
+    place = f"bootstrap '{broker.address}', topic 'avro'"
+    flow.sql(f"CREATE SINK s FROM v USING kafka OPTIONS ({place}, value_format 'avro', mode 'upsert', key 'id')")
+    rows = [{"id": 1, "at": datetime(2026, 1, 1), "price": Decimal("1.50"), "tags": ["a", None]}, {"id": 2}]
+    flow.insert("t", rows)
+    flow.run()
+    flow.delete("t", [{"id": 2}])
+    flow.run()
+    schema = flow.sinks()[0]["options"].partition("avro_schema '")[2].rstrip("'")
+    flow.sql(f"CREATE TABLE back ({columns}) USING kafka OPTIONS ({place}, format 'avro', avro_schema '{schema}')")
+    flow.sql("CREATE VIEW again AS SELECT * FROM back")
+    flow.run()
+    assert flow.arrow("again").to_pylist() == flow.arrow("v").to_pylist() and flow.arrow("v").num_rows == 1
 
 
 def test_a_second_row_of_a_key_in_a_later_epoch(

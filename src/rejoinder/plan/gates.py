@@ -6,17 +6,19 @@ kept by time, so that an epoch reads only what becomes due, and forgets it whole
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Merged, Watermark, least, lowered
-from rejoinder.plan.lineage import made_from, origins, origins_of
+from rejoinder.plan.lineage import made_from, origins, origins_of, versions_of
 from rejoinder.plan.logical import RELEASE, Emission
-from rejoinder.plan.normal import Block, Derived, Input
+from rejoinder.plan.normal import Block, Derived, Input, Union
+from rejoinder.plan.padding import is_null_on_padding
 from rejoinder.plan.program import Gate, row_arrangement
 
 MICROSECOND = pa.timestamp("us")
@@ -49,7 +51,7 @@ def _limit(
     """What a row waits for: the watermarks of its release, and of the times that belong to it in other inputs."""
     release = dict(block.outputs)[RELEASE]
     needed = sorted(origins(release, block, derived))
-    for source, column in needed:
+    for source, column in (*needed, *sorted(versions_of(block, derived))):
         if source not in sources:
             raise InvalidSql(
                 f"`{view}` waits for a watermark of `{source}`.`{column}`, and notes have none",
@@ -57,9 +59,10 @@ def _limit(
                 hint="leave EMIT … out, or net the changes over a period: EMIT EVERY INTERVAL 1 MINUTE",
             )
         if column not in sources[source].watermarks:
+            released = f"EMIT {emission.policy.upper()} releases a row by that column"
             raise InvalidSql(
                 f"`{view}` waits for a watermark of `{source}`.`{column}`, and none is declared",
-                detail=f"EMIT {emission.policy.upper()} releases a row by that column",
+                detail=released if (source, column) in needed else "a later version would change what came out",
                 hint=f"add WATERMARK {column} DELAY OF INTERVAL 5 SECONDS to the columns of `{source}`",
             )
     if not needed:
@@ -75,9 +78,37 @@ def _limit(
             detail=", ".join(f"{name}.{c}: {sources[name].schema.field(c).type}" for name, c in needed),
             hint="release rows by a column of the type of the event-time column",
         )
+    _refuse_padded(view, block, derived, release)
     found = _Waiting(Frontiers(sources, derived), release.type).of_block(block, set(release.columns))
     assert found is not None, "there is at least the watermark of the release"
     return found
+
+
+def _refuse_padded(view: str, block: Block, derived: Mapping[str, Derived], release: Expression) -> None:
+    """Refuse a release that rows without a partner lack: they would come out at once, and be taken back later."""
+    for each in block.inputs:
+        padded = any(set(release.columns) <= columns for columns in _paddings(each, derived))
+        if padded and is_null_on_padding(release, each):
+            named = ", ".join(f"{source}.{column}" for source, column in sorted(origins(release, block, derived)))
+            raise InvalidSql(
+                f"`{view}` waits for a time of {named} that rows without a partner do not have",
+                detail="they would come out at once, and be taken back when a partner comes",
+                hint="say what they wait for, as in PAST COALESCE(WINDOW_END(v.w), o.ts): a time of the other side",
+            )
+
+
+def _paddings(each: Input, derived: Mapping[str, Derived]) -> Iterator[set[str]]:
+    """The columns of an input that are NULL together where an outer join found no partner."""
+    made = derived.get(each.relation)
+    if each.mode == "left":
+        yield {i for i, _ in each.columns}
+    elif made is not None and isinstance(made.operation, Union):
+        for block in made.blocks:
+            read = {i: {c for e in made_from(made, block, name) for c in e.columns} for i, name in each.columns}
+            if made.operation.words.endswith("JOIN"):
+                yield {i for i, columns in read.items() if not columns}
+            for padded in (padded for inner in block.inputs for padded in _paddings(inner, derived)):
+                yield {i for i, columns in read.items() if columns and columns <= padded}
 
 
 class _Waiting:

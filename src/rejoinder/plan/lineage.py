@@ -46,6 +46,17 @@ def made_from(made: Derived, block: Block, name: str) -> list[Expression]:
     return [block.outputs[at][1]] if name not in outputs else [outputs[name]]
 
 
+def versions_of(block: Block, derived: Mapping[str, Derived]) -> set[Origin]:
+    """The times of the versions that a block reads, through derived relations too."""
+    found: set[Origin] = set()
+    for made in (derived[each.relation] for each in block.inputs if each.relation in derived):
+        if isinstance(made.operation, Versions):
+            found |= origins_of(made.name, made.operation.time, derived)
+        for inner in made.blocks:
+            found |= versions_of(inner, derived)
+    return found
+
+
 def sources_of(block: Block, derived: Mapping[str, Derived]) -> set[str]:
     """All sources that a block reads, through derived relations too."""
     found: set[str] = set()

@@ -193,6 +193,37 @@ def test_a_version_that_is_left_out_still_ends_the_one_before(kind: str, wanted:
     assert changed(driver) == wanted
 
 
+@pytest.mark.parametrize("kind", ["LEFT", "FULL"])
+def test_rows_without_a_partner_wait_for_a_time_of_their_own(kind: str) -> None:
+    shown = f"SELECT o.id, v.rate, WINDOW_END(v.w) AS until FROM orders o {kind} JOIN {VALID} EMIT WHEN WATERMARK PAST"
+    with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a partner do not have[\s\S]*COALESCE"):
+        flow(f"{shown} WINDOW_END(v.w)")
+    driver = flow(f"{shown} COALESCE(WINDOW_END(v.w), o.ts)")
+    driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)}, {"id": 2, "cur": "f", "ts": at(6)})
+    assert changed(driver) == []
+    driver.insert("rates", {"cur": "e", "rate": 114, "ts": at(2)}, {"cur": "e", "rate": 119, "ts": at(9)})
+    assert changed(driver) == []
+    for source in ("rates", "orders"):
+        driver.watermark(source, at(20))
+    assert changed(driver) == [(1, 114, at(9), 1), (2, None, None, 1)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT o.id, r.rate FROM orders o ASOF LEFT JOIN late_rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur = r.cur"
+        " EMIT WHEN WATERMARK PAST o.ts",
+        f"SELECT o.id, v.rate FROM orders o JOIN {VALID.replace('rates', 'late_rates')}"
+        " EMIT WHEN WATERMARK PAST v.w.end",
+    ],
+)
+def test_versions_without_a_watermark_cannot_be_waited_for(query: str) -> None:
+    driver = Driver()
+    driver.sql(SOURCES + "CREATE STREAM late_rates (cur STRING, rate INT, ts TIMESTAMP);")
+    with pytest.raises(InvalidSql, match=r"a watermark of `late_rates`.`ts`[\s\S]*later version[\s\S]*WATERMARK ts"):
+        driver.sql(f"CREATE VIEW v AS {query}")
+
+
 def test_a_validity_join_that_shows_the_window_waits_for_its_end() -> None:
     driver = flow(f"SELECT o.id, WINDOW_END(v.w) AS until FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST v.w.end")
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)})

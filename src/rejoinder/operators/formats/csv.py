@@ -85,10 +85,8 @@ def _parse(data: pa.Buffer | bytes, names: list[str], source: Source) -> pa.Tabl
         quoted_strings_can_be_null=False,
     )
     read = pacsv.ReadOptions(use_threads=False, block_size=8 << 20, column_names=names)
-    if not bytes(memoryview(data)[-1:]).endswith(
-        (b"\n", b"\r")
-    ):  # then Arrow can take an empty last field for a quoted one
-        data = bytes(data) + b"\n"
+    if bytes(memoryview(data)[-1:]) not in (b"\n", b"\r"):
+        data = bytes(data) + b"\n"  # or Arrow can take an empty last field for a quoted one
     table = pacsv.read_csv(pa.BufferReader(data), read, _parsing(source), convert)
     for at, name in enumerate(names):
         kind = source.schema.field(name).type if name in source.schema.names else None

@@ -21,4 +21,4 @@ def test_examples_of_a_page(name: str) -> None:
 
 
 def test_there_are_pages_to_run() -> None:
-    assert {"joins.md", "renderings.md", "windows.md"} <= set(PAGES)
+    assert {"joins.md", "renderings.md", "sources.md", "windows.md"} <= set(PAGES)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from rejoinder.core.async_queue import Call, Mark, OrderedQueue, UnorderedQueue
 from rejoinder.core.messages import Message, Rows
 from rejoinder.core.operator import Operator
-from rejoinder.errors import FunctionFailed
+from rejoinder.errors import FunctionFailed, Unsupported
 from rejoinder.operators.coalescer import Idle, Watermark
 from rejoinder.operators.function_calls import FunctionCalls
 
@@ -41,6 +41,8 @@ class AsyncTransform(Operator):
     ([{'twice': 2}, {'twice': 4}], Watermark(key=0, time=5))
     """
 
+    parts = ("watermarks", "leaving", "waiting")
+
     def __init__(
         self,
         function: Callable[[Row], Answer] | Callable[[Row], Awaitable[Answer]],
@@ -54,7 +56,8 @@ class AsyncTransform(Operator):
     ) -> None:
         super().__init__(inputs)
         if concurrency < 1:
-            raise ValueError("an asynchronous transform needs a concurrency of at least 1")
+            fact = "an asynchronous transform needs a concurrency of at least 1"
+            raise Unsupported(fact, detail=f"it is {concurrency}", hint="say how many calls may be out at once")
         self.schema = schema
         self._ordered = ordered
         self._calls: FunctionCalls[Row, Answer, Call[Row, Sequence[Row]]] = FunctionCalls(

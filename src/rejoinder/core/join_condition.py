@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.errors import AmbiguousName, DefinitionConflict, Unsupported
+from rejoinder.core.columns import UNITS, field_of, unit_of
+from rejoinder.errors import AmbiguousName, DefinitionConflict, TypeMismatch, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.columns import Int64
 from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.arrangement import Key
@@ -48,6 +49,13 @@ class JoinCondition:
 
     def checked(self, *, capped: bool) -> JoinCondition:
         """Refuse what cannot be joined; without a cap on rows, also a side that nothing bounds."""
+        if self.kind not in PRESERVED:
+            known = list(PRESERVED)
+            raise UnknownName(
+                f"there is no kind of join `{self.kind}`",
+                detail=f"kinds: {', '.join(known)}",
+                hint=near_misses(str(self.kind).upper(), known) or "a FULL join keeps the rows of both sides",
+            )
         both = [name for name in self.schemas[0].names if name in self.schemas[1].names]
         if both:
             raise AmbiguousName(f"both inputs have a column `{both[0]}`", hint="rename it on one of them")
@@ -57,6 +65,7 @@ class JoinCondition:
                     f"input {ordinal} of the join has no watermarked column",
                     hint="name its event time: without one its rows would be kept for ever",
                 )
+        self._check_columns()
         keys = [key for times in self.times for key in times.values()]
         if len(set(keys)) < len(keys):
             raise DefinitionConflict(
@@ -71,6 +80,7 @@ class JoinCondition:
                     detail=" and ".join(f"input {at} has {sorted(of.values())}" for at, of in enumerate(self.times)),
                     hint="a bound compares a time of one input with a time of the other",
                 )
+            self._check_bound(given, limited)
         for ordinal, times in enumerate(self.times):
             if not capped and not any(key in to for to in self.postpone.values() for key in times.values()):
                 raise Unsupported(
@@ -79,6 +89,47 @@ class JoinCondition:
                     hint="add one to the condition and the postpone map, or cap the rows with `max_rows`",
                 )
         return self
+
+    def _check_columns(self) -> None:
+        """Refuse columns that are not there, pairs of different types, and times that are none."""
+        for schema, times in zip(self.schemas, self.times, strict=True):
+            for name in times:
+                unit_of(schema, name, "a time of the join")
+        for pair in self.on:
+            left, right = (
+                field_of(schema, name, "in `on`").type for schema, name in zip(self.schemas, pair, strict=True)
+            )
+            if left != right:
+                raise TypeMismatch(
+                    f"`{pair[0]}` and `{pair[1]}` have to be equal, and are of different types",
+                    detail=f"{left} and {right}: equal values of them would not meet",
+                    hint="cast one of them to the type of the other before the join",
+                )
+        for ordinal, expression in self.single.items():
+            for name in expression.columns:
+                field_of(self.schemas[ordinal], name, f"in the condition on rows of input {ordinal}")
+        for name in self.condition.columns if self.condition is not None else ():
+            field_of(pa.schema([*self.schemas[0], *self.schemas[1]]), name, "in the condition")
+
+    def _check_bound(self, given: int, limited: int) -> None:
+        """Refuse a bound between times that count in different units, or of no whole number of them."""
+        names = self.column_of(given), self.column_of(limited)
+        units = [
+            unit_of(self.schemas[self.side_of(key)], name, "a time of the join")
+            for key, name in zip((given, limited), names, strict=True)
+        ]
+        if units[0] != units[1]:
+            raise TypeMismatch(
+                f"`{names[0]}` and `{names[1]}` count in different units, and a postpone time compares them",
+                detail=f"{names[0]}: {units[0]}; {names[1]}: {units[1]}",
+                hint="cast one of them to the type of the other before the join",
+            )
+        if not hasattr(self.postpone[given][limited], "__index__"):
+            raise TypeMismatch(
+                f"the postpone time from key {given} to key {limited} is {self.postpone[given][limited]!r}",
+                detail=f"times are {UNITS}",
+                hint="give it as an integer in the unit of its columns",
+            )
 
     @property
     def preserved(self) -> frozenset[int]:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.core.messages import Message, Rows, as_table
+from rejoinder.errors import StateError
 from rejoinder.operators.coalescer import Idle, Watermark
 from rejoinder.operators.input_watermarks import Delivery, InputWatermarks
 
@@ -24,6 +25,9 @@ class Operator:
     >>> passing.watermark(0, key=1, time=20) + passing.watermark(0, key=2, time=10)
     [Watermark(key=1, time=20), Watermark(key=2, time=10)]
     """
+
+    parts: tuple[str, ...] = ("watermarks",)
+    """What `snapshot` gives, by name."""
 
     def __init__(self, inputs: int | Sequence[int] = 1) -> None:
         self._watermarks = InputWatermarks([1] * inputs if isinstance(inputs, int) else inputs)
@@ -53,7 +57,18 @@ class Operator:
         return {"watermarks": self._watermarks.snapshot()}
 
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
-        """Go on from snapshots, in place of what is held now. Of several values of a key the smallest counts."""
+        """Go on from snapshots, in place of what is held now. Of several values of a key the smallest counts.
+
+        Raises `StateError` if one is of another operator.
+        """
+        for snapshot in snapshots:
+            missing = [part for part in self.parts if part not in snapshot]
+            if missing:
+                raise StateError(
+                    f"this is no snapshot of a {type(self).__name__}",
+                    detail=f"it has {', '.join(map(str, snapshot)) or 'nothing'}, and no {missing[0]}",
+                    hint="restore what `snapshot()` of the same operator gave",
+                )
         self._watermarks.restore(*(snapshot["watermarks"] for snapshot in snapshots))
 
     def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:

@@ -12,7 +12,7 @@ all instances of a join, whatever rows they hold.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from rejoinder.core.join_buffer import ROW, USED, Found, JoinBuffer
 from rejoinder.core.join_condition import JoinCondition
 from rejoinder.core.messages import LateRows, Message, Rows, with_columns
 from rejoinder.core.operator import Operator
-from rejoinder.errors import LimitReached, Unsupported
+from rejoinder.errors import LimitReached, UnknownName, Unsupported
 from rejoinder.kernels.columns import Int64, contiguous, numbers, replaced, take, without
 from rejoinder.kernels.consolidate import row_hashes
 from rejoinder.kernels.evaluate import project, select_rows
@@ -51,6 +51,8 @@ class StreamJoin(Operator):
     ([{'l.t': 1, 'r.t': None}], True, Watermark(key=1, time=2))
     """
 
+    parts = ("watermarks", "rows", "emitted")
+
     def __init__(
         self,
         condition: JoinCondition,
@@ -62,6 +64,20 @@ class StreamJoin(Operator):
         upstream: Sequence[int] = (1, 1),
     ) -> None:
         super().__init__(upstream)
+        if formula not in get_args(Formula):
+            known = ", ".join(get_args(Formula))
+            raise UnknownName(f"there is no formula `{formula}` of output watermarks", hint=f"one of {known}")
+        if max_rows is not None and max_rows < 1:
+            raise Unsupported(
+                f"a join that keeps at most {max_rows} rows is not offered",
+                detail="no row would meet one that comes later",
+                hint="cap the rows of both sides at 1 or more, or leave `max_rows` out",
+            )
+        if not 0 <= instance < instances:
+            raise Unsupported(
+                f"there is no instance {instance} among {instances}",
+                hint="instances are numbered from 0",
+            )
         self._join = condition.checked(capped=max_rows is not None)
         if instances > 1 and not condition.on and condition.kind == "FULL":
             raise Unsupported(
@@ -175,7 +191,7 @@ class StreamJoin(Operator):
             tables = [snapshot["rows"][at] for snapshot in snapshots if snapshot["rows"][at] is not None]
             if tables:
                 table = contiguous(tables)
-                rows = without(table, [USED])
+                rows = with_columns(without(table, [USED]), self._join.schemas[at], at)
                 mine = np.flatnonzero(self._belongs(at, rows, self._instances, self._instance))
                 buffer.add(take(rows, mine), np.array(numbers(table, USED), dtype=np.bool_)[mine])
 

@@ -1,4 +1,4 @@
-"""WindowAggregate: aggregates of tumbling windows, given out when the watermark of the windows' time passes their end.
+"""WindowAggregate: aggregates of windows, tumbling or hopping, given out when their time's watermark passes their end.
 
 Only one time makes windows. Watermarks of other columns are dropped, also of columns that are grouped by: what is on
 output are the bounds of windows, and these get watermarks of their own, as high as no later window makes them late.
@@ -7,28 +7,31 @@ output are the bounds of windows, and these get watermarks of their own, as high
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.core.columns import field_of, unit_of
 from rejoinder.core.messages import LateRows, Message, Rows, with_columns
 from rejoinder.core.operator import Operator
 from rejoinder.core.window_state import Call, WindowState
-from rejoinder.errors import TypeMismatch
+from rejoinder.errors import TypeMismatch, Unsupported
 from rejoinder.kernels.columns import Int64, take
 from rejoinder.kernels.ordered import as_column
 from rejoinder.operators.coalescer import Watermark
 from rejoinder.store.times import TIMELESS, times_of
 
 START, END = "window_start", "window_end"
+Time = TypeVar("Time", int, Int64)
 
 
 class WindowAggregate(Operator):
     """Aggregate inputs by window and by columns; `times` names the time column of each input, `key` its watermark's.
 
     `schema` has the columns that are read. `size` and `offset` are in the time's own unit: its own for integers, days
-    for dates, microseconds for timestamps. Output watermarks have `start_key` and `end_key`.
+    for dates, microseconds for timestamps. With a `slide`, windows overlap: one begins at each slide, and a row is in
+    all that it falls into, at most ⌈size / slide⌉. Output watermarks have `start_key` and `end_key`.
 
     >>> schema = pa.schema([("t", pa.int64()), ("k", pa.string())])
     >>> counts = WindowAggregate(schema, times=["t"], size=5, group_by=["k"], calls={"n": Call("count")})
@@ -39,12 +42,15 @@ class WindowAggregate(Operator):
     ([{'window_start': 0, 'window_end': 5, 'k': 'a', 'n': 2}], Watermark(key=0, time=5), Watermark(key=1, time=10))
     """
 
+    parts = ("watermarks", "windows")
+
     def __init__(
         self,
         schema: pa.Schema,
         *,
         times: Sequence[str],
         size: int,
+        slide: int | None = None,
         calls: Mapping[str, Call],
         group_by: Sequence[str] = (),
         offset: int = 0,
@@ -54,8 +60,16 @@ class WindowAggregate(Operator):
         upstream: Sequence[int] | None = None,
     ) -> None:
         super().__init__(len(times) if upstream is None else upstream)
-        if size < 1:
-            raise ValueError("a window has a size of at least 1")
+        self._size, self._offset = size, offset
+        self._slide = size if slide is None else slide
+        if not 1 <= self._slide <= size:
+            raise Unsupported(
+                "a window has a size and a slide of at least 1, and the slide is not longer than the size",
+                detail=f"a size of {size} and a slide of {self._slide}",
+                hint="leave `slide` out for windows that do not overlap",
+            )
+        for name in times:
+            unit_of(schema, name, "the time of an input")
         kinds = {schema.field(name).type for name in times}
         if len(kinds) != 1:
             raise TypeMismatch(
@@ -66,8 +80,9 @@ class WindowAggregate(Operator):
         (self._kind,) = kinds
         self._times = tuple(times)
         read = [*group_by, *(call.column for call in calls.values() if call.column is not None)]
+        for name in read:
+            field_of(schema, name, "grouped by" if name in group_by else "aggregated")
         self._schemas = [pa.schema([schema.field(name) for name in dict.fromkeys([time, *read])]) for time in times]
-        self._size, self._offset = size, offset
         self._key, self._start_key, self._end_key = key, start_key, end_key
         self._state = WindowState(schema, group_by, calls)
         self._closed: int | None = None
@@ -82,20 +97,21 @@ class WindowAggregate(Operator):
             late |= times < reached
         on_time = np.flatnonzero(~late)
         if len(on_time):
-            self._state.add(take(table, on_time), (times[on_time] - self._offset) // self._size)
+            rows, windows = self._windows(times[on_time])
+            self._state.add(take(table, on_time[rows]), windows)
         return [LateRows(ordinal, take(table, np.flatnonzero(late)))] if late.any() else []
 
     def on_watermark(self, watermark: Watermark) -> list[Message]:
         """Give out the windows that end at or before the watermark, then the watermarks of window bounds."""
         if watermark.key != self._key:
             return []
-        bound = (watermark.time - self._offset) // self._size
+        bound = self._open(watermark.time)
         if self._closed is not None and bound <= self._closed:
             return []
         self._closed = bound
         closed = self._state.close(bound)
         result: list[Message] = [] if closed is None else [Rows(self._shown(*closed))]
-        start = bound * self._size + self._offset
+        start = bound * self._slide + self._offset
         marks = [Watermark(self._start_key, start), Watermark(self._end_key, start + self._size)]
         return result + sorted(marks, key=lambda mark: mark.key)
 
@@ -108,9 +124,21 @@ class WindowAggregate(Operator):
         super().restore(*snapshots)
         self._state.restore([snapshot["windows"] for snapshot in snapshots])
         reached = self._watermarks.whole.value(self._key)
-        self._closed = None if reached is None else (reached - self._offset) // self._size
+        self._closed = None if reached is None else self._open(reached)
+
+    def _windows(self, times: Int64) -> tuple[Int64, Int64]:
+        """The positions of times, each as often as there are windows with it, and the numbers of these windows."""
+        first, last = self._open(times), (times - self._offset) // self._slide
+        counts = last - first + 1
+        rows = np.repeat(np.arange(len(times)), counts)
+        nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, first[rows] + nth
+
+    def _open(self, time: Time) -> Time:
+        """The number of the first window that ends after a time."""
+        return (time - self._offset - self._size) // self._slide + 1
 
     def _shown(self, windows: Int64, rows: pa.Table) -> pa.Table:
-        starts = windows * self._size + self._offset
+        starts = windows * self._slide + self._offset
         bounds = {START: as_column(starts, self._kind), END: as_column(starts + self._size, self._kind)}
         return pa.table(bounds | {name: rows.column(name) for name in rows.column_names})

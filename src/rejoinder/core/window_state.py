@@ -110,6 +110,14 @@ class WindowState:
         drop_memory(self._place)
         self._store = open_store(f"memory://{self._place}")
         self._spine = Spine()
+        for table in tables:
+            if not table.schema.equals(self._arrangement.schema):
+                kinds = ", ".join(map(str, table.schema.types))
+                raise StateError(
+                    "a snapshot has windows with other groups or aggregates",
+                    detail=f"it has columns of types {kinds}",
+                    hint="restore it to an aggregation of the same groups and calls",
+                )
         rows = pa.concat_tables([self._arrangement.schema.empty_table(), *tables]).combine_chunks()
         if len(group_rows(rows, self._aggregate.keys).starts) < rows.num_rows:
             raise StateError(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rejoinder.errors import MissingInput, WatermarkRegress, near_misses
+from rejoinder.errors import MissingInput, TypeMismatch, WatermarkRegress, near_misses
 
 IDLE_TIME = (1 << 63) - 1
 """A watermark of this time is no watermark: it is how an idle message travels."""
@@ -91,6 +91,13 @@ class WatermarkCoalescer:
 
     def watermark(self, name: Input, key: int, time: int) -> Released:
         """Take a watermark of an input; give what it releases. Raises `WatermarkRegress` if it does not rise."""
+        for what, value in (("time", time), ("key", key)):
+            if not hasattr(value, "__index__"):
+                raise TypeMismatch(
+                    f"the {what} of a watermark is {value!r}",
+                    detail=f"input {name!r} sent a {type(value).__name__}",
+                    hint="keys and times are integers: times of dates count days, those of timestamps microseconds",
+                )
         if time == IDLE_TIME:
             return self.idle(name)
         state = self._state(name)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rejoinder.errors import StateError
 from rejoinder.operators.coalescer import Idle, Released, Watermark, WatermarkCoalescer
 
 
@@ -60,6 +61,12 @@ class InputWatermarks:
 
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
         """Go on from snapshots, the smallest values counting. The number of inputs has to be the same."""
+        for inputs in (len(snapshot["edges"]) for snapshot in snapshots):
+            if inputs != len(self.edges):
+                raise StateError(
+                    f"a snapshot of {inputs} input(s) cannot be restored to {len(self.edges)}",
+                    hint="make the operator with as many inputs as it had",
+                )
         for ordinal, edge in enumerate(self.edges):
             edge.restore(*(snapshot["edges"][ordinal] for snapshot in snapshots))
         self.whole.restore(*(snapshot["whole"] for snapshot in snapshots))

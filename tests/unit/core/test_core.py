@@ -19,7 +19,15 @@ from hypothesis import strategies as st
 import rejoinder.core
 from rejoinder.core import AsyncTransform, Call, Idle, Operator, Rows, Union, Watermark, WindowAggregate
 from rejoinder.core.messages import rows_of
-from rejoinder.errors import EvaluationError, MissingInput, SchemaChanged, StateError, TypeMismatch, Unsupported
+from rejoinder.errors import (
+    EvaluationError,
+    MissingInput,
+    SchemaChanged,
+    StateError,
+    TypeMismatch,
+    UnknownName,
+    Unsupported,
+)
 
 N = pa.schema([("n", pa.int64())])
 
@@ -157,7 +165,7 @@ def test_calls_that_were_out_are_made_again() -> None:
 
 
 def test_a_transform_needs_room_for_a_call() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(Unsupported, match="at least 1"):
         AsyncTransform(gives, N, concurrency=0)
 
 
@@ -253,11 +261,56 @@ def test_windows_refuse_what_they_cannot_do() -> None:
         WindowAggregate(EVENT, times=["t"], size=5, calls={"m": Call("sum")})
     with pytest.raises(TypeMismatch, match="`k` is string, and cannot be summed"):
         WindowAggregate(EVENT, times=["t"], size=5, calls={"m": Call("sum", "k")})
-    with pytest.raises(TypeMismatch, match="`t` is int64, `x` is double"):
-        WindowAggregate(EVENT, times=["t", "x"], size=5, calls={})
-    with pytest.raises(ValueError, match="at least 1"):
-        WindowAggregate(EVENT, times=["t"], size=0, calls={})
+    with pytest.raises(TypeMismatch, match="`t` is int64, `u` is int32"):
+        WindowAggregate(EVENT.append(pa.field("u", pa.int32())), times=["t", "u"], size=5, calls={})
+    for size, slide in ((0, None), (5, 0), (5, 6)):
+        with pytest.raises(Unsupported, match="at least 1, and the slide is not longer"):
+            WindowAggregate(EVENT, times=["t"], size=size, slide=slide, calls={})
+    plain: dict[str, Any] = {"times": ["t"], "size": 5, "calls": {}}
+    options: list[dict[str, Any]] = [{"times": ["nope"]}, {"group_by": ["nope"]}, {"calls": {"n": Call("max", "nope")}}]
+    for option in options:
+        with pytest.raises(UnknownName, match="there is no column `nope`"):
+            WindowAggregate(EVENT, **(plain | option))
+    with pytest.raises(TypeMismatch, match="`k`, which is the time of an input, has no times in it"):
+        WindowAggregate(EVENT, times=["k"], size=5, calls={})
     operator = windows()
     operator.rows(0, pa.Table.from_pylist([{"t": 1, "k": "a"}], schema=EVENT))
     with pytest.raises(StateError, match="hold the same group"):
         windows().restore(operator.snapshot(), operator.snapshot())
+    with pytest.raises(StateError, match="other groups or aggregates"):
+        WindowAggregate(EVENT, times=["t"], size=5, calls=CALLS).restore(operator.snapshot())
+
+
+def test_what_is_no_snapshot_or_no_time_is_refused() -> None:
+    for operator in (Operator(), windows(), AsyncTransform(gives, N)):
+        with pytest.raises(StateError, match=f"no snapshot of a {type(operator).__name__}"):
+            operator.restore({"x": 1})
+        with pytest.raises(TypeMismatch, match=r"the time of a watermark is 1\.5"):
+            operator.watermark(0, 0, 1.5)  # type: ignore[arg-type]
+    with pytest.raises(StateError, match=r"2 input\(s\) cannot be restored to 1"):
+        Operator().restore(Operator(2).snapshot())
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 6)), max_size=6), st.integers(1, 7))
+def test_hopping_windows_equal_recomputation(batches: list[tuple[list[int], int]], slide: int) -> None:
+    schema = pa.schema([("t", pa.int64())])
+    hops = WindowAggregate(schema, times=["t"], size=7, slide=slide, offset=2, calls={"n": Call("count")})
+    found: Counter[int] = Counter()
+    expected: Counter[int] = Counter()
+    reached = -1
+    for times, rise in [*batches, ([], 100)]:
+        expected.update(
+            start for t in times if t >= reached for start in range(2 - 70 * slide, 31, slide) if start <= t < start + 7
+        )
+        out = hops.rows(0, pa.table({"t": times}, schema=schema))
+        again = WindowAggregate(schema, times=["t"], size=7, slide=slide, offset=2, calls={"n": Call("count")})
+        again.restore(hops.snapshot())
+        reached, hops = reached + rise, again
+        out += hops.watermark(0, 0, reached)
+        marks = {message.key: message.time for message in out if isinstance(message, Watermark)}
+        for row in (row for table in rows_of(out) for row in table.to_pylist()):
+            found[row["window_start"]] += row["n"]
+            assert row["window_end"] == row["window_start"] + 7 <= reached
+            assert row["window_start"] < marks[0] and row["window_end"] < marks[1]
+    assert found == expected

@@ -12,7 +12,17 @@ import pytest
 from rejoinder.core import JoinCondition, LateRows, Message, Rows, StreamJoin, Watermark
 from rejoinder.core.join_condition import Kind
 from rejoinder.core.stream_join import Formula
-from rejoinder.errors import AmbiguousName, DefinitionConflict, LimitReached, SchemaChanged, Unsupported
+from rejoinder.errors import (
+    AmbiguousName,
+    DefinitionConflict,
+    LimitReached,
+    PlanningError,
+    SchemaChanged,
+    StateError,
+    TypeMismatch,
+    UnknownName,
+    Unsupported,
+)
 from rejoinder.kernels.expression import Expression
 
 SIDES = (
@@ -24,6 +34,7 @@ WITHIN = Expression('"r.t" BETWEEN "l.t" - 2 AND "l.t" + 3', pa.bool_(), ("r.t",
 SINGLE = {0: Expression('"l.f" > 1', pa.bool_(), ("l.f",))}
 POSTPONE = {0: {1: 2}, 1: {0: 3}}
 KINDS: tuple[Kind, ...] = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
+DAYS = SIDES[0].set(1, pa.field("l.t", pa.date32()))
 NAMES = [[field.name for field in side] for side in SIDES]
 
 
@@ -210,6 +221,16 @@ def test_times_may_be_timestamps() -> None:
         ),
         ({"postpone": {0: {7: 1}}}, DefinitionConflict, "from key 0 to key 7"),
         ({"postpone": {0: {1: 1}}}, Unsupported, "nothing bounds how long rows of input 0 are kept"),
+        ({"postpone": {0: {1: 1.5}, 1: {0: 1}}}, TypeMismatch, r"from key 0 to key 1 is 1\.5"),
+        ({"kind": "OUTER"}, UnknownName, "no kind of join `OUTER`"),
+        ({"kind": "left"}, UnknownName, r"no kind of join `left`(.|\n)*LEFT"),
+        ({"times": ({"l.nope": 0}, {"r.t": 1})}, UnknownName, "`l.nope`, which is a time of the join"),
+        ({"times": ({"l.t": 0}, {"r.n": 1})}, TypeMismatch, "`r.n`, which is a time of the join, has no times"),
+        ({"schemas": (DAYS, SIDES[1])}, TypeMismatch, "`l.t` and `r.t` count in different units"),
+        ({"on": [("l.nope", "r.k")]}, UnknownName, "`l.nope`, which is in `on`"),
+        ({"on": [("l.k", "r.n")]}, TypeMismatch, "`l.k` and `r.n` have to be equal"),
+        ({"condition": Expression('"x"', pa.bool_(), ("x",))}, UnknownName, "`x`, which is in the condition"),
+        ({"single": {0: Expression('"r.t" > 1', pa.bool_(), ("r.t",))}}, UnknownName, "rows of input 0"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(change: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -223,6 +244,29 @@ def test_what_cannot_be_joined_is_refused(change: dict[str, Any], error: type[Ex
     }
     with pytest.raises(error, match=message):
         StreamJoin(JoinCondition(**(given | change)))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"formula": "bogus"}, "no formula `bogus`"),
+        ({"max_rows": -1}, "at most -1 rows"),
+        ({"instance": 2, "instances": 2}, "no instance 2 among 2"),
+    ],
+)
+def test_options_of_a_join_are_checked(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanningError, match=message):
+        StreamJoin(condition("INNER", equi=True), **option)
+
+
+def test_a_snapshot_of_other_columns_is_refused() -> None:
+    join = StreamJoin(condition("INNER", equi=True))
+    with pytest.raises(StateError, match="no snapshot of a StreamJoin"):
+        join.restore({"x": 1})
+    saved = join.snapshot()
+    saved["rows"][0] = pa.table({"other": [1], "__used": [False]})
+    with pytest.raises(SchemaChanged, match="input 0 needs a column"):
+        join.restore(saved)
 
 
 def test_a_cap_may_stand_in_for_a_bound() -> None:

@@ -151,8 +151,8 @@ class Watermarks:
                     self.check_rise(source, partition, column, value)
 
     def check_partitions(self, source: Source, partitions: Iterable[Partition], more: Iterable[Partition] = ()) -> None:
-        """Raise `MissingInput` if a source has no such partitions. One that declares none has partition 0 always."""
-        known = dict.fromkeys([*self.partitions_of(source), *more, *([] if source.partitions else [0])])
+        """Raise `MissingInput` if a source has no such partitions. One of which none is known has partition 0."""
+        known = dict.fromkeys([*self.partitions_of(source), *more] or [0])
         missing = next((partition for partition in partitions if partition not in known), None)
         if missing is not None:
             listed = [str(each) for each in known]

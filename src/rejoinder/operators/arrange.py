@@ -14,6 +14,7 @@ from rejoinder.kernels.ordered import Ordered, bounds_of, rows_at, sorted_by_has
 from rejoinder.kernels.probe import match
 from rejoinder.operators.task import Task, forgetting_of, partition_hashes
 from rejoinder.plan.arrangement import Arrangement
+from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.steps import Arrange
 from rejoinder.store.run import write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
@@ -92,7 +93,7 @@ def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement) ->
     if len(missing):
         row = without(take(total, missing[:1]), [HASH, DIFF]).to_pylist()[0]
         raise MissingRow(
-            f"a row is deleted from `{arrangement.relation}` that is not there",
+            f"a row is deleted from `{arrangement.relation.removesuffix(ON_TIME)}` that is not there",
             detail=f"row {row}; {len(missing)} such row(s) in this epoch and bucket",
             hint="a changelog must insert a row before it deletes it, with equal values in every column; "
             "if rows are replaced by key, declare the source with CREATE TABLE and a PRIMARY KEY",

@@ -19,7 +19,8 @@ from rejoinder.sql.topic_definition import KAFKA, PASSED_ON, TOPIC_OPTIONS, chec
 from rejoinder.sql.types import spark_name
 
 _FORMATS = ("arrow", "csv", DELTA, "json", KAFKA, "memory", "parquet")
-_MARKS = ("op", "diff", "order", "malformed", "late")
+_POLICIES = ("malformed", "late")
+_MARKS = ("op", "diff", "order", *_POLICIES)
 _OPTIONS = frozenset((*_MARKS, *TIMING, *FILE_OPTIONS))
 _TOPIC_OPTIONS = frozenset((*_MARKS, *TIMING, *TOPIC_OPTIONS, "subscribe", "envelope", "time_unit"))
 _FEED_OPTIONS = frozenset((*_MARKS, *TIMING, *FEED_OPTIONS))
@@ -35,7 +36,7 @@ def make_source(
     watermarks: Mapping[str, str] | None = None,
 ) -> Source:
     """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault."""
-    given = dict(options)
+    given = {option: text.lower() if option in _POLICIES else text for option, text in options.items()}
     _check_options(name, format_, given)
     if format_ == KAFKA:
         given = topic_options(name, given)

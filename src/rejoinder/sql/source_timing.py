@@ -29,7 +29,14 @@ def checked_timing(
     if "partition_by" in options:
         result["partition_by"] = _partition_by(name, options["partition_by"], schema)
     if "partitions" in options:
-        result["partitions"] = _partitions(name, options["partitions"], schema, result.get("partition_by"))
+        by = result.get("partition_by")
+        result["partitions"] = _partitions(name, options["partitions"], schema, by)
+        if by is None and int(options["partitions"]) > 1 and any(delay is not None for delay in watermarks.values()):
+            raise InvalidSql(
+                f"`{name}` declares {options['partitions']} partitions, and nothing says which of them a row is of",
+                detail="all its rows are of partition 0, and the others would hold it back for ever",
+                hint="add partition_by 'column' to the options, or leave `partitions` out",
+            )
     if "idle_after" in options:
         result["idle_after"] = str(_length(options["idle_after"], "idle_after", least=1))
     if "max_ahead" in options:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from rejoinder.kernels.columns import Int64, single_chunk
 
 TIMELESS = 1 << 62
-"""The time of a row that has none: later than any, so that such rows are never over."""
+"""The time of a row that has none, or one that is not below this: later than any, so that such rows are never over."""
 
 
 def times_of(table: pa.Table, column: str) -> Int64:
@@ -24,7 +24,7 @@ def times_of(table: pa.Table, column: str) -> Int64:
         values = values.view(pa.int32())
     elif pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())
-    result: Int64 = values.cast(pa.int64()).fill_null(TIMELESS).to_numpy()
+    result: Int64 = np.minimum(values.cast(pa.int64()).fill_null(TIMELESS).to_numpy(), TIMELESS)
     return result
 
 

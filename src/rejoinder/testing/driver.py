@@ -228,7 +228,7 @@ class Driver:
             hint="declare it: WATERMARK column DELAY OF INTERVAL …" if not known else f"one of {', '.join(known)}",
         )
 
-    def idle(self, relation: str, partition: Partition | None = 0) -> None:
+    def idle(self, relation: str, partition: Partition | None = None) -> None:
         """Say that a partition of a source (None: each one that is known) sends nothing for now.
 
         From the next step on nobody waits for its watermarks, until its next row or watermark. Raises `MissingInput` if

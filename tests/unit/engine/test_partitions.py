@@ -17,6 +17,7 @@ from rejoinder.errors import (
     InvalidSql,
     LimitReached,
     MissingInput,
+    MissingRow,
     UnknownName,
     Unsupported,
     WatermarkRegress,
@@ -281,6 +282,14 @@ def test_partitions_that_are_not_there_are_refused() -> None:
     undeclared.idle("s")
     with pytest.raises(MissingInput, match="has no partition 1"):
         undeclared.idle("s", 1)
+    by_name = flow("partition_by 'name'", "WATERMARK t DELAY OF 0")
+    by_name.insert("s", {"id": 1, "t": 1, "name": "x"})
+    by_name.step()
+    with pytest.raises(MissingInput, match="has no partition 0"):
+        by_name.idle("s", 0)
+    by_name.idle("s")
+    by_name.step()
+    assert [(row["partition"], row["idle_since"] is None) for row in by_name.sql("SHOW WATERMARKS")] == [("x", False)]
     undeclared.sql("CREATE STREAM plain (id INT)")
     with pytest.raises(InputError, match="`plain` has no event-time column"):
         undeclared.idle("plain")
@@ -294,6 +303,7 @@ def test_partitions_that_are_not_there_are_refused() -> None:
         ("partitions '0'", InvalidSql, "`partitions` of `s` is `0`"),
         ("partitions 'many'", InvalidSql, "`partitions` of `s` is `many`"),
         ("partitions '2', partition_by 'name'", InvalidSql, "names them by text"),
+        ("partitions '2'", InvalidSql, "nothing says which of them a row is of"),
         ("idle_after 'INTERVAL -1 SECOND'", InvalidSql, "it must be positive"),
         ("idle_after '0 seconds'", InvalidSql, "it must be positive"),
         ("idle_after '1 month'", InvalidSql, "months have no fixed length"),
@@ -327,3 +337,24 @@ def test_options_of_partitions_need_a_watermark() -> None:
         Driver().sql("CREATE STREAM s (id INT) OPTIONS (idle_after '1 minute')")
     with pytest.raises(Unsupported, match="an integer has no fixed unit"):
         Driver().sql("CREATE STREAM s (t INT, WATERMARK t) OPTIONS (max_ahead '1 hour')")
+
+
+def test_a_time_that_is_too_large_for_one_is_none() -> None:
+    driver = flow("late 'KEEP'", "WATERMARK t DELAY OF 0")
+    driver.insert("s", {"id": 1, "t": 1}, {"id": 2, "t": 2})
+    assert stepped(driver) == [1]
+    driver.insert("s", {"id": 3, "t": 2**62}, {"id": 4, "t": 2**63 - 1})
+    assert stepped(driver) == []
+    assert released(driver) == 2, "it moves no watermark"
+    assert [(row["column"], row["behind"]) for row in driver.late("v")] == [("t", None)] * 2
+
+
+def test_a_row_that_is_taken_back_and_not_there_is_missed_in_its_source() -> None:
+    driver = Driver()
+    driver.sql(
+        "CREATE CHANGELOG c (id INT, t BIGINT, WATERMARK t DELAY OF 0); CREATE STREAM s (id INT, t BIGINT, WATERMARK t)"
+    )
+    driver.sql("CREATE VIEW v AS SELECT c.id FROM c JOIN s ON c.id = s.id AND s.t BETWEEN c.t AND c.t + 5")
+    driver.delete("c", {"id": 1, "t": 1})
+    with pytest.raises(MissingRow, match="deleted from `c` that"):
+        driver.step()

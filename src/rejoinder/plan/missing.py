@@ -25,6 +25,8 @@ def missing_edit(rows: str, changes: str, sources: Mapping[str, Source], *, both
         if rows in sources:
             return f"add a condition that compares an event time of `{rows}` with one of the other side"
         return "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
+    if any(name.startswith("validity#") for name in (rows, changes)):
+        return "let rows out by a time of their own: EMIT WHEN WATERMARK PAST o.ts"
     if rows not in sources or changes not in sources:
         return f"add a condition that bounds an event time of {named(changes)} by one of {named(rows)} and a constant"
     return condition_edit(*(_times(sources[name]) for name in (rows, changes)), both=both)

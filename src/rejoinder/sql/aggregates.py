@@ -18,9 +18,10 @@ from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.logical import Call, Function
 from rejoinder.sql import types
 from rejoinder.sql.arithmetic import average
+from rejoinder.sql.clauses import text_of
 from rejoinder.sql.expressions import Scope, compile_expression
 from rejoinder.sql.predicates import coerced
-from rejoinder.sql.terms import Term, mismatch, refuse, spark_text
+from rejoinder.sql.terms import Term, mismatch, refuse
 
 OFFERED = "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, ANY_VALUE, BOOL_AND and BOOL_OR are"
 _NODES: dict[type[exp.Expr], str] = {
@@ -89,7 +90,7 @@ def read_call(node: exp.Expr) -> Aggregated:
     name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
     function = _NODES.get(type(inner)) or _SYNONYMS.get(name)
     if function is None:
-        called = spark_text(inner).split("(", 1)[0].lower()
+        called = text_of(inner).split("(", 1)[0].lower()
         raise refuse(node, f"the aggregate `{called}` is not offered", OFFERED)
     given = list(inner.expressions) if isinstance(inner, exp.Anonymous) else [inner.this, *inner.expressions]
     distinct = isinstance(given[0], exp.Distinct)
@@ -98,16 +99,16 @@ def read_call(node: exp.Expr) -> Aggregated:
     for part in (*given, *([] if condition is None else [condition])):
         for nested in aggregates_in(part):
             raise InvalidSql(
-                f"`{spark_text(nested)}` is an aggregate inside an aggregate",
-                detail=f"in `{spark_text(node)}`",
+                f"`{text_of(nested)}` is an aggregate inside an aggregate",
+                detail=f"in `{text_of(node)}`",
                 hint="compute the inner one in a subquery: FROM (SELECT … GROUP BY …)",
             )
     is_star = any(part.is_star for part in given)
     if is_star and (function != "count" or distinct or not isinstance(given[0], exp.Star) or len(given) > 1):
-        raise refuse(node, f"`{spark_text(node)}` is not offered", "name the columns, or write COUNT(*)")
+        raise refuse(node, f"`{text_of(node)}` is not offered", "name the columns, or write COUNT(*)")
     if len(given) != 1 and function != "count":
         hint = f"write {function.upper()}(x)"
-        raise InvalidSql(f"`{function}` takes one argument, not {len(given)}", detail=spark_text(node), hint=hint)
+        raise InvalidSql(f"`{function}` takes one argument, not {len(given)}", detail=text_of(node), hint=hint)
     return Aggregated(node, function, tuple(given), distinct, condition)
 
 
@@ -140,7 +141,7 @@ def _count(call: Aggregated, scope: Scope, condition: Expression | None) -> Prim
     if call.is_distinct:
         for node, argument in zip(call.arguments, arguments, strict=True):
             if not types.comparable(argument.type, argument.type):
-                raise mismatch(call.node, f"`{spark_text(node)}` is a map, and maps cannot be compared")
+                raise mismatch(call.node, f"`{text_of(node)}` is a map, and maps cannot be compared")
         counted = tuple(_where(condition, argument) for argument in arguments)
         present = counted[0] if len(counted) == 1 and _is_plain(counted[0].type) else _all_present(counted)
         return Primitive(Call("count", present, types.BIGINT), counted)
@@ -183,9 +184,9 @@ def _sum_or_average(
     if types.is_decimal(kind):
         result = types.bounded_decimal(kind.precision + 4, kind.scale + 4)
         term = average(Term(sums.sql, total, sums.columns), Term(counts.sql, types.BIGINT, counts.columns), result)
-        return Expression(term.sql, result, term.columns, text=spark_text(call.node), throws=term.throws)
+        return Expression(term.sql, result, term.columns, text=text_of(call.node), throws=term.throws)
     sql = f"(CAST({sums.sql} AS DOUBLE) / CAST({counts.sql} AS DOUBLE))"
-    return Expression(sql, types.DOUBLE, (*sums.columns, *counts.columns), text=spark_text(call.node))
+    return Expression(sql, types.DOUBLE, (*sums.columns, *counts.columns), text=text_of(call.node))
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
@@ -233,6 +234,6 @@ def _all_present(arguments: list[Expression] | tuple[Expression, ...]) -> Expres
 
 def _present(condition: Expression, node: exp.Expr | None) -> Expression:
     """TRUE where a condition holds, else NULL: what COUNT counts."""
-    text = condition.text if node is None else spark_text(node)
+    text = condition.text if node is None else text_of(node)
     sql = f"CASE WHEN {condition.sql} THEN TRUE END"
     return Expression(sql, types.BOOLEAN, condition.columns, text=text, throws=condition.throws)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -10,6 +11,9 @@ from sqlglot.errors import ErrorLevel
 from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.kernels.columns import RESERVED
 
+MARKS = "\u2063\u2061\u2062"
+"""Characters that nobody sees or writes."""
+_MARKED = re.compile(f"{MARKS[0]}[{MARKS[1:]}]*")
 _WORDS = {
     "by_name": "UNION BY NAME",
     "cluster": "CLUSTER BY",
@@ -97,5 +101,5 @@ def relation_name(table: exp.Table) -> str:
 
 
 def text_of(node: exp.Expr) -> str:
-    """A piece of SQL as text, for messages."""
-    return node.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE)
+    """A piece of SQL as text, for messages: without the marks that tell columns of groups apart."""
+    return _MARKED.sub("", node.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE))

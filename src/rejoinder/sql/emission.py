@@ -18,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.plan.logical import RELEASE, Emission, Policy, Query, after
+from rejoinder.sql.aggregates import aggregates_in
 from rejoinder.sql.clauses import text_of
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.intervals import interval_of
@@ -75,7 +76,7 @@ def emits_final(query: str) -> bool:
 
 
 def _is_clause(tokens: list[Token]) -> bool:
-    return len(tokens) > 1 and tokens[1].text.upper() in ("CHANGES", "EVERY", "WHEN", "FINAL", "AFTER", "ON")
+    return len(tokens) == 1 or tokens[1].text.upper() in ("CHANGES", "EVERY", "WHEN", "FINAL", "AFTER", "ON")
 
 
 def _clause(text: str, tokens: list[Token]) -> Clause:
@@ -113,10 +114,27 @@ def with_release(node: exp.Query, clause: Clause) -> exp.Query:
             detail=text_of(node),
             hint="put the clause behind SELECT … FROM (…) AS q",
         )
-    item = sqlglot.parse_one(clause.argument, read=SparkSql) if clause.policy == "watermark" else _window(node)
+    item = _released_by(clause) if clause.policy == "watermark" else _window(node)
     assert item is not None
     name = RELEASE if clause.policy == "watermark" else _END
     return node.select(exp.alias_(item, name, quoted=True), append=True, copy=True)
+
+
+def _released_by(clause: Clause) -> exp.Expr:
+    hint = "take an event-time column, or the end of a window: WINDOW_END(w)"
+    try:
+        item = sqlglot.parse_one(clause.argument, read=SparkSql)
+    except SqlglotError as failure:
+        raise InvalidSql("EMIT WHEN WATERMARK PAST takes one time", detail=clause.argument, hint=hint) from failure
+    if isinstance(item, exp.Alias):
+        raise InvalidSql("EMIT WHEN WATERMARK PAST takes one time", detail=clause.argument, hint=hint)
+    for call in aggregates_in(item):
+        raise InvalidSql(
+            f"EMIT WHEN WATERMARK PAST `{text_of(call)}`: an aggregate changes with every row of its group",
+            detail=clause.argument,
+            hint=hint,
+        )
+    return item
 
 
 def named_release(node: exp.Select, scope: Scope) -> exp.Select:

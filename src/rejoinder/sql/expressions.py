@@ -30,8 +30,9 @@ from rejoinder.sql import (
     types,
     windows,
 )
+from rejoinder.sql.clauses import text_of
 from rejoinder.sql.refusals import not_offered
-from rejoinder.sql.terms import Compiler, Term, spark_text
+from rejoinder.sql.terms import Compiler, Term
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
@@ -54,7 +55,7 @@ def _expression(term: Term, node: exp.Expr) -> Expression:
         term.sql,
         term.type,
         term.columns,
-        text=spark_text(node),
+        text=text_of(node),
         comparisons=term.comparisons,
         throws=term.throws,
         rising=term.rising,

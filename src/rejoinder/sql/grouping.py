@@ -18,7 +18,7 @@ from rejoinder.kernels.rising import Rising
 from rejoinder.plan.logical import Aggregate, Call, Filter, Node, Project, Validity
 from rejoinder.sql import naming, types
 from rejoinder.sql.aggregates import Primitive, aggregates_in, bind_call, is_aggregate, read_call
-from rejoinder.sql.clauses import text_of
+from rejoinder.sql.clauses import MARKS, text_of
 from rejoinder.sql.expressions import compile_expression, compile_validity_time, compile_window
 from rejoinder.sql.predicates import bind_condition
 from rejoinder.sql.refusals import not_offered
@@ -26,7 +26,7 @@ from rejoinder.sql.scope import Column, Scope
 from rejoinder.sql.united import United
 from rejoinder.sql.windows import ColumnBounds, is_validity, window_type
 
-_UNSEEN = str.maketrans("01", "\u2061\u2062")
+_UNSEEN = str.maketrans("01", MARKS[1:])
 
 
 def is_grouped(node: exp.Select) -> bool:
@@ -354,7 +354,7 @@ def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
 
 def _marked(node: exp.Expr, number: int) -> str:
     """The name of a column of the groups: the text, for messages, and after it a number that nobody sees or writes."""
-    return f"{text_of(node)}\u2063{f'{number:b}'.translate(_UNSEEN)}"
+    return f"{text_of(node)}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
 
 
 def _reference(name: str) -> exp.Expr:

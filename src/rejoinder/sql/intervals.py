@@ -17,8 +17,9 @@ from rejoinder import errors
 from rejoinder.kernels.rising import Step
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
+from rejoinder.sql.clauses import text_of
 from rejoinder.sql.dialect import SparkSql
-from rejoinder.sql.terms import Term, build, mismatch, refuse, rising, spark_text
+from rejoinder.sql.terms import Term, build, mismatch, refuse, rising
 
 MONTHS = {"MONTH": 1, "YEAR": 12}
 MICROS = {
@@ -151,7 +152,7 @@ def _read_span(text: str, first: str, last: str, node: exp.Expr) -> Interval:
 
 def _unreadable(node: exp.Expr) -> errors.InvalidSql:
     return errors.InvalidSql(
-        f"`{spark_text(node)}` is not an interval that can be read",
+        f"`{text_of(node)}` is not an interval that can be read",
         hint="write it as INTERVAL '5' DAY or INTERVAL 5 DAYS",
     )
 

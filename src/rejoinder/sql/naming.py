@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.sql import types
-from rejoinder.sql.terms import spark_text
+from rejoinder.sql.clauses import text_of
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -61,9 +61,9 @@ def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = Non
     name = None if uncertain else _generated(node)
     if name is None:
         raise errors.Unsupported(
-            f"`{spark_text(node)}` needs a name",
+            f"`{text_of(node)}` needs a name",
             detail="the name that Spark would generate for it is not offered",
-            hint=f"write `{spark_text(node)} AS name`",
+            hint=f"write `{text_of(node)} AS name`",
         )
     return name
 

@@ -14,8 +14,9 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.sql import types
 from rejoinder.sql.casts import coerce
+from rejoinder.sql.clauses import text_of
 from rejoinder.sql.literals import constant
-from rejoinder.sql.terms import Compiler, Term, build, failing, only, quote_text, refuse, spark_text
+from rejoinder.sql.terms import Compiler, Term, build, failing, only, quote_text, refuse
 
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _PIECES = re.compile(
@@ -61,7 +62,7 @@ def _check_escapes(pattern: str, escape: str, node: exp.Expr) -> None:
         if pattern[position + 1 : position + 2] not in ("_", "%", escape):
             raise errors.InvalidSql(
                 f"the pattern '{pattern}' escapes what needs no escape",
-                detail=f"in `{spark_text(node)}`",
+                detail=f"in `{text_of(node)}`",
                 hint=f"after {escape} must come _, % or {escape}",
             )
         position += 2

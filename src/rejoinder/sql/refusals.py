@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.sql.terms import refuse, spark_text
+from rejoinder.sql.clauses import text_of
+from rejoinder.sql.terms import refuse
 
 _CHANGING = "its value changes without a change of the inputs, so a view of it could never be kept up to date"
 _CHANGING_NODES = (
@@ -57,7 +58,7 @@ _FORMAT_NODES = (exp.TimeToStr, exp.UnixToStr, exp.StrToTime)
 
 def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
     """Make the error for a node that has no compiler; `known` are names that may have been meant."""
-    text = spark_text(node)
+    text = text_of(node)
     name = text.split("(", 1)[0].strip().lower() if isinstance(node, exp.Func) and "(" in text else ""
     if isinstance(node, _CHANGING_NODES) or name in _CHANGING_NAMES:
         is_time = "time" in name or "date" in name or name == "now"

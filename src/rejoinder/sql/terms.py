@@ -13,6 +13,7 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.kernels.expression import Comparison, once, quoted
 from rejoinder.kernels.rising import Rising, Step
+from rejoinder.sql.clauses import text_of
 
 _PLACE = re.compile(r"\{([0-9])\}")
 
@@ -155,19 +156,14 @@ def relabel(term: Term, kind: pa.DataType) -> Term:
     return replace(term, type=kind, comparisons=(), bounds=None, rising=None)
 
 
-def spark_text(node: exp.Expr) -> str:
-    """Write a node as Spark SQL, for messages."""
-    return node.sql(dialect="spark")
-
-
 def refuse(node: exp.Expr, why: str, hint: str | None = None) -> errors.Unsupported:
     """Make the error for a piece of SQL that is not offered."""
-    return errors.Unsupported(why, detail=f"in `{spark_text(node)}`", hint=hint)
+    return errors.Unsupported(why, detail=f"in `{text_of(node)}`", hint=hint)
 
 
 def mismatch(node: exp.Expr, why: str, hint: str | None = None) -> errors.TypeMismatch:
     """Make the error for types that do not fit together."""
-    return errors.TypeMismatch(why, detail=f"in `{spark_text(node)}`", hint=hint)
+    return errors.TypeMismatch(why, detail=f"in `{text_of(node)}`", hint=hint)
 
 
 def only(node: exp.Expr, *known: str) -> None:

@@ -23,8 +23,9 @@ from rejoinder.kernels.expression import Expression, quoted
 from rejoinder.kernels.rising import Rising, floor, shift
 from rejoinder.sql import types
 from rejoinder.sql.casts import cast
+from rejoinder.sql.clauses import text_of
 from rejoinder.sql.intervals import interval_of
-from rejoinder.sql.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, rising, spark_text
+from rejoinder.sql.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, rising
 
 _LAST_START = "epoch_us({0}) - (epoch_us({0}) % SLIDE + SLIDE) % SLIDE"
 
@@ -132,7 +133,7 @@ def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
     if start is None:
         raise errors.Unsupported(
             "HOP is not offered here",
-            detail=f"in `{spark_text(node)}`: it repeats rows",
+            detail=f"in `{text_of(node)}`: it repeats rows",
             hint="use it in SELECT, WHERE, GROUP BY or ON; name it in a subquery to use it elsewhere",
         )
     column = Term(quoted(start), hop.starts.type.value_type, (start,))
@@ -161,9 +162,9 @@ def compile_validity(compiler: Compiler, node: exp.Expr) -> Term:
     """Refuse VALIDITY_WINDOW where it is no grouping expression: what it is depends on other rows."""
     read_validity(compiler, node)
     raise errors.InvalidSql(
-        f"`{spark_text(node)}` is not among the grouping expressions",
+        f"`{text_of(node)}` is not among the grouping expressions",
         detail="a validity window lasts until the next later time of the same keys",
-        hint=f"add it to GROUP BY, as in GROUP BY key, {spark_text(node)}",
+        hint=f"add it to GROUP BY, as in GROUP BY key, {text_of(node)}",
     )
 
 
@@ -229,7 +230,7 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     length, step = _length(size, node), _length(slide, node)
     if step > length:
         raise errors.InvalidSql(
-            f"the windows of `{spark_text(node)}` would leave gaps",
+            f"the windows of `{text_of(node)}` would leave gaps",
             detail=f"a slide of {step / 1_000_000:g} s and a size of {length / 1_000_000:g} s",
             hint="HOP(time, slide, size) takes a slide that is not longer than the size"
             if not is_spark
@@ -297,7 +298,7 @@ def _arguments(node: exp.Expr, form: str, count: int) -> list[exp.Expr]:
     if len(given) != count:
         raise errors.InvalidSql(
             f"`{node.name}` takes {count} argument{'s' if count > 1 else ''}, not {len(given)}",
-            detail=f"in `{spark_text(node)}`",
+            detail=f"in `{text_of(node)}`",
             hint=f"write {form}",
         )
     return given
@@ -309,7 +310,7 @@ def _time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
         term = cast(term, types.TIMESTAMP, node)
     if term.type not in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
         raise mismatch(
-            node, f"a window is of a time, and `{spark_text(argument)}` is {types.spark_name(term.type)}", "CAST it"
+            node, f"a window is of a time, and `{text_of(argument)}` is {types.spark_name(term.type)}", "CAST it"
         )
     return term
 
@@ -324,18 +325,18 @@ def _length(argument: exp.Expr, node: exp.Expr) -> int:
     if interval is None:
         raise errors.InvalidSql(
             "the length of a window must be an interval, and the same for all rows",
-            detail=f"in `{spark_text(node)}`",
+            detail=f"in `{text_of(node)}`",
             hint="write it as INTERVAL '5' MINUTE",
         )
     if interval.months:
         raise errors.Unsupported(
             "a window of months or years is not offered",
-            detail=f"in `{spark_text(node)}`: months have different lengths",
+            detail=f"in `{text_of(node)}`: months have different lengths",
             hint="use a number of days, or GROUP BY date_trunc('MONTH', time)",
         )
     if interval.micros <= 0:
         raise errors.InvalidSql(
-            "a window must be longer than nothing", detail=f"in `{spark_text(node)}`", hint="as in INTERVAL '5' MINUTE"
+            "a window must be longer than nothing", detail=f"in `{text_of(node)}`", hint="as in INTERVAL '5' MINUTE"
         )
     return interval.micros
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import duckdb
@@ -20,8 +21,33 @@ from tests.oracle.budget import budget
 
 Row = dict[str, Any]
 KINDS = ["", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "FULL ANTI"]
-NEVER, EVER = -(10**9), 10**6
+NEVER, EVER = -(10**9), 20_000
 EPOCHS = 10
+TYPES = [("BIGINT", "BIGINT"), ("INT", "BIGINT"), ("SMALLINT", "INT"), ("DATE", "TIMESTAMP"), ("TIMESTAMP", "DATE")]
+SPELLINGS = {
+    "BIGINT": ["l.t DIV 4 = r.t DIV 4", "CAST(r.t AS INT) - l.t BETWEEN -{before} AND {after}"],
+    "DATE": [
+        "datediff(r.t, l.t) BETWEEN -{before} AND {after}",
+        "CAST(r.t AS DATE) = CAST(l.t AS DATE)",
+        "r.t BETWEEN l.t - INTERVAL {before} DAYS AND l.t + INTERVAL {after} DAYS",
+        "l.t < timestampadd(DAY, {before}, r.t) AND timestampdiff(HOUR, l.t, r.t) <= 12 + 24 * {after}",
+    ],
+}
+DUCKDB = {
+    " DIV ": " // ",
+    "datediff(r.t, l.t)": "date_diff('day', l.t, r.t)",
+    "timestampadd(DAY, ": "add(to_days(1) * ",
+    ", r.t) AND": ", CAST(r.t AS TIMESTAMP)) AND",
+    "timestampdiff(HOUR, l.t, r.t)": "((epoch_us(r.t) - epoch_us(l.t)) // 3600000000)",
+}
+
+
+def time_of(kind: str, number: int, hours: int = 0) -> Any:
+    """A time of a type: an integer, or so many days, and hours of a timestamp."""
+    if kind not in ("DATE", "TIMESTAMP"):
+        return number
+    time = datetime(1970, 1, 1) + timedelta(days=number, hours=hours)
+    return time.date() if kind == "DATE" else time
 
 
 @dataclass
@@ -32,7 +58,7 @@ class Played:
     is_final: bool
     numbers: random.Random
     rows: dict[str, list[Row]] = field(default_factory=lambda: {"l": [], "r": []})
-    watermarks: dict[str, int] = field(default_factory=lambda: {"l": NEVER, "r": NEVER})
+    watermarks: dict[str, int] = field(default_factory=dict)
     late: int = 0
     out: Counter[tuple[Any, ...]] = field(default_factory=Counter)
 
@@ -40,11 +66,16 @@ class Played:
         pick = self.numbers
         self.has_key = pick.random() < 0.7
         before, after = pick.randrange(6), pick.randrange(8)
-        self.on = f"r.t BETWEEN l.t - {before} AND l.t + {after}"
-        if pick.random() < 0.3:
+        self.kinds = dict(zip("lr", pick.choice(TYPES), strict=True))
+        spellings = SPELLINGS["DATE" if "DATE" in self.kinds.values() else "BIGINT"]
+        if "DATE" in self.kinds.values() or pick.random() < 0.4:
+            self.on = pick.choice(spellings).format(before=before, after=after)
+        elif pick.random() < 0.3:
             self.on = f"r.t > l.t + {before} AND l.t >= r.t - {before + after}"
         elif pick.random() < 0.3:
             self.on = "r.t BETWEEN l.t AND l.u"  # how long a left row is met, and how long a right one: other columns
+        else:
+            self.on = f"r.t BETWEEN l.t - {before} AND l.t + {after}"
         for condition, share in (("l.k = r.k", 1.0 if self.has_key else 0.0), ("l.x > 0", 0.3), ("l.x <= r.x", 0.2)):
             self.on += f" AND {condition}" if pick.random() < share else ""
         sides = "l" if self.kind in ("LEFT SEMI", "LEFT ANTI") else "lr"
@@ -52,7 +83,8 @@ class Played:
         self.query = f"SELECT {shown} FROM l {self.kind} JOIN r ON {self.on}"
         self.driver = Driver(parallelism=pick.choice([1, 2, 3]))
         for side in "lr":
-            self.driver.sql(f"CREATE STREAM {side} (k INT, t BIGINT, x INT, u BIGINT, WATERMARK t, WATERMARK u)")
+            kind = self.kinds[side]
+            self.driver.sql(f"CREATE STREAM {side} (k INT, t {kind}, x INT, u {kind}, WATERMARK t, WATERMARK u)")
         self.driver.sql(f"CREATE VIEW v AS {self.query}{' EMIT FINAL' if self.is_final else ''}")
 
     def epoch(self, number: int) -> None:
@@ -60,18 +92,19 @@ class Played:
         pick, moved = self.numbers, {}
         for side in "lr":
             for _ in range(pick.randrange(4)):
-                time = max(0, 3 * number + pick.randrange(-12, 4))
+                at, hours = max(0, 3 * number + pick.randrange(-12, 4)), pick.choice([0, 6, 23])
+                time = time_of(self.kinds[side], at, hours)
                 row = {"k": pick.choice([None, 1, 2]) if self.has_key else 1, "t": time, "x": pick.randrange(-1, 3)}
-                row["u"] = time + pick.randrange(8)
+                row["u"] = time_of(self.kinds[side], at + pick.randrange(8), hours)
                 self.driver.insert(side, row)
-                if time < self.watermarks[side]:
+                if side in self.watermarks and time < time_of(self.kinds[side], self.watermarks[side]):
                     self.late += 1
                 else:
                     self.rows[side].append(row)
             if pick.random() < 0.5:
-                moved[side] = max(self.watermarks[side], 3 * number - 10) + pick.randrange(1, 5)
+                moved[side] = max(self.watermarks.get(side, NEVER), 3 * number - 10) + pick.randrange(1, 5)
                 for column in "tu":
-                    self.driver.watermark(side, moved[side], column)
+                    self.driver.watermark(side, time_of(self.kinds[side], moved[side]), column)
         self.step()
         self.watermarks |= moved
         if pick.random() < 0.2:
@@ -86,17 +119,20 @@ class Played:
         """DuckDB's answer over the rows that were not late."""
         oracle = duckdb.connect()
         for side, rows in self.rows.items():
-            oracle.execute(f"CREATE TABLE {side} (k INT, t BIGINT, x INT, u BIGINT)")
+            oracle.execute(f"CREATE TABLE {side} (k INT, t {self.kinds[side]}, x INT, u {self.kinds[side]})")
             for row in rows:
                 oracle.execute(f"INSERT INTO {side} VALUES (?, ?, ?, ?)", [*row.values()])
+        on = self.on
+        for ours, theirs in DUCKDB.items():
+            on = on.replace(ours, theirs)
         # DuckDB's own SEMI and ANTI joins on a range were seen to give wrong rows.
-        left, right = (f"{side}.rowid IN (SELECT {side}.rowid FROM l JOIN r ON {self.on})" for side in "lr")
+        left, right = (f"{side}.rowid IN (SELECT {side}.rowid FROM l JOIN r ON {on})" for side in "lr")
         query = {
             "LEFT SEMI": f"SELECT k, t, x FROM l WHERE {left}",
             "LEFT ANTI": f"SELECT k, t, x FROM l WHERE NOT {left}",
             "FULL ANTI": f"SELECT k, t, x, NULL, NULL, NULL FROM l WHERE NOT {left}"
             f" UNION ALL SELECT NULL, NULL, NULL, k, t, x FROM r WHERE NOT {right}",
-        }.get(self.kind, self.query)
+        }.get(self.kind, self.query.replace(self.on, on))
         return Counter(oracle.execute(query).fetchall())
 
 
@@ -110,7 +146,7 @@ def test_the_end_is_the_batch_join_of_what_was_on_time(kind: str, is_final: bool
         played.epoch(number)
     for side in "lr":
         for column in "tu":
-            played.driver.watermark(side, EVER, column)
+            played.driver.watermark(side, time_of(played.kinds[side], EVER), column)
     played.step()
     assert +played.out == played.wanted() and min(played.out.values(), default=0) >= 0
     assert len(played.driver.late("v")) == played.late

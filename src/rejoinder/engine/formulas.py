@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 import pyarrow as pa
 
 from rejoinder.engine.texts import length_text
-from rejoinder.kernels.rising import Step, floor, shift
+from rejoinder.kernels.rising import Step, floor, shift, simplified
 from rejoinder.plan.frontier import Formula, Greatest, Least, Merged, Stepped, Watermark, watermarks_in
 
 SECOND, DAY = 1_000_000, 86_400_000_000
@@ -36,8 +35,8 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
         return f"the watermark of {formula.source}.{formula.column}" + _moved(-formula.minus, kind)
     if isinstance(formula, Stepped):
         text, kind = formula_text(formula.of, kinds), kind_of(formula.of, kinds)
-        for step in _together(formula.steps):
-            text += _moved(step.plus, kind) + _rounded(step, kind)
+        for step in simplified(formula.steps):
+            text += _stepped(step, kind)
             kind = _counted(step, kind)
         return text
     if isinstance(formula, Merged):
@@ -51,7 +50,7 @@ def passed_text(time: str, limit: Formula, kinds: Kinds, *, at: bool) -> str:
     """In words: a limit has passed a time; `at`: or has reached it, which is as much if it is the end of a window."""
     match limit:
         case Stepped(inner, steps):
-            steps = _together(steps)
+            steps = simplified(steps)
             limit = Stepped(inner, steps) if steps else inner
             if at and len(steps) == 2 and steps == (*floor(steps[0].width), *shift(steps[0].width - 1)):
                 limit = inner  # the next window has begun
@@ -67,16 +66,6 @@ def is_plain(formula: Formula) -> bool:
     if isinstance(formula, Least):
         return all(is_plain(each) for each in formula.of)
     return isinstance(formula, Watermark) and not formula.minus
-
-
-def _together(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Steps with those that move, one after the other, as one."""
-    found: list[Step] = []
-    for step in steps:
-        if found and found[-1].width == found[-1].unit == 1:
-            step = replace(step, plus=step.plus + found.pop().plus)
-        found.append(step)
-    return tuple(step for step in found if step != Step())
 
 
 def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:
@@ -97,16 +86,18 @@ def _counted(step: Step, kind: pa.DataType) -> pa.DataType:
     """The type after a step: times become dates, and dates times."""
     if step.width == step.unit or pa.types.is_integer(kind):
         return kind
-    return pa.date32() if step.width == DAY else pa.timestamp("us")
+    return pa.date32() if step.width > step.unit else pa.timestamp("us")
 
 
 def _moved(by: int, kind: pa.DataType) -> str:
     return f" {'+' if by > 0 else '-'} {amount_text(abs(by), kind)}" if by else ""
 
 
-def _rounded(step: Step, kind: pa.DataType) -> str:
+def _stepped(step: Step, kind: pa.DataType) -> str:
     if step.width == 1:
-        return ""
+        return _moved(step.plus, kind)
     if step.width != step.unit and pa.types.is_integer(kind):
-        return f", divided by {step.width}"
-    return f", rounded down to {amount_text(step.width, kind)}"
+        return f"{_moved(step.plus, kind)}, divided by {step.width}"
+    is_up = (step.plus + 1) % (SECOND if pa.types.is_timestamp(kind) else step.width) == 0
+    plus, word = (step.plus - step.width + 1, "up") if is_up else (step.plus, "down")
+    return f"{_moved(plus, kind)}, rounded {word} to {amount_text(step.width, kind)}"

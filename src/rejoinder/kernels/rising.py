@@ -2,7 +2,7 @@
 
 A step takes v to (v + plus) // width * unit: a shift (width and unit 1), a floor (unit = width), a change of unit. All
 steps rise: of two values the larger has a result that is not smaller. So a lower bound of the column, sent through the
-steps, is a lower bound of the result.
+steps, is a lower bound of the result; and one of the result, sent through the inverse steps, is one of the column.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ class Step:
     def of(self, value: int) -> int:
         """The result for a value."""
         return (value + self.plus) // self.width * self.unit
+
+    @property
+    def moves(self) -> bool:
+        """Say whether it only adds."""
+        return self.width == self.unit == 1
 
 
 def floor(width: int, plus: int = 0) -> tuple[Step, ...]:
@@ -45,21 +50,63 @@ def stepped(value: int, steps: Iterable[Step]) -> int:
     return value
 
 
+def inverse(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The steps to the least value that gives a result: `stepped(v, steps) >= r` if and only if v is not below it.
+
+    >>> stepped(11, inverse(floor(5))), stepped(11, inverse(shift(3))), stepped(2, inverse([Step(width=24)]))
+    (15, 8, 48)
+    """
+    turned = ((Step(step.unit - 1, step.unit, step.width), Step(-step.plus)) for step in reversed(tuple(steps)))
+    return simplified(each for pair in turned for each in pair)
+
+
+def simplified(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Fewer steps with the same results, so that what goes to another unit and back stays in its own.
+
+    >>> simplified((Step(unit=24), Step(-72), Step(23, width=24)))
+    (Step(plus=-3, width=1, unit=1),)
+    """
+    done: list[Step] = []
+    for step in steps:
+        _append(done, step)
+    return tuple(done)
+
+
+def _append(done: list[Step], step: Step) -> None:
+    if step == Step():
+        return
+    if done and done[-1].moves:
+        _append(done, replace(step, plus=done.pop().plus + step.plus))
+    elif done and not step.moves and done[-1].unit % step.width == 0:  # what is rounded is a multiple already
+        last = done.pop()
+        _append(done, replace(last, unit=last.unit // step.width * step.unit))
+        _append(done, Step(step.plus // step.width * step.unit))
+    else:
+        done.append(step)
+
+
 @dataclass(frozen=True)
 class Rising:
-    """A value that is not below what `steps` make of `column`; `exact`: it is just that."""
+    """A value that is not below what `steps` make of `column`, and at most so much `more`; None: any amount more."""
 
     column: str
     steps: tuple[Step, ...] = ()
-    exact: bool = True
+    more: int | None = 0
 
-    def then(self, *steps: Step, exact: bool = True) -> Rising:
-        """The value after further steps."""
-        return replace(self, steps=(*self.steps, *steps), exact=self.exact and exact)
+    def then(self, *steps: Step, more: int | None = 0) -> Rising:
+        """The value after further steps, and then so much more at most."""
+        above = self.more
+        for step in steps:
+            above = None if above is None else -(-above // step.width) * step.unit
+        return Rising(self.column, (*self.steps, *steps), None if above is None or more is None else above + more)
 
     def on(self, inner: Rising) -> Rising:
         """The same of a column that is itself such a value."""
-        return Rising(inner.column, (*inner.steps, *self.steps), self.exact and inner.exact)
+        return inner.then(*self.steps, more=self.more)
+
+    def least(self) -> tuple[Step, ...] | None:
+        """The steps from a value to the least that the column can be if this is not below the value; None: anything."""
+        return None if self.more is None else simplified((*shift(-self.more), *inverse(self.steps)))
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -69,4 +116,4 @@ class Rising:
             if step.width != step.unit:
                 return None
             least, most = least + step.plus - step.width + 1, most + step.plus
-        return (least, most) if self.exact else None
+        return None if self.more is None else (least, most + self.more)

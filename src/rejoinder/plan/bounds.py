@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rejoinder.kernels.rising import Rising, Step, shift
+from rejoinder.kernels.rising import Rising, Step, simplified
 from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block
 
@@ -19,7 +19,7 @@ Distances = dict[tuple[str, str], Steps]
 
 def direct_bounds(predicates: Iterable[Predicate]) -> dict[tuple[str, str], int]:
     """The smallest slack for each (later, earlier) pair of columns that some condition gives."""
-    found = {pair: slack_of(steps) for pair, steps in _tightest(predicates).items()}
+    found = {pair: slack_of(steps) for pair, steps in tightest(predicates).items()}
     return {pair: slack for pair, slack in found.items() if slack is not None}
 
 
@@ -35,7 +35,7 @@ def block_bounds(block: Block, within: Distances | None = None) -> Distances:
     From a >= b - c and b >= d - e follows a >= d - (c + e). The smallest slack wins. `within` is what is known of
     columns of one input.
     """
-    known = _tightest([*block.predicates, *(p for each in block.inputs for p in each.on)])
+    known = tightest([*block.predicates, *(p for each in block.inputs for p in each.on)])
     for pair, steps in (within or {}).items():
         _note(known, pair, steps)
     columns = sorted({column for pair in known for column in pair})
@@ -59,25 +59,19 @@ def looser(one: Steps, other: Steps) -> Steps | None:
     return min((first, one), (second, other), key=lambda each: each[0])[1]
 
 
-def _tightest(predicates: Iterable[Predicate]) -> Distances:
+def tightest(predicates: Iterable[Predicate]) -> Distances:
+    """The tightest bound for each (later, earlier) pair of columns that some condition gives."""
     result: Distances = {}
     for predicate in predicates:
         for bound in predicate.bounds:
             pair = bound.later.columns[0], bound.earlier.columns[0]
-            _note(result, pair, (*bound.steps, *shift(-bound.slack)))
+            _note(result, pair, bound.steps)
     return result
 
 
 def _note(known: Distances, pair: tuple[str, str], steps: Steps) -> None:
     """Keep the tighter of two bounds: the one that lets the later column be less far behind."""
-    steps = _simplified(steps)
+    steps = simplified(steps)
     spans = [Rising("", each).span for each in (steps, known.get(pair, steps))]
     if spans[0] is None or spans[1] is None or spans[0] >= spans[1]:
         known[pair] = steps
-
-
-def _simplified(steps: Steps) -> Steps:
-    """Steps that only move, as one."""
-    if all(step.width == step.unit == 1 for step in steps):
-        return shift(sum(step.plus for step in steps))
-    return steps

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from rejoinder.errors import Unsupported
 from rejoinder.kernels.expression import Expression, column, conjunction, quoted
-from rejoinder.plan.bounds import direct_bounds
+from rejoinder.kernels.rising import Step, inverse, shift, simplified
+from rejoinder.plan.bounds import Steps, slack_of, tightest
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.logical import RELEASE, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
@@ -39,8 +40,9 @@ def with_finality(query: Query, sources: Mapping[str, Source]) -> Query | None:
         return replace(query, emission=None)
     left, right = _event_times(join.left, sources), _event_times(join.right, sources)
     emission = Emission("final")
-    ours, theirs, slack = _bound(join, left, right)
-    waiting = _waiting(join, join.left, ours, left[ours][2], slack)
+    ours, theirs, steps = _bound(join, left, right)
+    kinds = left[ours][2], right[theirs][2]
+    waiting = _waiting(join, join.left, ours, kinds, steps)
     clocks = (right[theirs][:2],)
     if join.kind == "anti":
         return replace(query, emission=replace(emission, release=waiting, clocks=clocks))
@@ -49,7 +51,7 @@ def with_finality(query: Query, sources: Mapping[str, Source]) -> Query | None:
         release = _case(f"CASE WHEN {missing} THEN {waiting.sql} END", waiting.type, theirs, *waiting.columns)
         return replace(query, emission=replace(emission, release=release, clocks=clocks))
     one, other, back = _bound(join, right, left)
-    lonely = _waiting(join, join.right, one, right[one][2], back)
+    lonely = _waiting(join, join.right, one, (right[one][2], left[other][2]), back)
     release = _case(
         f"CASE WHEN {missing} THEN {waiting.sql} WHEN {quoted(other)} IS NULL THEN {lonely.sql} END",
         waiting.type,
@@ -116,17 +118,22 @@ def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
             return {}
 
 
-def _bound(join: Join, kept: Times, coming: Times) -> tuple[str, str, int]:
+def _bound(join: Join, kept: Times, coming: Times) -> tuple[str, str, Steps]:
     """The bound that says how long a row of one side waits for one of the other: the tightest there is."""
-    known = direct_bounds(join.predicates).items()
-    found = [(slack, later, earlier) for (later, earlier), slack in known if later in kept and earlier in coming]
+    bounds = tightest(join.predicates)
+    found = [
+        (slack is None, slack or 0, later, earlier)
+        for later, earlier in bounds
+        if later in kept and earlier in coming
+        for slack in [slack_of(bounds[later, earlier])]
+    ]
     if found:
-        slack, later, earlier = min(found)
-        return later, earlier, slack
+        *_, later, earlier = min(found)
+        return later, earlier, bounds[later, earlier]
     rows, changes = ([(f"{source}.{name}", kind) for source, name, kind in each.values()] for each in (kept, coming))
     unmarked = sorted(_relations(join) - {source for source, _, _ in (*kept.values(), *coming.values())})
     edit = f"declare WATERMARK on a time of each side: there is none on {', '.join(f'`{name}`' for name in unmarked)}"
-    back = any(later in coming and earlier in kept for (later, earlier), _ in known)
+    back = any(later in coming and earlier in kept for later, earlier in bounds)
     raise Unsupported(
         "EMIT FINAL needs a bound in time for each side of the join",
         detail=f"event-time columns: {', '.join(name for name, _ in (*rows, *changes)) or 'none'}; no condition says "
@@ -148,11 +155,17 @@ def _relations(node: Node) -> set[str]:
             return set()
 
 
-def _waiting(join: Join, side: Node, i: str, kind: pa.DataType, slack: int) -> Expression:
-    """From when on a row without a partner is final: at once (NULL) if conditions on it alone rule one out."""
+def _waiting(join: Join, side: Node, i: str, kinds: tuple[pa.DataType, pa.DataType], steps: Steps) -> Expression:
+    """From when on a row without a partner is final: at once (NULL) if conditions on it alone rule one out.
+
+    That is the least time of the other side with which the bound leaves the row behind. `kinds` are the types of the
+    row's time and of the other side's. If they differ, the release is a number that counts in the latter's unit.
+    """
     own = identifiers(side)
     guards = [p.expression for p in join.predicates if p.expression.columns and set(p.expression.columns) <= own]
-    release = _later(i, kind, slack + 1)
+    slack, kind = slack_of(steps), kinds[0] if kinds[0] == kinds[1] else pa.int64()
+    moved = simplified((Step(1), *inverse(steps))) if slack is None else shift(slack + 1)
+    release = _later(i, kind, slack + 1) if slack is not None and kind == kinds[0] else _counted(i, kinds[0], moved)
     guard = conjunction(guards)
     if guard is None:
         return release
@@ -180,6 +193,18 @@ def _later(i: str, kind: pa.DataType, by: int) -> Expression:
     """A time moved by a constant of its own unit."""
     moved = f"to_microseconds({by})" if pa.types.is_timestamp(kind) else str(by)
     return replace(column(i, kind), sql=f"({quoted(i)} + {moved})")
+
+
+def _counted(i: str, kind: pa.DataType, steps: Steps) -> Expression:
+    """A time as a number, sent through steps."""
+    sql = f"CAST({quoted(i)} AS BIGINT)"
+    if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+        sql = f"epoch_us({quoted(i)})" if pa.types.is_timestamp(kind) else f"({quoted(i)} - DATE '1970-01-01')"
+    for step in steps:
+        moved = f"({sql} + {step.plus})"
+        # DuckDB's // goes towards zero: take the rest away before
+        sql = f"(({moved} - ({moved} % {step.width} + {step.width}) % {step.width}) // {step.width} * {step.unit})"
+    return Expression(sql, pa.int64(), (i,))
 
 
 def _case(sql: str, kind: pa.DataType, *columns: str) -> Expression:

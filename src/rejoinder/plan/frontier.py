@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from rejoinder.kernels.expression import Expression, column
-from rejoinder.kernels.rising import Step, shift, stepped
+from rejoinder.kernels.rising import Step, shift, simplified, stepped
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.bounds import Distances, block_bounds, looser
 from rejoinder.plan.catalog import ON_TIME, Source
@@ -329,8 +329,9 @@ class Frontiers:
             return {name: greatest(formulas) for name, formulas in found.items()}
         for rising in (p.equality[1].rises for p in each.on if p.equality is not None):
             own = None if rising is None else self.of(each.relation, names[rising.column])
-            if rising is not None and rising.span is not None and own is not None:
-                result[names[rising.column]] = raised(own, (*rising.steps, *shift(-rising.span[1])))
+            least_column = None if rising is None else rising.least()
+            if rising is not None and least_column is not None and own is not None:
+                result[names[rising.column]] = raised(own, simplified((*rising.steps, *least_column)))
         return result
 
     def _reach(self, each: Input, name: str) -> Formula | None:

@@ -12,19 +12,31 @@ from typing import Literal
 
 import pyarrow as pa
 
-from rejoinder.kernels.expression import Expression
-from rejoinder.kernels.rising import Step, shift
+from rejoinder.kernels.expression import Expression, column
+from rejoinder.kernels.rising import Step, shift, simplified
 from rejoinder.plan.functions import PythonFunction
 
 
 @dataclass(frozen=True)
 class Bound:
-    """`later` is never less than what `steps` make of `earlier`, minus `slack`: two columns of different inputs."""
+    """`later` is never less than what `steps` make of `earlier`: two columns, of different inputs.
+
+    The steps lead to the unit of `later`. The types of the two expressions say nothing.
+    """
 
     later: Expression
     earlier: Expression
-    slack: int
     steps: tuple[Step, ...] = ()
+
+
+def bound_between(later: Expression, earlier: Expression, steps: tuple[Step, ...] = ()) -> Bound | None:
+    """What `later >= steps of earlier` says about the columns that the two times rise with; None: nothing."""
+    above, below = later.rises, earlier.rises
+    turned = None if above is None or later.repeats else above.least()
+    if above is None or below is None or turned is None:
+        return None
+    made = simplified((*below.steps, *steps, *turned))
+    return Bound(column(above.column, later.type), column(below.column, earlier.type), made)
 
 
 @dataclass(frozen=True)

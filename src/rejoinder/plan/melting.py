@@ -250,7 +250,7 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
 def _same(ours: Expression, theirs: Expression) -> Predicate:
     sql = f"{ours.sql} IS NOT DISTINCT FROM {theirs.sql}"
     whole = Expression(sql, pa.bool_(), (*ours.columns, *theirs.columns))
-    bounds = (Bound(ours, theirs, 0), Bound(theirs, ours, 0))
+    bounds = (Bound(ours, theirs), Bound(theirs, ours))
     return Predicate(whole, equality=(ours, theirs), null_safe=True, bounds=bounds)
 
 

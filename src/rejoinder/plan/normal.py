@@ -16,7 +16,7 @@ import pyarrow as pa
 from rejoinder.kernels.expression import Expression, column, renamed, substitute
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.functions import PythonFunction
-from rejoinder.plan.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query
+from rejoinder.plan.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query, bound_between
 
 PRESENT = "__present"
 RECORDED = ("_undo", "_epoch", "_emit_time")
@@ -223,24 +223,17 @@ def canonical(block: Block) -> Block:
 def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) -> Predicate:
     """A predicate with all its expressions changed in the same way."""
     equality, order = predicate.equality, predicate.order
+
+    def changed(bound: Bound) -> Bound | None:
+        return bound_between(change(bound.later), change(bound.earlier), bound.steps)
+
     return replace(
         predicate,
         expression=change(predicate.expression),
         equality=None if equality is None else (change(equality[0]), change(equality[1])),
         order=None if order is None else (change(order[0]), change(order[1])),
-        bounds=tuple(bound for old in predicate.bounds if (bound := _rewritten_bound(old, change)) is not None),
+        bounds=tuple(bound for bound in map(changed, predicate.bounds) if bound is not None),
     )
-
-
-def _rewritten_bound(bound: Bound, change: Callable[[Expression], Expression]) -> Bound | None:
-    """A bound on what columns have become, at a distance that is known; of anything else, nothing is."""
-    later, earlier = change(bound.later), change(bound.earlier)
-    if later.rises is None or earlier.rises is None or later.rises.span is None or later.repeats:
-        return None
-    above, below = (
-        e if e.is_column else column(r.column, e.type) for e, r in ((later, later.rises), (earlier, earlier.rises))
-    )
-    return Bound(above, below, bound.slack + later.rises.span[1], (*earlier.rises.steps, *bound.steps))
 
 
 def inlined(predicates: tuple[Predicate, ...], outputs: Mapping[str, Expression]) -> tuple[Predicate, ...]:

@@ -59,12 +59,13 @@ def compile_subtraction(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(
             node,
             "the difference of two times is an interval, which no column can hold",
-            "use datediff or timestampdiff",
+            "move one of the two before comparing, as in a <= b + INTERVAL 1 HOUR; or use datediff or timestampdiff",
         )
     if left.type == types.DATE:
         if not types.is_integer(right.type):
             raise mismatch(node, f"{types.spark_name(right.type)} cannot be taken from a date")
-        return add_days(left, build("(CAST(0 AS INTEGER) - {0})", right.type, right, throws=True), node)
+        made = add_days(left, build("(CAST(0 AS INTEGER) - {0})", right.type, right, throws=True), node)
+        return _moved(made, left, right, "-")
     return _calculated("-", left, right, _sum, node)
 
 
@@ -84,7 +85,17 @@ def _calculated(
     left, right = _numbers(left, right, node)
     if types.is_decimal(left.type):
         return on_decimals(sign, left, right, node)
-    return build(f"({{0}} {sign} {{1}})", left.type, left, right, throws=types.is_integer(left.type))
+    made = build(f"({{0}} {sign} {{1}})", left.type, left, right, throws=types.is_integer(left.type))
+    return _moved(made, left, right, sign) if types.is_integer(made.type) and sign != "*" else made
+
+
+def _moved(made: Term, left: Term, right: Term, sign: str) -> Term:
+    """The sum of a time, counted in integers or days, and a constant rises with the time."""
+    if right.literal and right.value is not None:
+        return rising(made, left, Step(right.value if sign == "+" else -right.value))
+    if left.literal and left.value is not None and sign == "+":
+        return rising(made, right, Step(left.value))
+    return made
 
 
 def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
@@ -153,7 +164,7 @@ def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:
     left, right = coerce(left, types.BIGINT, node), coerce(right, types.BIGINT, node)
     made = build(_unless_zero("{0} // {1}"), types.BIGINT, left, right, throws=True, right_first=True)
     # it goes towards zero: of negative numbers it is more than rounding down gives
-    return rising(made, time, Step(width=width), exact=False) if isinstance(width, int) and width > 0 else made
+    return rising(made, time, Step(width=width), more=1) if isinstance(width, int) and width > 0 else made
 
 
 def _numbers(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term]:

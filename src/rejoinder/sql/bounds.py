@@ -1,9 +1,12 @@
 """Bounds in time: what a comparison says about how far two columns of times can be apart.
 
-A part of a condition is used if it can be brought to the form `a >= b - constant`, a and b being columns of different
+A part of a condition is used if it can be brought to the form `a >= b - constant`, a and b being times of different
 inputs: `>=`, `>`, `<=`, `<`, `=` (both ways), BETWEEN, NOT of a comparison, with intervals or numbers added on either
-side. Times are integers of microseconds, days, or what an integer column counts, so `a > b` is `a >= b + 1`. The start
-of a window is its time, or up to a window's length less: equal windows bound the times in them.
+side; or the difference of the two in days (datediff) or in whole units (timestampdiff). A time is a column, or what
+rises with one, such as the start of a window: equal windows bound the times in them.
+
+Times are integers of any width; or dates and timestamps, which are all counted in microseconds here. So `a > b` is
+`a >= b + 1`.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import PlanningError
-from rejoinder.kernels.expression import Expression, column
-from rejoinder.plan.logical import Bound
+from rejoinder.kernels.expression import Expression
+from rejoinder.kernels.rising import Step, shift
+from rejoinder.plan.logical import Bound, bound_between
+from rejoinder.sql import types
 from rejoinder.sql.expressions import Scope, compile_expression
 from rejoinder.sql.intervals import MICROS, interval_of
 
@@ -26,10 +31,7 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Binary]] = {exp.GTE: exp.LT, exp.GT: ex
 
 @dataclass(frozen=True)
 class _Linear:
-    """Times with integer factors plus a constant: a number, and microseconds of intervals.
-
-    A time is a column, or what rises with one: a window's start.
-    """
+    """Times with integer factors plus a constant: a number, which beside dates is of days, and microseconds."""
 
     columns: Mapping[Expression, int]
     number: int = 0
@@ -45,13 +47,23 @@ class _Linear:
         columns = {each: factor * own for each, own in self.columns.items()}
         return _Linear(columns, factor * self.number, factor * self.micros)
 
-    def in_unit(self, kind: pa.DataType) -> int | None:
-        """The constant in the unit of a type; None if it does not fit."""
-        if pa.types.is_timestamp(kind):
-            return None if self.number else self.micros
-        if pa.types.is_date32(kind):
-            return None if self.micros % MICROS["DAY"] else self.number + self.micros // MICROS["DAY"]
-        return None if self.micros or not pa.types.is_signed_integer(kind) else self.number
+    @property
+    def is_number(self) -> bool:
+        return not self.columns and not self.micros
+
+    @property
+    def apart(self) -> tuple[Expression, Expression, int] | None:
+        """(later, earlier, constant) if this is `later - earlier + constant`, of times of different inputs."""
+        factors = [(factor, time) for time, factor in self.columns.items() if factor]
+        if sorted(factor for factor, _ in factors) != [-1, 1]:
+            return None
+        later, earlier = (next(time for factor, time in factors if factor == sign) for sign in (1, -1))
+        if _input(later) == _input(earlier):
+            return None
+        if all(pa.types.is_timestamp(time.type) for time in (later, earlier)):
+            return later, earlier, self.number * MICROS["DAY"] + self.micros
+        is_counted = all(types.is_integer(time.type) for time in (later, earlier)) and not self.micros
+        return (later, earlier, self.number) if is_counted else None
 
 
 def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
@@ -64,46 +76,55 @@ def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
         return bounds_of(_MIRRORED[type(node)](this=node.expression, expression=node.this), scope)
     if not isinstance(node, exp.EQ | exp.LTE | exp.LT):
         return ()
-    left, right = _linear(node.this, scope), _linear(node.expression, scope)
+    unit, left, right = _in_unit(node.this, node.expression, scope)
     if left is None or right is None:
         return ()
-    apart = right.plus(left, -1)  # 0 <= later - earlier + constant
-    factors = {factor: column for column, factor in apart.columns.items() if factor}
-    if sorted(factors) != [-1, 1] or len([f for f in apart.columns.values() if f]) > len(factors):
+    apart = right.plus(left, -1).apart  # 0 <= later - earlier + constant
+    if apart is None:
         return ()
-    later, earlier = factors[1], factors[-1]
-    slack = apart.in_unit(later.type) if later.type == earlier.type else None
-    if slack is None or _input(earlier) == _input(later):
-        return ()
-    found = [_bound(later, earlier, slack - isinstance(node, exp.LT))]
-    found += [_bound(earlier, later, -slack)] if isinstance(node, exp.EQ) else []
+    later, earlier, slack = apart
+    strict = unit if isinstance(node, exp.LT) else 0
+    found = [bound_between(later, earlier, shift(strict - slack - (unit - 1)))]
+    found += [bound_between(earlier, later, shift(slack - (unit - 1)))] if isinstance(node, exp.EQ) else []
     return tuple(bound for bound in found if bound is not None)
 
 
-def _bound(later: Expression, earlier: Expression, slack: int) -> Bound | None:
-    """What `later >= earlier - slack` says about the columns that the two times rise with."""
-    above, below = later.rises, earlier.rises
-    if above is None or below is None or above.span is None:
-        return None
-    columns = [e if e.is_column else column(r.column, e.type) for e, r in ((later, above), (earlier, below))]
-    return Bound(columns[0], columns[1], slack + above.span[1], below.steps)
-
-
 def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
-    """The bounds that the equality of two columns of different inputs gives."""
-    known = left.is_column and right.is_column and left.type == right.type and _Linear({}).in_unit(left.type) == 0
-    if not known or _input(left) == _input(right):
+    """The bounds that the equality of two expressions of different inputs gives."""
+    if left.rises is None or right.rises is None:
         return ()
-    return Bound(left, right, 0), Bound(right, left, 0)
+    apart = _Linear({_counted(left): 1, _counted(right): -1}).apart
+    found = () if apart is None else (bound_between(*apart[:2]), bound_between(apart[1], apart[0]))
+    return tuple(bound for bound in found if bound is not None)
 
 
 def _input(time: Expression) -> str:
     return time.columns[0].split(".", 1)[0]
 
 
+def _in_unit(left: exp.Expr, right: exp.Expr, scope: Scope) -> tuple[int, _Linear | None, _Linear | None]:
+    """Read two sides that are compared. If one is a TIMESTAMPDIFF: its unit, and both in microseconds.
+
+    Whole units are cut towards zero: the difference is less than one unit away from them, on either side.
+    """
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one.unnest(), exp.TimestampDiff):
+            unit, number = MICROS[one.unnest().args["unit"].name.upper()], _linear(other, scope)
+            whole = None if number is None or not number.is_number else _Linear({}, 0, number.number * unit)
+            difference = _difference(one.unnest(), scope)
+            return (unit, difference, whole) if one is left else (unit, whole, difference)
+    return 1, _linear(left, scope), _linear(right, scope)
+
+
 def _linear(node: exp.Expr, scope: Scope) -> _Linear | None:
-    """Read an expression as a sum of columns and constants."""
+    """Read an expression as a sum of times and constants."""
     node = node.unnest()
+    if (
+        isinstance(node, exp.Cast)
+        and isinstance(node.this, exp.Literal)
+        and types.is_integer(types.arrow_type(node.to))
+    ):
+        node = node.this  # so 3L is written
     if isinstance(node, exp.Literal):
         return _Linear({}, int(node.this)) if not node.is_string and node.this.isdigit() else None
     if isinstance(node, exp.Interval):
@@ -111,15 +132,26 @@ def _linear(node: exp.Expr, scope: Scope) -> _Linear | None:
     if isinstance(node, exp.Neg):
         inner = _linear(node.this, scope)
         return None if inner is None else inner.times(-1)
+    if isinstance(node, exp.DateDiff):
+        return _difference(node, scope)
     if not isinstance(node, exp.Add | exp.Sub | exp.Mul):
         return _time(node, scope)
     left, right = _linear(node.this, scope), _linear(node.expression, scope)
     if left is None or right is None:
         return None
     if isinstance(node, exp.Mul):
-        plain = next((one for one in (left, right) if not one.columns and not one.micros), None)
+        plain = next((one for one in (left, right) if one.is_number), None)
         return None if plain is None else (right if plain is left else left).times(plain.number)
     return left.plus(right, -1 if isinstance(node, exp.Sub) else 1)
+
+
+def _difference(node: exp.Expr, scope: Scope) -> _Linear | None:
+    """Read the difference of two times; DATEDIFF is that of their days."""
+    parts = [node.this, node.expression]
+    if isinstance(node, exp.DateDiff):
+        parts = [exp.cast(part.this if isinstance(part, exp.TsOrDsToDate) else part, "DATE") for part in parts]
+    end, start = (_linear(part, scope) for part in parts)
+    return None if end is None or start is None else end.plus(start, -1)
 
 
 def _time(node: exp.Expr, scope: Scope) -> _Linear | None:
@@ -128,7 +160,16 @@ def _time(node: exp.Expr, scope: Scope) -> _Linear | None:
         made = compile_expression(node, scope)
     except PlanningError:
         return None
-    return None if made.rises is None else _Linear({replace(made, text=made.sql): 1})
+    return None if made.rises is None else _Linear({_counted(made): 1})
+
+
+def _counted(time: Expression) -> Expression:
+    """A time as something that is counted in microseconds if it is a date, and known by its SQL alone."""
+    time = replace(time, text=time.sql)
+    if time.type != types.DATE or time.rises is None:
+        return time
+    rising = time.rises.then(Step(unit=MICROS["DAY"]))
+    return replace(time, sql=f"epoch_us({time.sql})", type=types.TIMESTAMP, rising=rising)
 
 
 def _interval(node: exp.Interval) -> _Linear | None:

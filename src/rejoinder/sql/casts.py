@@ -86,6 +86,8 @@ def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool = False) -
     if term.is_null:
         return Term(f"CAST(NULL AS {duckdb_type(kind)})", kind)
     made = evaluated_once(term, lambda value: _cast(value, kind, node, safe=safe))
+    if types.is_integer(term.type) and types.is_integer(kind):
+        return made if safe and kind.bit_width < term.type.bit_width else rising(made, term)  # NULL rises with nothing
     if not (types.is_datetime(term.type) and types.is_datetime(kind)):
         return made
     days = Step(width=_DAY) if kind == types.DATE else Step(unit=_DAY) if term.type == types.DATE else Step()

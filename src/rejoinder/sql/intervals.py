@@ -168,7 +168,8 @@ def shift(term: Term, interval: Interval, node: exp.Expr) -> Term:
             return build(f"CAST({{0}} + to_months({interval.months}) AS DATE)", types.DATE, term, throws=True)
         if interval.of_days:
             days = interval.micros // MICROS["DAY"]
-            return build(f"({{0}} + CAST({days} AS INTEGER))", types.DATE, term, throws=True)
+            made = build(f"({{0}} + CAST({days} AS INTEGER))", types.DATE, term, throws=True)
+            return rising(made, term, Step(days))
         term = coerce(term, types.TIMESTAMP, node)
     if interval.months:
         return build(f"({{0}} + to_months({interval.months}))", term.type, term, throws=True)
@@ -180,4 +181,5 @@ def add_days(day: Term, days: Term, node: exp.Expr) -> Term:
     """Add a number of days to a date."""
     if not (types.is_integer(days.type) or days.is_null) or days.type == types.BIGINT:
         raise mismatch(node, f"days must be an int, not {types.spark_name(days.type)}", "CAST it to INT")
-    return build("({0} + {1})", types.DATE, day, coerce(days, types.INT, node), throws=True)
+    made = build("({0} + {1})", types.DATE, day, coerce(days, types.INT, node), throws=True)
+    return rising(made, day, Step(days.value)) if days.literal and not days.is_null else made

@@ -117,8 +117,8 @@ def coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
         return side
     if side.is_column and is_integer(side.type) and is_integer(kind):
         return Expression(side.sql, kind, side.columns, text=side.text)
-    term = coerce(Term(side.sql, side.type, side.columns, throws=side.throws), kind, node)
-    return Expression(term.sql, kind, term.columns, text=side.text, throws=term.throws)
+    term = coerce(Term(side.sql, side.type, side.columns, throws=side.throws, rising=side.rising), kind, node)
+    return Expression(term.sql, kind, term.columns, text=side.text, throws=term.throws, rising=term.rising)
 
 
 def _sides(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:

@@ -99,10 +99,10 @@ def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, 
     return Term(sql, kind, merge_columns(terms), throws=throws or bool(failing_turns))
 
 
-def rising(made: Term, time: Term, *steps: Step, exact: bool = True) -> Term:
-    """A term that was made from a time and is what steps make of it, or more; if that time is made of a column."""
+def rising(made: Term, time: Term, *steps: Step, more: int | None = 0) -> Term:
+    """A term that was made from a time and is what steps make of it, or so much more; if that is made of a column."""
     below = Rising(time.columns[0]) if time.is_column else time.rising
-    return made if below is None else replace(made, rising=below.then(*steps, exact=exact))
+    return made if below is None else replace(made, rising=below.then(*steps, more=more))
 
 
 def combine(template: str, kind: pa.DataType, *terms: Term) -> Term:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.rising import floor
+from rejoinder.kernels.rising import Step, floor
 from rejoinder.sql import types
 from rejoinder.sql.casts import cast, coerce
 from rejoinder.sql.intervals import MICROS, add_days
@@ -143,7 +143,10 @@ def compile_date_add(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expression", "unit")
     if node.args["unit"].name.upper() != "DAY":
         raise refuse(node, "this unit is not offered here")
-    return add_days(date_argument(compiler, node.this, node), compiler.compile(node.expression), node)
+    days = node.expression
+    if isinstance(days, exp.Mul) and isinstance(days.this, exp.Literal) and days.expression == exp.Literal.number(-1):
+        days = exp.Neg(this=days.this.copy())  # so sqlglot writes the days of DATE_SUB
+    return add_days(date_argument(compiler, node.this, node), compiler.compile(days), node)
 
 
 def compile_date_diff(compiler: Compiler, node: exp.Expr) -> Term:
@@ -171,9 +174,10 @@ def compile_timestamp_add(compiler: Compiler, node: exp.Expr) -> Term:
     amount = coerce(compiler.compile(node.expression), types.INT, node)
     time = time_argument(compiler, node.this, node)
     if unit in MICROS:
-        return build(
-            f"({{1}} + to_microseconds(CAST({{0}} AS BIGINT) * {MICROS[unit]}))", time.type, amount, time, throws=True
-        )
+        moved = f"({{1}} + to_microseconds(CAST({{0}} AS BIGINT) * {MICROS[unit]}))"
+        made = build(moved, time.type, amount, time, throws=True)
+        is_fixed = amount.literal and amount.value is not None
+        return rising(made, time, Step(amount.value * MICROS[unit])) if is_fixed else made
     if unit in _MONTHS:
         return build(f"({{1}} + to_months({{0}} * {_MONTHS[unit]}))", time.type, amount, time, throws=True)
     raise refuse(node, f"the unit `{unit}` is not offered", errors.near_misses(unit, [*MICROS, *_MONTHS]))

@@ -86,13 +86,13 @@ def bounds_of(term: Term) -> Bounds:
         return term.bounds
     kind = term.type.field("start").type
     start, end = (build(f"struct_extract({{0}}, {quote_text(name)})", kind, term) for name in ("start", "end"))
-    return Bounds(rising(start, term), rising(end, term, *shift(1), exact=False))
+    return Bounds(rising(start, term), rising(end, term, *shift(1), more=None))
 
 
 def ends_of_column(i: str, kind: pa.DataType, size: int | None) -> tuple[Expression, Expression]:
     """Start and end of a column that holds windows of a length, if that is fixed."""
     start, end = (Expression(f"struct_extract({quoted(i)}, '{name}')", kind, (i,)) for name in ("start", "end"))
-    moved = Rising(i).then(*shift(size or 1), exact=size is not None)
+    moved = Rising(i).then(*shift(size or 1), more=None if size is None else 0)
     return replace(start, rising=Rising(i)), replace(end, rising=moved)
 
 
@@ -244,7 +244,7 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     unknown = "[]" if is_spark else "[NULL]"
     kind = types.array_of(term.type)
     made = build(f"CASE WHEN {{0}} IS NULL THEN {unknown} ELSE {starts} END", kind, term)
-    return Hop(rising(made, term, *floor(step, plus=step - length), exact=False), length)
+    return Hop(rising(made, term, *floor(step, plus=step - length), more=None), length)
 
 
 def _called(node: exp.Expr) -> str:
@@ -309,9 +309,10 @@ def _time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
     if term.type == types.DATE:
         term = cast(term, types.TIMESTAMP, node)
     if term.type not in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
-        raise mismatch(
-            node, f"a window is of a time, and `{text_of(argument)}` is {types.spark_name(term.type)}", "CAST it"
-        )
+        name, hint = text_of(argument), "CAST it to TIMESTAMP"
+        if types.is_integer(term.type):
+            hint = f"a window of ten is {name} DIV 10; if it counts seconds, CAST({name} AS TIMESTAMP) is a time"
+        raise mismatch(node, f"a window is of a time, and `{name}` is {types.spark_name(term.type)}", hint)
     return term
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rejoinder.kernels.rising import Rising, Step, floor, shift, stepped
+from rejoinder.kernels.rising import Rising, Step, floor, inverse, shift, simplified, stepped
 
 CASES = {
     "a time": (),
@@ -30,10 +32,40 @@ def test_the_span_holds_every_distance(steps: tuple[Step, ...]) -> None:
         assert len(distances) > 40, "another unit"
     else:
         assert span[0] <= min(distances) and max(distances) <= span[1]
-    assert Rising("t", steps, exact=False).span is None
+    assert Rising("t", steps, more=None).span is None
 
 
 def test_one_on_another() -> None:
     outer, inner = Rising("w", floor(15)), Rising("t", floor(5))
     assert outer.on(inner) == Rising("t", (*floor(5), *floor(15)))
-    assert not outer.on(Rising("t", exact=False)).exact
+    assert outer.on(Rising("t", more=None)).more is None
+
+
+units = st.sampled_from([1, 1, 2, 5, 6])
+some_steps = st.lists(st.builds(Step, st.integers(-30, 30), units, units), max_size=4)
+
+
+@given(some_steps)
+def test_fewer_steps_have_the_same_results(steps: list[Step]) -> None:
+    fewer = simplified(steps)
+    assert [stepped(value, fewer) for value in range(-70, 70)] == [stepped(value, steps) for value in range(-70, 70)]
+
+
+@given(some_steps, st.integers(-200, 200))
+def test_the_inverse_gives_the_least_value_with_a_result(steps: list[Step], result: int) -> None:
+    least = stepped(result, inverse(steps))
+    assert stepped(least, steps) >= result > stepped(least - 1, steps)
+
+
+@given(some_steps, some_steps, st.integers(0, 7), st.integers(0, 7), st.integers(-70, 70))
+def test_a_column_is_not_below_the_least_that_gives_its_value(
+    steps: list[Step], then: list[Step], more: int, most: int, column: int
+) -> None:
+    value = stepped(stepped(column, steps) + min(more, most), then) + 2
+    turned = Rising("t", tuple(steps), most).then(*then, more=2).least()
+    assert turned is not None and stepped(value, turned) <= column
+    assert Rising("t", tuple(steps), None).then(*then).least() is None
+
+
+def test_division_towards_zero_is_at_most_one_more() -> None:
+    assert {int(value / 10) - stepped(value, [Step(width=10)]) for value in range(-40, 40)} == {0, 1}

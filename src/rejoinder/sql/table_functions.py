@@ -4,7 +4,8 @@
     HOP(TABLE orders, DESCRIPTOR(ts), slide, size)                   -- the same; a row once per window
     IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)   -- a watermark of ts, 5 seconds behind
 
-Each stands alone or in TABLE(…), over a relation, a query in parentheses, or another such function.
+Each stands alone or in TABLE(…), over a relation (TABLE before its name may be left out), a query in parentheses, or
+another such function.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequenc
     if len(given) != wanted:
         raise InvalidSql(f"{name} takes {wanted} arguments, not {len(given)}", detail=text_of(call), hint=form)
     relation, descriptor, *lengths = given
+    if isinstance(relation, exp.Column) and len(relation.parts) == 1:
+        relation = exp.Table(this=relation.this.copy())  # a bare name, without TABLE before it
     if not isinstance(relation, exp.Table | exp.Query):
         raise InvalidSql(f"the first argument of {name} is a relation", detail=text_of(call), hint=form)
     named = descriptor.expressions if isinstance(descriptor, exp.Anonymous) else []

@@ -123,14 +123,7 @@ class Stream(Rows):
                 f"the join of `{self.name}` and `{other.name}` has no {'key' if on is None else 'bound in time'}",
                 hint='streams are joined on="column", within="10 minutes"',
             )
-        before, after = (length_text(each) for each in (within if isinstance(within, tuple) else (within, within)))
-        whole = read_interval(before) + read_interval(after)
-        if whole.months < 0 or whole.micros < 0:
-            raise InvalidSql(
-                f"the join of `{self.name}` and `{other.name}` is within no time",
-                detail=f"from {before} before to {after} after: no row is in it",
-                hint='how far before and how far after, as in within=("0 minutes", "30 minutes")',
-            )
+        before, after = _ends(within, f"the join of `{self.name}` and `{other.name}`")
         ours, theirs = quoted(self._time()), quoted(other._time())
         pairing = Pairing.of(self, other, on)
         here, there = pairing.names
@@ -175,6 +168,27 @@ class Stream(Rows):
         """Keep the stream as a view of that name, and go on from there."""
         self._define(name, form, options)
         return replace(self, item=quoted(name), name=name)
+
+
+def _ends(within: Within, what: str) -> tuple[str, str]:
+    """How far before and how far after, as SQL takes it."""
+    hint = 'how far before and how far after, as in within=("0 minutes", "30 minutes")'
+    ends = within if isinstance(within, tuple) else (within, within)
+    if len(ends) != 2:
+        raise InvalidSql(f"{what} is within two lengths, not {len(ends)}", detail=f"within={within!r}", hint=hint)
+    before, after = (length_text(each) for each in ends)
+    lengths = read_interval(before), read_interval(after)
+    if any(length.months for length in lengths):
+        raise Unsupported(
+            f"{what} is within months, which is not offered",
+            detail=f"within={within!r}: months have different lengths",
+            hint="use a number of days",
+        )
+    if sum(length.micros for length in lengths) < 0:
+        raise InvalidSql(
+            f"{what} is within no time", detail=f"from {before} before to {after} after: no row is in it", hint=hint
+        )
+    return before, after
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,9 @@ def read_interval(text: str) -> Interval:
     if text.removeprefix("-").isdigit():
         return Interval(micros=int(text))
     try:
-        found = interval_of(sqlglot.parse_one(text, read=SparkSql))
+        node = sqlglot.parse_one(text, read=SparkSql)
+        is_word = isinstance(node, exp.Interval) and not isinstance(node.this, exp.Literal)
+        found = None if is_word else interval_of(node)
     except SqlglotError:
         found = None
     if found is None:

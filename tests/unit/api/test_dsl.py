@@ -189,6 +189,12 @@ def test_joins_that_could_not_mean_anything(shop: Driver) -> None:
     payments = rj.Stream.of(shop, "payments", time="at")
     with pytest.raises(InvalidSql, match="is within no time"):
         orders.join(payments, on="id", within="-5 minutes")
+    with pytest.raises(Unsupported, match="is within months"):
+        orders.join(payments, on="id", within=("0 days", "1 month"))
+    with pytest.raises(InvalidSql, match="is within two lengths, not 1"):
+        orders.join(payments, on="id", within=("1 hour",))  # type: ignore[arg-type]
+    with pytest.raises(InvalidSql, match="soon"):
+        orders.join(payments, on="id", within="soon")
     assert orders.join(payments, on="id", within=("-5 minutes", "10 minutes")).columns
     with pytest.raises(InvalidSql, match="`customers` is joined by its key") as refused:
         orders.select("cust", "ts").left_join(customers)

@@ -3,6 +3,9 @@
 Algebra: output = new content − old content of the touched keys. Inside an epoch the last row of a key wins: by the
 order column if the table has one, then by the order of arrival. A tombstone without a value in the order column takes
 out what arrived before it. Cost follows the touched keys.
+
+A tombstone's place in the order is known in its own epoch only: nothing is kept of a key that has no row, so an older
+row that comes later is taken for a new one.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ LONGEST = 72
 _NAME = re.compile(r"""'(?:[^']|'')*'|(?<!\w)\("([^"]*)"\)|"([^"]*)\"""")
 _QUALIFIER = re.compile(r"('(?:[^']|'')*')|\b[A-Za-z_]\w*\.(?=[A-Za-z_`])")
 _COLUMN = re.compile(r"[\w.`]+")
-_MADE = re.compile("`([^`]*?)[\u2061-\u2063]+`")
 _IDENTIFIER = re.compile(r"(?<![\w.])\d+\.[A-Za-z_]")
 
 
@@ -127,7 +126,7 @@ def _with_ends(labels: dict[str, str]) -> dict[str, str]:
 
 def written(expression: Expression) -> str | None:
     """An expression as the user wrote it; None if it was made otherwise, and names what nobody knows."""
-    text = _MADE.sub(r"\1", expression.text)
+    text = expression.text
     return text if text and not _IDENTIFIER.search(text) else None
 
 

@@ -13,7 +13,7 @@ from rejoinder.kernels.columns import RESERVED
 
 MARKS = "\u2063\u2061\u2062"
 """Characters that nobody sees or writes."""
-_MARKED = re.compile(f"{MARKS[0]}[{MARKS[1:]}]*")
+_MARKED = re.compile(f"`([^`]*?)[{MARKS}]+`")
 _WORDS = {
     "by_name": "UNION BY NAME",
     "cluster": "CLUSTER BY",
@@ -102,4 +102,4 @@ def relation_name(table: exp.Table) -> str:
 
 def text_of(node: exp.Expr) -> str:
     """A piece of SQL as text, for messages: without the marks that tell columns of groups apart."""
-    return _MARKED.sub("", node.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE))
+    return _MARKED.sub(r"\1", node.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE))

@@ -60,7 +60,9 @@ def contestants(engine: str, workload: str) -> list[Contestant]:
     if engine == "pathway":
         if workload in ("W1", "W1L"):
             forgetting = Contestant(engine, "pathway_engine", *as_it_is, "forgets", store="forgetting")
-            return [forgetting, Contestant("pathway-all", "pathway_engine", *as_it_is, "keeps every row")]
+            keeping = Contestant("pathway-all", "pathway_engine", *as_it_is, "keeps every row")
+            # its LEFT join never takes back the padding of what it has forgotten, and so never reaches the answer
+            return [forgetting, keeping] if workload == "W1" else [keeping]
         runs = [Contestant(engine, "pathway_engine", *as_it_is, "Python connector" if has_deletes else "")]
         if workload == "W2":
             runs.append(Contestant("pathway-inserts", "pathway_engine", "W2", "W2i", "W2i", "inserts only"))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-TURNS = 12
+TURNS = 24
 ROWS = 200
 
 

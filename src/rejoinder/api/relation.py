@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.api.enriching import enrich_call
+from rejoinder.errors import InvalidSql
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,10 @@ class Relation:
     source: str = ""
     conditions: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    groups: str = ""
     is_distinct: bool = False
     is_join: bool = False
+    emission: str = ""
 
     def alias(self, name: str) -> Relation:
         """The same relation under another name, as a self-join needs."""
@@ -62,6 +65,30 @@ class Relation:
         """The rows of either relation that have no partner, padded with NULL."""
         return self._joined("FULL ANTI JOIN", other, on, using)
 
+    def right_semi_join(
+        self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None
+    ) -> Relation:
+        """The rows of the other relation that have a partner here, each once; this one's columns are gone."""
+        return self._joined("RIGHT SEMI JOIN", other, on, using)
+
+    def right_anti_join(
+        self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None
+    ) -> Relation:
+        """The rows of the other relation that have no partner here; this one's columns are gone."""
+        return self._joined("RIGHT ANTI JOIN", other, on, using)
+
+    def asof_join(self, other: Relation, *, match: str, on: str | None = None) -> Relation:
+        """Each row with the version of the other relation that was valid then: the latest by the condition `match`.
+
+        >>> Relation("orders").asof_join(Relation("rates"), match="at >= since", on="cur = code").query
+        'SELECT * FROM `orders` AS `orders` ASOF JOIN `rates` AS `rates` MATCH_CONDITION (at >= since) ON cur = code'
+        """
+        return self._as_of("ASOF JOIN", other, match, on)
+
+    def asof_left_join(self, other: Relation, *, match: str, on: str | None = None) -> Relation:
+        """The same, and rows for which no version was valid, padded with NULL."""
+        return self._as_of("ASOF LEFT JOIN", other, match, on)
+
     def cross_join(self, other: Relation) -> Relation:
         """Every row with every row of another relation."""
         return Relation("", f"{self._from()} CROSS JOIN {other._right()}", is_join=True)
@@ -93,13 +120,33 @@ class Relation:
 
     def where(self, condition: str) -> Relation:
         """The rows for which a SQL condition is true."""
-        base = self if not (self.columns or self.is_distinct) else self._nested()
+        base = self._rows()
         return Relation(base.name, base.source, (*base.conditions, condition), is_join=base.is_join)
 
     def select(self, *columns: str) -> Relation:
         """Columns: SQL expressions, with AS for a new name."""
-        base = self if not (self.columns or self.is_distinct) else self._nested()
+        base = self._rows()
         return Relation(base.name, base.source, base.conditions, columns, is_join=base.is_join)
+
+    def aggregate(self, *columns: str, by: str | list[str] | None = None, having: str | None = None) -> Relation:
+        """Groups `by` SQL expressions, windows among them; all rows are one group without. Columns as in `select`.
+
+        >>> Relation("orders").aggregate("item", "count(*) AS n", by="item", having="n > 1").query
+        'SELECT item, count(*) AS n FROM `orders` AS `orders` GROUP BY item HAVING n > 1'
+        """
+        base = self._rows()
+        keys = [by] if isinstance(by, str) else by or []
+        groups = f" GROUP BY {', '.join(keys)}" if keys else ""
+        groups += "" if having is None else f" HAVING {having}"
+        return Relation(base.name, base.source, base.conditions, columns, groups, is_join=base.is_join)
+
+    def emit(self, policy: str) -> Relation:
+        """When changes of a view of it come out: `FINAL`, `EVERY INTERVAL …`, `WHEN WATERMARK PAST …`. Say it last.
+
+        >>> Relation("orders").select("id", "ts").emit("WHEN WATERMARK PAST ts").query
+        'SELECT id, ts FROM `orders` AS `orders` EMIT WHEN WATERMARK PAST ts'
+        """
+        return replace(self, emission=policy)
 
     def distinct(self) -> Relation:
         """Each row once."""
@@ -107,14 +154,16 @@ class Relation:
 
     def union_all(self, other: Relation) -> Relation:
         """The rows of both; columns go by position."""
-        return Relation("", f"({self.query} UNION ALL {other.query})")
+        return Relation("", f"({self._ended().query} UNION ALL {other._ended().query})")
 
     @property
     def query(self) -> str:
         """The SQL text."""
         where = f" WHERE {' AND '.join(f'({c})' for c in self.conditions)}" if self.conditions else ""
         columns = ", ".join(self.columns) or "*"
-        return f"SELECT {'DISTINCT ' if self.is_distinct else ''}{columns} FROM {self._base()}{where}"
+        emission = f" EMIT {self.emission}" if self.emission else ""
+        distinct = "DISTINCT " if self.is_distinct else ""
+        return f"SELECT {distinct}{columns} FROM {self._base()}{where}{self.groups}{emission}"
 
     def _joined(self, words: str, other: Relation, on: str | None, using: str | list[str] | None) -> Relation:
         if (on is None) == (using is None):
@@ -123,26 +172,45 @@ class Relation:
         how = f"ON {on}" if names is None else f"USING ({', '.join(map(_quoted, names))})"
         return Relation("", f"{self._from()} {words} {other._right()} {how}", is_join=True)
 
+    def _as_of(self, words: str, other: Relation, match: str, on: str | None) -> Relation:
+        how = f"MATCH_CONDITION ({match})" + ("" if on is None else f" ON {on}")
+        return Relation("", f"{self._from()} {words} {other._right()} {how}", is_join=True)
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether this is what its rows come from, with nothing done to them."""
+        return not (self.conditions or self.columns or self.is_distinct or self.emission)
+
+    def _rows(self) -> Relation:
+        """This, or a query of it if it has columns already."""
+        return self._nested() if self.columns or self.is_distinct or self.emission else self
+
     def _right(self) -> str:
         """What stands right of JOIN: a join in parentheses, as its own ON must not be taken for the outer one."""
-        is_bare = self.is_join and not (self.conditions or self.columns or self.is_distinct)
-        return f"({self._from()})" if is_bare else self._from()
+        return f"({self._from()})" if self.is_join and self._is_bare else self._from()
 
     def _from(self) -> str:
-        if self.conditions or self.columns or self.is_distinct:
-            return self._nested()._base()
-        return self._base()
+        return self._base() if self._is_bare else self._nested()._base()
 
     def _base(self) -> str:
         """What the rows come from, before conditions and columns of its own."""
         return self.source or f"{_quoted(self.name)} AS {_quoted(self.name)}"
 
     def _item(self) -> str:
-        plain = not (self.source or self.conditions or self.columns or self.is_distinct)
-        return _quoted(self.name) if plain else f"({self.query})"
+        return _quoted(self.name) if self._is_bare and not self.source else f"({self._ended().query})"
 
     def _nested(self) -> Relation:
-        return Relation(self.name, f"({self.query})" + (f" AS {_quoted(self.name)}" if self.name else ""))
+        return Relation(self.name, f"({self._ended().query})" + (f" AS {_quoted(self.name)}" if self.name else ""))
+
+    def _ended(self) -> Relation:
+        """This, to be part of another query."""
+        if self.emission:
+            raise InvalidSql(
+                f"EMIT {self.emission} ends a query, and nothing can be made of it but a view",
+                detail=self.query,
+                hint="say emit(…) last; or make a view of it, and read that",
+            )
+        return self
 
 
 def _quoted(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.plan.catalog import Sink, Source
@@ -132,17 +132,24 @@ class _Reader(SourceReader):
 
     def select(self) -> Select:
         """A query; TABLE, STREAM or TVR after the first SELECT outside parentheses says how to show it."""
-        depth = 0
         start, end = self.tokens[0].start, self.tokens[-1].end + 1
-        for before, token, after in zip(self.tokens, self.tokens[1:], self.tokens[2:], strict=False):
+        shown = self.rendering(self.tokens)
+        if shown is None:
+            return Select(self.text[start:end], "TABLE")
+        rendering = next(each for each in get_args(Rendering) if each == shown.text.upper())
+        return Select(self.text[start : shown.start] + self.text[shown.end + 1 : end], rendering)
+
+    @staticmethod
+    def rendering(tokens: list[Token]) -> Token | None:
+        """The word that says how to show a query."""
+        depth = 0
+        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
             depth += (before.token_type == TokenType.L_PAREN) - (before.token_type == TokenType.R_PAREN)
-            if depth or before.text.upper() != "SELECT":
-                continue
-            rendering = next((word for word in get_args(Rendering) if word == token.text.upper()), None)
             is_column = token.token_type == TokenType.IDENTIFIER or after.token_type in _AFTER_A_COLUMN
-            if rendering is not None and not is_column:
-                return Select(self.text[start : token.start] + self.text[token.end + 1 : end], rendering)
-        return Select(self.text[start:end], "TABLE")
+            is_first = depth == 0 and before.text.upper() == "SELECT"
+            if is_first and token.text.upper() in get_args(Rendering) and not is_column:
+                return token
+        return None
 
     def create(self) -> Statement:
         word = self.word()
@@ -174,6 +181,14 @@ class _Reader(SourceReader):
                 self.expect("OPTIONS")
                 options = checked_options(name, self.options())
             self.expect("AS")
+            shown = self.rendering(self.tokens[self.at :])
+            if shown is not None:
+                how = shown.text.upper()
+                raise InvalidSql(
+                    f"view `{name}` cannot be a {how}: how rows are shown is said when they are read",
+                    detail=self.place(shown),
+                    hint=f"leave {how} out here, and ask SELECT {how} * FROM {name}",
+                )
             return CreateView(name, self.rest(), unless, options)
         if word == "INDEX":
             return self.index()

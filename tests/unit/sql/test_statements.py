@@ -256,3 +256,10 @@ def test_a_view_may_not_have_a_column_with_a_reserved_name() -> None:
     driver.sql(SOURCES)
     with pytest.raises(InvalidSql, match="column `__epoch` of `v` has a reserved name"):
         driver.sql("CREATE VIEW v AS SELECT k AS __epoch FROM a")
+
+
+@pytest.mark.parametrize("word", ["STREAM", "TVR", "TABLE"])
+def test_a_view_is_not_rendered(word: str) -> None:
+    with pytest.raises(InvalidSql, match=rf"view `v` cannot be a {word}[\s\S]*SELECT {word} \* FROM v"):
+        parse_statements(f"CREATE VIEW v AS SELECT {word} id FROM t")
+    assert parse_statements("CREATE VIEW v AS SELECT stream FROM t")

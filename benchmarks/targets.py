@@ -32,10 +32,11 @@ TARGETS = (
             Target(workload, 1 / 10, "spark-rocksdb", _AT_SMALL),
             Target(workload, 1 / 2, "flink", _AT_SMALL),
             Target(workload, 1 / 2, "kafka-streams", _AT_SMALL),
-            Target(workload, 1, "pathway", _AT_SMALL),
             Target(workload, 1 / 4, BEST, _FROM_LARGE),
         )
     ),
+    Target("W1", 1, "pathway", _AT_SMALL),
+    Target("W1L", 1, "pathway-all", _AT_SMALL),
     Target("W2", 1 / 5, "spark", _AT_SMALL),
     Target("W2", 1 / 2, BEST, _FROM_LARGE),
     Target("W3", 1 / 5, "spark", _AT_SMALL),

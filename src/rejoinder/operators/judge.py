@@ -24,8 +24,8 @@ from rejoinder.kernels.columns import (
     take,
 )
 from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.operators.matching import Matching, kept, totals
-from rejoinder.operators.task import Task, needles
+from rejoinder.operators.matching import Matching, changed, kept, totals
+from rejoinder.operators.task import Task
 from rejoinder.plan.steps import Judge
 
 ENTRY, CHANGE, OWN = "__entry", "__change", "__own"
@@ -33,13 +33,8 @@ ENTRY, CHANGE, OWN = "__entry", "__change", "__own"
 
 def judge(task: Task, step: Judge) -> None:
     """Run the step."""
-    stream = task.streams.get(step.input)
-    if stream is None or not stream.num_rows:
-        return
-    stream = needles(stream, step.arrangement.key, hashed=True)
-    if step.filter is not None and stream.num_rows:
-        stream = kept(stream, step.filter)
-    pairs = _pairs(task, stream, step) if stream.num_rows else None
+    stream = changed(task, step)
+    pairs = None if stream is None else _pairs(task, stream, step)
     if pairs is None or not pairs.num_rows:
         return
     parts = [_unmatched(task, pairs, step)]

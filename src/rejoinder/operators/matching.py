@@ -31,8 +31,9 @@ from rejoinder.kernels.evaluate import filter_project, project
 from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.probe import TooManyPairsError, count_matches, keep_equal, match
 from rejoinder.operators.ranges import bound, match_nearest, match_range, moved
-from rejoinder.operators.task import key_columns
+from rejoinder.operators.task import Task, key_columns, needles
 from rejoinder.plan.arrangement import Arrangement, Key
+from rejoinder.plan.steps import Judge, Presence
 
 Names = tuple[tuple[str, str], ...]
 
@@ -167,6 +168,17 @@ class Matching:
 
 def _evaluated(table: pa.Table, expression: Expression) -> pa.ChunkedArray:
     return project(table, [("value", expression)]).column("value")
+
+
+def changed(task: Task, step: Presence | Judge) -> pa.Table | None:
+    """The changed rows that can match by key and pass the step's filter, sorted by `__hash`; None if there are none."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return None
+    stream = needles(stream, step.arrangement.key, hashed=True)
+    if step.filter is not None and stream.num_rows:
+        stream = kept(stream, step.filter)
+    return stream if stream.num_rows else None
 
 
 def kept(table: pa.Table, condition: Expression) -> pa.Table:

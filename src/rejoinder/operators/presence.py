@@ -14,21 +14,16 @@ from rejoinder.kernels.columns import DIFF, HASH, contiguous, diffs, hashes, rep
 from rejoinder.kernels.evaluate import filter_project
 from rejoinder.kernels.expression import column
 from rejoinder.kernels.groups import group_rows
-from rejoinder.operators.matching import Matching, kept
-from rejoinder.operators.task import Task, key_columns, needles
+from rejoinder.operators.matching import Matching, changed
+from rejoinder.operators.task import Task, key_columns
 from rejoinder.plan.arrangement import Key
 from rejoinder.plan.steps import Presence
 
 
 def presence(task: Task, step: Presence) -> None:
     """Run the step; the output carries `__hash` of the key."""
-    stream = task.streams.get(step.input)
-    if stream is None or not stream.num_rows:
-        return
-    stream = needles(stream, step.arrangement.key, hashed=True)
-    if step.filter is not None and stream.num_rows:
-        stream = kept(stream, step.filter)
-    if not stream.num_rows:
+    stream = changed(task, step)
+    if stream is None:
         return
     keys = dict(zip(step.keys, key_columns(stream, step.arrangement.key), strict=True))
     keyed = pa.table({**keys, HASH: stream.column(HASH), DIFF: pa.array(diffs(stream))})

@@ -132,9 +132,9 @@ class Certificate:
     def _expected(self, arrangement: Arrangement, retention: Retention, column: str) -> str:
         """Rows for each unit of event time in what is kept now, times how long rows are kept."""
         refs = [ref for part in self.state.arrangements.get(arrangement.id, ()) for ref in part.refs if ref.rows]
-        spans = [ref.span for ref in refs if ref.span is not None and ref.span[0] == retention.column]
-        lows = [low for _, low, _ in spans if low != TIMELESS]
-        highs = [high for _, _, high in spans if high != TIMELESS]
+        spans = [span for ref in refs if (span := ref.span(retention.column)) is not None]
+        lows = [low for low, _ in spans if low != TIMELESS]
+        highs = [high for _, high in spans if high != TIMELESS]
         limit = value_of(retention.limit, self.times, LEAST)
         if not lows or not highs or min(lows) >= max(highs) or limit == LEAST:  # one moment tells no rate
             return "expected rows: unknown yet"

@@ -9,6 +9,7 @@ from rejoinder.engine.watermarks import Watermarks
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.operators.task import Clock
 from rejoinder.plan.frontier import Merged, merges_in, value_of
+from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import Dataflow, DueScan
 from rejoinder.plan.program import Gate, row_arrangement
 from rejoinder.plan.steps import Channel, Emit, OnTime, Send
@@ -36,12 +37,12 @@ def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
     In milliseconds, as `opened`; None if none wait. What waits for a tick is in runs of its own.
     """
     ticks = [
-        ref.span[1]
+        span[0]
         for gate in gates
         if gate.interval
         for part in state.arrangements.get(gate.pending.id, ())
         for ref in part.refs
-        if ref.span is not None and ref.span[1] > opened * 1000
+        if (span := ref.span(RELEASE)) is not None and span[0] > opened * 1000
     ]
     return -(-min(ticks) // 1000) if ticks else None
 
@@ -59,7 +60,7 @@ def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Cloc
     for number, gate in enumerate(gates):
         since, until = before.released[gate.pending.id], after.released[gate.pending.id]
         refs = [ref for part in state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
-        if until <= since or not any(lies_in(ref, since, until) for ref in refs):
+        if until <= since or not any(lies_in(ref, RELEASE, since, until) for ref in refs):
             continue
         name = f"due:{gate.pending.relation}"
         scans[name] = DueScan(gate.pending, name, since, until)

@@ -91,15 +91,16 @@ class Outputs:
             if a.relation == relation and user in self.plan.dataflow.users[a.id]
         ]
         spans = [
-            ref.span
+            ref.span(name)
             for a in arrangements
             for part in self.state.arrangements.get(a, ())
             for ref in part.refs
             if ref.rows
         ]
-        if any(span is None or span[0] != name for span in spans):
+        found = [span for span in spans if span is not None]
+        if len(found) < len(spans):
             return [bound]  # forgotten by another column: this one can be as old as the bounds allow
-        return [max(bound, low) for _, low, high in (span for span in spans if span is not None) if high >= bound]
+        return [max(bound, low) for low, high in found if high >= bound]
 
     def _waiting(self, block: Block, expression: Expression, release: Expression, gate: Gate) -> int | None:
         """The watermark of a column of a view whose rows wait: that of the time they wait by, or made from it."""

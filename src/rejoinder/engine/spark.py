@@ -23,6 +23,7 @@ from rejoinder.exchange.session import is_adaptive, is_local
 from rejoinder.operators.python_function import load
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.operators.task import Report
+from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import DueScan
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import lies_in
@@ -89,7 +90,7 @@ def due_rows(work: EpochWork) -> int:
         if isinstance(scan, DueScan)
         for spine in work.before.get(scan.pending.id, ())
         for ref in spine.refs
-        if lies_in(ref, scan.after, scan.until)
+        if lies_in(ref, RELEASE, scan.after, scan.until)
     )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from rejoinder.engine.clocks import next_tick, released
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.texts import text
+from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.program import Gate
 
 
@@ -35,4 +36,5 @@ def _has_some(engine: Engine, gate: Gate) -> bool:
     """Whether anything is beyond the watermarks."""
     limit = released(gate, engine.watermarks, 0)
     refs = [ref for part in engine.state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
-    return any(ref.span is not None and ref.span[2] > limit for ref in refs)
+    spans = [ref.span(RELEASE) for ref in refs]
+    return any(span is not None and span[1] > limit for span in spans)

@@ -52,7 +52,7 @@ def arrange(task: Task, step: Arrange) -> None:
             epoch=task.epoch,
             level=level_of(part.num_rows, FAN),
             bounds=task.bounds,
-            time=None if forgetting is None else forgetting.column,
+            times=() if forgetting is None else (forgetting.column,),
         )
         for part in parts
     ]

@@ -47,7 +47,7 @@ def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
     for segment, part in segments(sorted_by_hash(waiting), RELEASE):
         level = level_of(part.num_rows, FAN)
         ref = write_run(
-            task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, time=RELEASE
+            task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, times=(RELEASE,)
         )
         task.arranged.setdefault(step.pending.id, []).append(ref)
     released = task.clock.released.get(step.pending.id, LEAST)

@@ -117,7 +117,7 @@ def _scan_arrangement(
 def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
     """The changes whose time has come, from the runs that hold some."""
     for ref in spine.refs:
-        if not lies_in(ref, scan_.after, scan_.until):
+        if not lies_in(ref, RELEASE, scan_.after, scan_.until):
             continue
         run = without(read_run(store, ref), [HASH])
         releases = times_of(run, RELEASE)

@@ -36,8 +36,8 @@ OPEN_RUNS = 4096
 class RunRef:
     """What a manifest says about a run: where it is, how large, and which part of it counts.
 
-    `span`: a column by which rows are forgotten, with its smallest and largest time. Runs of different segments are
-    never merged with each other.
+    `spans`: columns of times, such as those by which rows are forgotten, each with its smallest and largest. Runs of
+    different segments are never merged with each other.
     """
 
     name: str
@@ -54,16 +54,16 @@ class RunRef:
     file_rows: int
     into: str = ""
     segment: int = 0
-    span: tuple[str, int, int] | None = None
+    spans: tuple[tuple[str, int, int], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers.
 
         What most runs have in common is left out: every task reads this.
         """
-        pairs = {"epochs": list(self.epochs), "span": self.span and list(self.span)}
+        pairs = {"epochs": list(self.epochs), "spans": [list(span) for span in self.spans]}
         data = {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", **pairs}
-        usual = {"run": self.name, "file_rows": self.rows, "into": "", "segment": 0, "span": None, "retractions": 0}
+        usual = {"run": self.name, "file_rows": self.rows, "into": "", "segment": 0, "spans": [], "retractions": 0}
         return {name: value for name, value in data.items() if name not in usual or value != usual[name]}
 
     @classmethod
@@ -71,7 +71,7 @@ class RunRef:
         """Read what `to_json` gave."""
         usual: dict[str, Any] = {"run": data["name"], "file_rows": data["rows"], "retractions": 0, **data}
         usual |= {name: int(data[name], 16) for name in ("first", "last")}
-        usual |= {name: tuple(data[name]) for name in ("epochs", "span") if name in data}
+        usual |= {"epochs": tuple(data["epochs"]), "spans": tuple(map(tuple, data.get("spans", ())))}
         return cls(**usual)
 
     def clipped(self, first: int, last: int) -> RunRef:
@@ -90,15 +90,20 @@ class RunRef:
         """Say whether the reference covers a hash in first..last."""
         return self.first <= last and first <= self.last
 
+    def span(self, column: str) -> tuple[int, int] | None:
+        """The smallest and the largest time of a column; None if nobody asked for it when the run was written."""
+        return next(((low, high) for name, low, high in self.spans if name == column), None)
+
     @property
     def bytes(self) -> int:
         """The part of the file's size that this reference stands for."""
         return self.size * self.rows // max(1, self.file_rows)
 
 
-def lies_in(ref: RunRef, after: int, until: int) -> bool:
-    """Whether a run may hold times after one and up to another."""
-    return ref.span is None or (ref.span[1] <= until and ref.span[2] > after)
+def lies_in(ref: RunRef, column: str, after: int, until: int) -> bool:
+    """Whether a run may hold times of a column after one and up to another."""
+    span = ref.span(column)
+    return span is None or (span[0] <= until and span[1] > after)
 
 
 def new_name(folder: str, epoch: int) -> str:
@@ -120,11 +125,11 @@ def write_run(
     bounds: tuple[int, int],
     run: str = "",
     segment: int = 0,
-    time: str | None = None,
+    times: Iterable[str] = (),
 ) -> RunRef:
     """Write a table sorted by `__hash` as a new run. `bounds`: the hashes that the run is responsible for.
 
-    `time` names the column by which rows are forgotten.
+    `times` names the columns whose spans are noted.
     """
     table = drop_unit_diffs(table)
     epochs = (epoch, epoch)
@@ -153,7 +158,7 @@ def write_run(
         epochs=epochs,
         file_rows=table.num_rows,
         segment=segment,
-        span=None if time is None else (time, *span_of(table, time)),
+        spans=tuple((name, *span_of(table, name)) for name in times),
     )
 
 

@@ -84,13 +84,15 @@ class Forgetting:
 
     def is_over(self, ref: RunRef) -> bool:
         """Whether no row of a run is needed any more."""
-        return ref.span is not None and ref.span[0] == self.column and ref.span[2] < self.bound
+        span = ref.span(self.column)
+        return span is not None and span[1] < self.bound
 
     def is_worth(self, ref: RunRef) -> bool:
         """Whether a run is worth a rewrite: more than half of it is over, as far as its span tells, or it has none."""
-        if ref.span is None or ref.span[0] != self.column:
+        span = ref.span(self.column)
+        if span is None:
             return True
-        _, first, last = ref.span
+        first, last = span
         return 2 * (self.bound - first) > last - first + 1
 
     def needed(self, table: pa.Table) -> pa.Table:
@@ -202,7 +204,7 @@ def _advance(
                 bounds=(first, cut),
                 run=target,
                 segment=inputs[0].segment,
-                time=None if how.forgetting is None else how.forgetting.column,
+                times=() if how.forgetting is None else (how.forgetting.column,),
             )
         )
     return Spine(tuple(kept), max(0, spine.credit - sum(ref.rows for ref in taken)))

@@ -69,7 +69,7 @@ def test_runs_of_different_segments_are_never_merged(store: ObjectStore) -> None
     spine = Spine()
     for epoch in range(16):
         for segment, part in segments(rows([epoch * 2, epoch * 2 + 1], [epoch // 4, epoch // 4]), "at"):
-            ref = write_run(store, part, epoch=epoch, level=0, bounds=WHOLE, segment=segment, time="at")
+            ref = write_run(store, part, epoch=epoch, level=0, bounds=WHOLE, segment=segment, times=["at"])
             spine = maintain(store, insert(spine, ref), Merging(2), epoch=epoch, bounds=WHOLE)
     for ref in spine.refs:
         assert len(set(read_run(store, ref)["at"].to_pylist())) == 1
@@ -79,25 +79,25 @@ def test_runs_of_different_segments_are_never_merged(store: ObjectStore) -> None
 def test_what_is_over_is_told_without_reading_a_row(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     refs = [ref for at in range(6) for ref in timed(store, rows([at], [at * 60]), at).refs]
     monkeypatch.setattr(ObjectStore, "map", lambda *_: pytest.fail("a run was read"))
-    assert [ref.span for ref in refs if not Forgetting("at", 179).is_over(ref)] == [
-        ("at", n, n) for n in (180, 240, 300)
+    assert [ref.spans for ref in refs if not Forgetting("at", 179).is_over(ref)] == [
+        (("at", n, n),) for n in (180, 240, 300)
     ]
 
 
 def timed(store: ObjectStore, table: pa.Table, epoch: int) -> Spine:
-    return Spine((write_run(store, table, epoch=epoch, level=0, bounds=WHOLE, time="at"),))
+    return Spine((write_run(store, table, epoch=epoch, level=0, bounds=WHOLE, times=["at"]),))
 
 
 def test_a_merge_leaves_out_what_is_below_the_bound(store: ObjectStore) -> None:
     spine = Spine((*timed(store, rows([1, 2, 3], [0, 30, 59]), 0).refs, *timed(store, rows([4], [31]), 1).refs))
     merged = maintain(store, spine, Merging(2, forgetting=Forgetting("at", 31)), epoch=1, bounds=WHOLE)
     assert content(store, merged) == [(3, 59), (4, 31)]
-    assert [ref.span for ref in merged.refs] == [("at", 31, 59)]
+    assert [ref.span("at") for ref in merged.refs] == [(31, 59)]
 
 
 def test_a_run_is_over_when_its_largest_time_is(store: ObjectStore) -> None:
     (ref,) = timed(store, rows([1, 2], [10, 20]), 0).refs
-    assert ref.span == ("at", 10, 20)
+    assert ref.span("at") == (10, 20) and ref.span("id") is None
     assert not Forgetting("at", 20).is_over(ref)
     assert Forgetting("at", 21).is_over(ref)
     assert not Forgetting("other", 21).is_over(ref)

@@ -94,6 +94,9 @@ def test_every_cell_on_spark_is_as_on_the_driver(open_flow: OpenFlow) -> None:
     for view in VIEWS:
         wanted = driver.table(view)
         assert wanted and bag(plain_rows(flow.arrow(view))) == bag(wanted), view
+    relation, same = (rj.Relation.of(home, VIEWS[0]) for home in (flow, driver))
+    assert relation.table().count() == len(same.table()) and "_undo" in relation.stream().columns
+    assert str(relation.tvr()).count("\nfrom ") == str(same.tvr()).count("\nfrom ")
 
 
 def test_declared_frames_are_streams_and_tables(open_flow: OpenFlow, spark: SparkSession) -> None:

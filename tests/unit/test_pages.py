@@ -3,22 +3,55 @@
 from __future__ import annotations
 
 import doctest
+import re
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+
+from rejoinder.plan.logical import Policy
+from rejoinder.sql.emission import split_emission
+from rejoinder.sql.joins import KINDS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md") if ">>> " in path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_examples_of_a_page(name: str) -> None:
+def run_page(name: str) -> dict[str, Any]:
+    """Run the examples of a page; give the names that they leave."""
     text = (DOCS / name).read_text(encoding="utf-8")
     bare = "\n".join("" if line.startswith("```") else line for line in text.splitlines())
     examples = doctest.DocTestParser().get_doctest(bare, {}, name, name, 0)
-    results = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(examples)
+    results = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(examples, clear_globs=False)
     assert results.attempted and not results.failed
+    return examples.globs
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_examples_of_a_page(name: str) -> None:
+    run_page(name)
 
 
 def test_there_are_pages_to_run() -> None:
     assert {"joins.md", "renderings.md", "sources.md", "windows.md"} <= set(PAGES)
+
+
+def test_python_says_all_of_sql() -> None:
+    """Each line of the table in dsl.md has one plan in SQL and Python; no kind of join and no emission is left out."""
+    lines = (DOCS / "dsl.md").read_text(encoding="utf-8").partition("## All of SQL")[2].splitlines()
+    found = [re.fullmatch(r"\| `(SELECT .*)` \| `(.*)` \|", line) for line in lines]
+    table = [match.groups() for match in found if match is not None]
+    names = run_page("dsl.md")
+    home, plans = names["home"], set()
+    for sql, python in table:
+        made = eval(python, names)  # noqa: S307
+        if isinstance(made, list):
+            assert made and str(made) == str(home.sql(sql)), python
+            continue
+        plans.add(made.explain())
+        assert made.explain() == home.sql(f"EXPLAIN {sql}"), python
+    for side, kind in KINDS:
+        on = "" if kind == "CROSS" else " ON item = name"
+        assert home.sql(f"EXPLAIN SELECT * FROM orders {side} {kind} JOIN makers{on}") in plans, (side, kind)
+    clauses = [split_emission(sql)[1] for sql, _ in table]
+    assert {clause.policy for clause in clauses if clause is not None} == set(get_args(Policy))

@@ -24,7 +24,7 @@ from rejoinder.api.declaring import refuse_untold
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.readings import Readings
 from rejoinder.api.relation import Relation
-from rejoinder.api.rows import Rows
+from rejoinder.api.selection import Selection
 from rejoinder.api.sources import Sources
 from rejoinder.api.windowed import WindowedTable
 from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
@@ -43,7 +43,6 @@ from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Catalog, Sink, Source
-from rejoinder.plan.notes import readable
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements import CreateSink, CreateSource, CreateView, Explain, Select, Show, parse_statements
@@ -172,12 +171,12 @@ class Flow(Sources, Readings):
 
     def relation(self, name: str) -> Relation:
         """A source, a view or notes of one (`view.late`) by name, to build queries from."""
-        return Relation(readable(self.engine.catalog, name).name)
+        return Relation.of(self, name)
 
     def view(
         self,
         name: str,
-        query: str | Relation | Rows,
+        query: str | Selection,
         *,
         max_state_rows: int | None = None,
         max_state_bytes: int | None = None,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rejoinder.api.rows import Rows
+from rejoinder.api.selection import refuse_other_home
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.plan.logical import Query
 from rejoinder.sql.binder import bind
@@ -134,16 +135,6 @@ class Pairing:
         return result
 
 
-def refuse_other_home(left: Rows, right: Rows) -> None:
-    """Refuse sides of two flows, of which each has its own definitions."""
-    if left.home is not right.home:
-        raise InvalidSql(
-            f"`{left.name}` and `{right.name}` belong to different flows",
-            detail="names mean what they mean in one flow",
-            hint="read both from one flow, or from one test driver",
-        )
-
-
 def refuse_one_sided(left: Rows, right: Rows, query: str, key: Sequence[str]) -> None:
     """Refuse an outer join that takes the key from one side: rows that only the other side has would have none.
 
@@ -168,7 +159,7 @@ def refuse_join(left: Rows, method: str, right: object, *offered: str) -> Unsupp
     return Unsupported(
         f"{method} of {names[here]} with {names.get(there, there)} is not offered",
         detail=f"{here} `{left.name}`.{method}({there})",
-        hint=_reason(here, there, offered),
+        hint=f"{_reason(here, there, offered)}; relation() has every join of SQL",
     )
 
 

@@ -3,55 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rejoinder.api.enriching import enrich_call
-from rejoinder.errors import InvalidSql
+from rejoinder.api.selection import Home, Selection, refuse_other_home
+from rejoinder.errors import InvalidSql, Unsupported
+from rejoinder.plan.notes import readable
+from rejoinder.sql.texts import name_text as quoted
 
 
 @dataclass(frozen=True)
-class Relation:
-    """A source, a view or a query over them. Immutable: every method gives a new one.
+class Relation(Selection):
+    """A source, a view or a query over them. The other side of a join may be a stream or a table as well.
+
+    `item` stands in FROM: a name, a query in parentheses, or a join; `time` is that of FOR SYSTEM_TIME AS OF. Without a
+    home a relation is text, which can be put together and not asked.
 
     >>> orders, prices = Relation("orders"), Relation("prices")
     >>> orders.join(prices, using="item").where("price > 2").select("id", "price").query
-    'SELECT id, price FROM `orders` AS `orders` JOIN `prices` AS `prices` USING (`item`) WHERE (price > 2)'
+    'SELECT id, price FROM orders JOIN prices USING (item) WHERE (price > 2)'
     """
 
     name: str
-    source: str = ""
+    item: str = ""
     conditions: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
     groups: str = ""
     is_distinct: bool = False
     is_join: bool = False
+    time: str = ""
     emission: str = ""
+    home: Home | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, home: Home, name: str) -> Relation:
+        """A source, a view or notes of one (`view.late`) by name."""
+        return cls(readable(home.catalog, name).name, home=home)
+
+    def relation(self) -> Relation:
+        """This."""
+        return self
 
     def alias(self, name: str) -> Relation:
         """The same relation under another name, as a self-join needs."""
-        return Relation(name, f"{self._item()} AS {_quoted(name)}")
+        return replace(self._of(name, replace(self, time="")._item()), time=self.time)
 
-    def join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+    def as_of(self, time: str = "CURRENT_TIMESTAMP") -> Relation:
+        """The right side of a join, as it was at a time of the left side; or as it is when a row of that comes.
+
+        >>> Relation("orders").left_join(Relation("rates").as_of("orders.at"), on="cur = code").query
+        'SELECT * FROM orders LEFT JOIN rates FOR SYSTEM_TIME AS OF orders.at AS rates ON cur = code'
+        """
+        if self.is_join or self._item().startswith("("):
+            raise Unsupported(
+                "a query as of a time is not offered",
+                detail=self.query,
+                hint='make a view of it, and read that: .through("name").as_of(…)',
+            )
+        return replace(self, time=time)
+
+    def join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
         """Pairs with another relation: `on` a SQL condition, or `using` columns of one name."""
         return self._joined("JOIN", other, on, using)
 
-    def left_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+    def left_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
         """Pairs, and the rows of this relation that have no partner, padded with NULL."""
         return self._joined("LEFT JOIN", other, on, using)
 
-    def right_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+    def right_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
         """Pairs, and the rows of the other relation that have no partner, padded with NULL."""
         return self._joined("RIGHT JOIN", other, on, using)
 
-    def full_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+    def full_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
         """Pairs, and the rows of either relation that have no partner, padded with NULL."""
         return self._joined("FULL JOIN", other, on, using)
 
-    def semi_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+    def semi_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
         """The rows of this relation that have a partner, each once; the other's columns are gone."""
         return self._joined("LEFT SEMI JOIN", other, on, using)
 
-    def anti_join(self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
+    def anti_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
         """The rows of this relation that have no partner; the other's columns are gone.
 
         >>> Relation("orders").anti_join(Relation("payments"), on="orders.id = payments.order").query
@@ -60,24 +91,24 @@ class Relation:
         return self._joined("LEFT ANTI JOIN", other, on, using)
 
     def full_anti_join(
-        self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None
+        self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
         """The rows of either relation that have no partner, padded with NULL."""
         return self._joined("FULL ANTI JOIN", other, on, using)
 
     def right_semi_join(
-        self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None
+        self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
         """The rows of the other relation that have a partner here, each once; this one's columns are gone."""
         return self._joined("RIGHT SEMI JOIN", other, on, using)
 
     def right_anti_join(
-        self, other: Relation, *, on: str | None = None, using: str | list[str] | None = None
+        self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
         """The rows of the other relation that have no partner here; this one's columns are gone."""
         return self._joined("RIGHT ANTI JOIN", other, on, using)
 
-    def asof_join(self, other: Relation, *, match: str, on: str | None = None) -> Relation:
+    def asof_join(self, other: Selection, *, match: str, on: str | None = None) -> Relation:
         """Each row with the version of the other relation that was valid then: the latest by the condition `match`.
 
         >>> Relation("orders").asof_join(Relation("rates"), match="at >= since", on="cur = code").query
@@ -85,13 +116,13 @@ class Relation:
         """
         return self._as_of("ASOF JOIN", other, match, on)
 
-    def asof_left_join(self, other: Relation, *, match: str, on: str | None = None) -> Relation:
+    def asof_left_join(self, other: Selection, *, match: str, on: str | None = None) -> Relation:
         """The same, and rows for which no version was valid, padded with NULL."""
         return self._as_of("ASOF LEFT JOIN", other, match, on)
 
-    def cross_join(self, other: Relation) -> Relation:
+    def cross_join(self, other: Selection) -> Relation:
         """Every row with every row of another relation."""
-        return Relation("", f"{self._from()} CROSS JOIN {other._right()}", is_join=True)
+        return self._beside("CROSS JOIN", other, "")
 
     def enrich(
         self,
@@ -116,17 +147,16 @@ class Relation:
         call = enrich_call(
             self._item(), function, columns, concurrency=concurrency, timeout=timeout, retries=retries, batch=batch
         )
-        return Relation(self.name, call + (f" AS {_quoted(self.name)}" if self.name else ""))
+        return self._of(self.name, call)
 
     def where(self, condition: str) -> Relation:
         """The rows for which a SQL condition is true."""
         base = self._rows()
-        return Relation(base.name, base.source, (*base.conditions, condition), is_join=base.is_join)
+        return replace(base, conditions=(*base.conditions, condition))
 
     def select(self, *columns: str) -> Relation:
         """Columns: SQL expressions, with AS for a new name."""
-        base = self._rows()
-        return Relation(base.name, base.source, base.conditions, columns, is_join=base.is_join)
+        return replace(self._rows(), listed=columns)
 
     def aggregate(self, *columns: str, by: str | list[str] | None = None, having: str | None = None) -> Relation:
         """Groups `by` SQL expressions, windows among them; all rows are one group without. Columns as in `select`.
@@ -134,11 +164,10 @@ class Relation:
         >>> Relation("orders").aggregate("item", "count(*) AS n", by="item", having="n > 1").query
         'SELECT item, count(*) AS n FROM `orders` AS `orders` GROUP BY item HAVING n > 1'
         """
-        base = self._rows()
         keys = [by] if isinstance(by, str) else by or []
         groups = f" GROUP BY {', '.join(keys)}" if keys else ""
         groups += "" if having is None else f" HAVING {having}"
-        return Relation(base.name, base.source, base.conditions, columns, groups, is_join=base.is_join)
+        return replace(self._rows(), listed=columns, groups=groups)
 
     def emit(self, policy: str) -> Relation:
         """When changes of a view of it come out: `FINAL`, `EVERY INTERVAL …`, `WHEN WATERMARK PAST …`. Say it last.
@@ -152,38 +181,54 @@ class Relation:
         """Each row once."""
         return replace(self, is_distinct=True)
 
-    def union_all(self, other: Relation) -> Relation:
+    def union_all(self, other: Selection) -> Relation:
         """The rows of both; columns go by position."""
-        return Relation("", f"({self._ended().query} UNION ALL {other._ended().query})")
+        refuse_other_home(self, other)
+        right = other.relation()
+        item = f"({self._ended().query} UNION ALL {right._ended().query})"
+        return Relation("", item, home=self.home or right.home)
+
+    def to(self, name: str, form: str | None = None, **options: object) -> None:
+        """Keep it up to date as a view of that name; with a format and its options, send its changes on as well."""
+        self._define(name, form, options)
+
+    def through(self, name: str, form: str | None = None, **options: object) -> Relation:
+        """Keep it up to date as a view of that name, and go on from there."""
+        self._define(name, form, options)
+        return Relation(name, home=self.home)
 
     @property
     def query(self) -> str:
         """The SQL text."""
         where = f" WHERE {' AND '.join(f'({c})' for c in self.conditions)}" if self.conditions else ""
-        columns = ", ".join(self.columns) or "*"
+        columns = ", ".join(self.listed) or "*"
         emission = f" EMIT {self.emission}" if self.emission else ""
         distinct = "DISTINCT " if self.is_distinct else ""
         return f"SELECT {distinct}{columns} FROM {self._base()}{where}{self.groups}{emission}"
 
-    def _joined(self, words: str, other: Relation, on: str | None, using: str | list[str] | None) -> Relation:
+    def _joined(self, words: str, other: Selection, on: str | None, using: str | list[str] | None) -> Relation:
         if (on is None) == (using is None):
             raise ValueError("give either on= or using=")
         names = [using] if isinstance(using, str) else using
-        how = f"ON {on}" if names is None else f"USING ({', '.join(map(_quoted, names))})"
-        return Relation("", f"{self._from()} {words} {other._right()} {how}", is_join=True)
+        return self._beside(words, other, f" ON {on}" if names is None else f" USING ({', '.join(map(quoted, names))})")
 
-    def _as_of(self, words: str, other: Relation, match: str, on: str | None) -> Relation:
-        how = f"MATCH_CONDITION ({match})" + ("" if on is None else f" ON {on}")
-        return Relation("", f"{self._from()} {words} {other._right()} {how}", is_join=True)
+    def _as_of(self, words: str, other: Selection, match: str, on: str | None) -> Relation:
+        return self._beside(words, other, f" MATCH_CONDITION ({match})" + ("" if on is None else f" ON {on}"))
+
+    def _beside(self, words: str, other: Selection, how: str) -> Relation:
+        refuse_other_home(self, other)
+        right = other.relation()
+        item = f"{self._from()} {words} {right._right()}{how}"
+        return Relation("", item, is_join=True, home=self.home or right.home)
 
     @property
     def _is_bare(self) -> bool:
         """Whether this is what its rows come from, with nothing done to them."""
-        return not (self.conditions or self.columns or self.is_distinct or self.emission)
+        return not (self.conditions or self.listed or self.is_distinct or self.emission)
 
     def _rows(self) -> Relation:
         """This, or a query of it if it has columns already."""
-        return self._nested() if self.columns or self.is_distinct or self.emission else self
+        return self._nested() if self.listed or self.is_distinct or self.emission else self
 
     def _right(self) -> str:
         """What stands right of JOIN: a join in parentheses, as its own ON must not be taken for the outer one."""
@@ -194,13 +239,21 @@ class Relation:
 
     def _base(self) -> str:
         """What the rows come from, before conditions and columns of its own."""
-        return self.source or f"{_quoted(self.name)} AS {_quoted(self.name)}"
+        item = self.item or quoted(self.name)
+        if self.time:
+            return f"{item} FOR SYSTEM_TIME AS OF {self.time} AS {quoted(self.name)}"
+        return item if not self.name or item == quoted(self.name) else f"{item} AS {quoted(self.name)}"
 
     def _item(self) -> str:
-        return _quoted(self.name) if self._is_bare and not self.source else f"({self._ended().query})"
+        """This as one thing: a name, or a query in parentheses."""
+        is_one = self._is_bare and not self.is_join and not self.time
+        return self.item or quoted(self.name) if is_one else f"({self._ended().query})"
 
     def _nested(self) -> Relation:
-        return Relation(self.name, f"({self._ended().query})" + (f" AS {_quoted(self.name)}" if self.name else ""))
+        return self._of(self.name, f"({self._ended().query})")
+
+    def _of(self, name: str, item: str) -> Relation:
+        return Relation(name, item, home=self.home)
 
     def _ended(self) -> Relation:
         """This, to be part of another query."""
@@ -211,7 +264,3 @@ class Relation:
                 hint="say emit(…) last; or make a view of it, and read that",
             )
         return self
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -1,49 +1,25 @@
-"""What streams, tables and windowed tables have in common: rows of a query, under a name, of a flow or a test driver.
-
-Everything here becomes SQL text and goes through the one binder, so that a plan is the same however it was written.
-"""
+"""What streams, tables and windowed tables have in common: rows of a query under a name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
-from typing import Any, Protocol, TypeVar
-
-import pyarrow as pa
+from typing import TypeVar
 
 from rejoinder.api.enriching import enrich_call
-from rejoinder.engine.definitions import is_defined
+from rejoinder.api.relation import Relation
+from rejoinder.api.selection import Home, Selection
 from rejoinder.errors import InvalidSql, UnknownName, near_misses
-from rejoinder.plan.catalog import Catalog
-from rejoinder.sql.binder import bind
-from rejoinder.sql.sink_definition import check_against, make_sink
-from rejoinder.sql.statements import CreateSink, CreateView
 from rejoinder.sql.texts import name_text as quoted
 
 Length = str | int | timedelta
-
-
-class Home(Protocol):
-    """Where definitions are: a `Flow`, or a `rejoinder.testing.Driver`."""
-
-    @property
-    def catalog(self) -> Catalog:
-        """All definitions."""
-        ...
-
-    def sql(self, text: str) -> Any:
-        """Run statements."""
-        ...
-
-
 Self = TypeVar("Self", bound="Rows")
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows of a query. Immutable: every method gives a new one, and nothing is kept until it has a name.
+class Rows(Selection):
+    """The rows of a query that are of a kind: what can be done with them depends on it.
 
     `item` stands in FROM: the name of a relation, or a query in parentheses. `name` is what expressions call it.
     """
@@ -57,19 +33,12 @@ class Rows:
         """The SQL text."""
         return self.item[1:-1] if self.item.startswith("(") else f"SELECT * FROM {self.item}"
 
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
-        return bind(self.query, self.home.catalog).schema
+    def relation(self) -> Relation:
+        """The same rows as a relation: every join of SQL, also as of a time, windows, groups and EMIT.
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.schema.names)
-
-    def explain(self) -> str:
-        """The plan, as EXPLAIN tells it."""
-        return str(self.home.sql(f"EXPLAIN {self.query}"))
+        What comes of it is a relation; as a view it can be read as a stream or a table again.
+        """
+        return Relation(self.name, self.item, home=self.home)
 
     def alias(self: Self, name: str) -> Self:
         """The same rows under another name, as a join with themselves needs."""
@@ -120,30 +89,6 @@ class Rows:
         )
         return self._of(f"SELECT * FROM {call} AS {quoted(self.name)}")
 
-    def _define(self, name: str, form: str | None, options: Mapping[str, object]) -> None:
-        """Make a view, and a sink of it if there is a format; what is there already in the same words stays.
-
-        A sink that its definition alone rules out is refused before there is a view.
-        """
-        if form is None and options:
-            raise InvalidSql(
-                f"`{name}` has options of a sink, and no format",
-                detail=f"options: {', '.join(options)}",
-                hint=f'name the format: .to("{name}", "kafka", …)',
-            )
-        given = {option.rstrip("_"): str(value) for option, value in options.items()}
-        sink = None if form is None else make_sink(f"{name}_{form}", name, form, given)
-        if sink is not None:
-            check_against(sink, self.schema)
-            is_defined(self.home.catalog, CreateSink(sink, if_not_exists=True))
-        if not is_defined(self.home.catalog, CreateView(name, self.query)):
-            self.home.sql(f"CREATE VIEW {quoted(name)} AS {self.query}")
-        if sink is not None:
-            listed = ", ".join(f"{option} {_text(value)}" for option, value in given.items())
-            words = f" OPTIONS ({listed})" if listed else ""
-            text = f"CREATE SINK IF NOT EXISTS {quoted(sink.name)} FROM {quoted(name)} USING {sink.format}{words}"
-            self.home.sql(text)
-
 
 def length_text(length: Length) -> str:
     """A length of time as SQL takes it; a number is one of the unit that the column counts in.
@@ -158,7 +103,3 @@ def length_text(length: Length) -> str:
         raise InvalidSql("a length of time is missing", hint='as in "10 minutes", or timedelta(minutes=10)')
     bare = text.lstrip("-")
     return text if bare.isdigit() or text.upper().startswith("INTERVAL") else f"INTERVAL {text}"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

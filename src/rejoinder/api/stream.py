@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
-from rejoinder.api.pairing import On, Pairing, Select, refuse_join, refuse_other_home
-from rejoinder.api.rows import Home, Length, Rows, length_text
+from rejoinder.api.pairing import On, Pairing, Select, refuse_join
+from rejoinder.api.rows import Length, Rows, length_text
+from rejoinder.api.selection import Home, refuse_other_home
 from rejoinder.api.table import Table, grouped, selected_window
 from rejoinder.api.time_windows import TimeWindows
 from rejoinder.api.windowed import WindowedTable

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
 from rejoinder.api.pairing import On, Pairing, Select, refuse_join, refuse_one_sided
-from rejoinder.api.rows import Home, Rows
+from rejoinder.api.rows import Rows
+from rejoinder.api.selection import Home
 from rejoinder.api.windowed import WINDOW, WindowedTable
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.plan.catalog import Source
@@ -241,6 +242,6 @@ def _by_key(pairing: Pairing, key: Sequence[str]) -> Pairing:
         raise Unsupported(
             f"`{pairing.right.name}` is joined by its key",
             detail=f"its key is ({', '.join(key)}), and the join is by ({', '.join(n for _, n in pairing.pairs)})",
-            hint="name all columns of the key, and no others; SQL joins by any condition",
+            hint="name all columns of the key, and no others; relation() joins by any condition",
         )
     return pairing

@@ -24,7 +24,7 @@ from rejoinder.sql.scope import Column, Scope, Side
 from rejoinder.sql.types import common_type
 from rejoinder.sql.windows import ColumnBounds
 
-_KINDS: dict[tuple[str, str], tuple[JoinKind, bool]] = {
+KINDS: dict[tuple[str, str], tuple[JoinKind, bool]] = {
     ("", ""): ("inner", False),
     ("", "INNER"): ("inner", False),
     ("", "CROSS"): ("inner", False),
@@ -42,6 +42,7 @@ _KINDS: dict[tuple[str, str], tuple[JoinKind, bool]] = {
     ("RIGHT", "ANTI"): ("anti", True),
     ("FULL", "ANTI"): ("full anti", False),
 }
+"""The words before JOIN: the kind, and whether its sides are swapped."""
 _OFFERED = "INNER, LEFT, RIGHT, FULL, [LEFT | RIGHT] SEMI, [LEFT | RIGHT | FULL] ANTI and CROSS JOIN are"
 
 
@@ -83,7 +84,7 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
 
 
 def _kind(node: exp.Join) -> tuple[JoinKind, bool]:
-    found = _KINDS.get((node.side.upper(), node.kind.upper()))
+    found = KINDS.get((node.side.upper(), node.kind.upper()))
     if found is None or node.method.upper() not in ("", "NATURAL", "ASOF"):
         raise Unsupported(f"{_words(node)} is not offered", detail=text_of(node), hint=_OFFERED)
     if is_as_of(node) and (found[0] not in ("inner", "left") or found[1] or node.kind.upper() == "CROSS"):

@@ -12,7 +12,7 @@ from rejoinder.testing import Driver
 from tests.golden.kafka_streams.cells import DATA, DAY, Side
 
 CELLS: list[dict[str, Any]] = DATA["matrix"]
-TYPES = {"KStream": rj.Stream, "KTable": rj.Table, "WTable": rj.WindowedTable}
+TYPES: dict[str, type[Side]] = {"KStream": rj.Stream, "KTable": rj.Table, "WTable": rj.WindowedTable}
 METHODS = {"inner": "join", "left": "left_join", "outer": "outer_join", "right": "right_join"}
 COUNTED = "SELECT k, TUMBLE(ts, INTERVAL 1 day) AS window, sum(v) AS v FROM {0} GROUP BY k, TUMBLE(ts, INTERVAL 1 day)"
 NOW = "FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 
+import rejoinder as rj
 from rejoinder.api.relation import Relation
-from rejoinder.errors import InvalidSql
+from rejoinder.errors import InvalidSql, Unsupported
+from rejoinder.plan.logical import ArrivalKind
 from rejoinder.sql.binder import bind
 from rejoinder.testing import Driver
 from tests.unit.sql.trees import CATALOG, tree
@@ -136,3 +139,61 @@ def test_emit_comes_last() -> None:
         RATES.join(final, on="id = rate")
     with pytest.raises(InvalidSql, match=match):
         final.alias("o")
+
+
+@pytest.fixture
+def shop() -> Driver:
+    driver = Driver()
+    driver.sql(SOURCES + "CREATE TABLE customers (id INT, name STRING, PRIMARY KEY (id))")
+    return driver
+
+
+def test_streams_tables_and_windowed_tables_are_relations_too(shop: Driver) -> None:
+    orders, rates = rj.Stream.of(shop, "orders"), rj.Stream.of(shop, "rates")
+    customers = rj.Table.of(shop, "customers")
+    valid = {"match": "ts >= since", "on": "cur = code"}
+    named = Relation.of(shop, "ORDERS").asof_join(Relation.of(shop, "rates"), **valid)
+    assert orders.relation().asof_join(rates, **valid).query == named.query
+    assert named.columns == ["id", "cur", "ts", "code", "rate", "since"]
+    assert customers.relation().right_anti_join(orders, using="id").columns == ["id", "cur", "ts"]
+    assert orders.filter("id > 1").alias("o").relation().where("o.cur IS NULL").columns == orders.columns
+    daily = orders.group_by("cur").windowed(rj.tumble("1 day")).count("n")
+    final = daily.relation().emit("FINAL").through("final")
+    assert rj.Table.of(shop, "final", key=["cur", "window"]).columns == final.columns == ["cur", "window", "n"]
+    with pytest.raises(InvalidSql, match="`customers` and `rates` belong to different flows"):
+        customers.relation().cross_join(Relation("rates", home=Driver()))
+
+
+@pytest.mark.parametrize("kind", get_args(ArrivalKind))
+def test_every_join_at_arrival(shop: Driver, kind: ArrivalKind) -> None:
+    orders, right = Relation.of(shop, "orders"), Relation.of(shop, "rates").as_of()
+    method = getattr(orders, {"inner": "join"}.get(kind, f"{kind}_join"))
+    at_arrival = f"rates FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS rates ON {VALID[0]}"
+    assert method(right, on=VALID[0]).explain() == shop.sql(
+        f"EXPLAIN SELECT * FROM orders {'' if kind == 'inner' else kind} JOIN {at_arrival}"
+    )
+
+
+def test_renderings_of_what_has_a_name_and_of_a_query(shop: Driver) -> None:
+    shop.insert("orders", {"id": 1, "cur": "EUR", "ts": "2026-01-01 00:00:00"})
+    shop.step()
+    orders = Relation.of(shop, "orders")
+    for selection in (orders, rj.Stream.of(shop, "orders"), orders.select("id").distinct(), orders.union_all(orders)):
+        assert [row["id"] for row in selection.table()] == [row["id"] for row in selection.stream()]
+        assert [len(snapshot.rows) for snapshot in selection.tvr()] == [0, len(selection.table())]
+    rj.Table.of(shop, "customers").to_stream(deletes="gone").relation().to("gone")
+    assert Relation.of(shop, "gone").table() == []
+
+
+def test_a_relation_without_a_flow_is_text(shop: Driver) -> None:
+    with pytest.raises(InvalidSql, match=r"`orders` belongs to no flow[\s\S]*Relation.of"):
+        ORDERS.to("v")
+    assert ORDERS.join(rj.Stream.of(shop, "rates"), on=VALID[0]).columns[-1] == "since"
+
+
+def test_only_a_name_is_read_as_of_a_time(shop: Driver) -> None:
+    rates = Relation.of(shop, "rates")
+    assert rates.as_of("ts").alias("r").query == rates.alias("r").as_of("ts").query
+    for query in (rates.where("rate > 1"), rates.join(ORDERS, on=VALID[0])):
+        with pytest.raises(Unsupported, match="a query as of a time is not offered"):
+            query.as_of()

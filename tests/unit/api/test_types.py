@@ -37,6 +37,7 @@ o: rj.Stream = t.to_stream().select("k").through("o")
 p: rj.Stream = w.to_stream("k", "window")
 q: rj.Table = s.group_by("k").count()
 r: rj.Table = t.group_by("v").sum("n")
+z: rj.Relation = s.relation().asof_join(t, match="ts >= since").right_join(w, on="a = b").emit("FINAL")
 
 s.join(t, on="k")  # forbidden: arg-type
 s.outer_join(t, on="k", within="1 minute")  # forbidden: arg-type

@@ -1,4 +1,4 @@
-"""Watermarks per partition on Spark: observed by the tasks, idle by message and by silence, without input coming."""
+"""Watermarks on Spark: observed by the tasks, told, idle by message and by silence, without input coming."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rejoinder as rj
-from rejoinder.errors import InvalidSql, MissingInput
+from rejoinder.errors import InputError, InvalidSql, MissingInput, WatermarkRegress
 from rejoinder.testing import Driver
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import write_rows
@@ -86,3 +86,44 @@ def test_a_running_flow_goes_on_without_silent_partitions(open_flow: OpenFlow, t
     flow.idle("t", 0)
     wait_until(lambda: view(flow, "plain") == bag([(1,)]))
     assert flow.is_running
+
+
+def test_told_watermarks_count_when_all_that_was_there_is_read(open_flow: OpenFlow, tmp_path: Path) -> None:
+    flow, folder = open_flow(), tmp_path / "in"
+    folder.mkdir()
+    columns = "id INT, n INT, WATERMARK n"
+    flow.sql(f"CREATE STREAM s ({columns}) USING json OPTIONS (path '{folder}', maxFilesPerTrigger '1')")
+    flow.sql(f"CREATE STREAM m ({columns})")
+    for name in ("s", "m"):
+        flow.sql(f"CREATE VIEW past_{name} AS SELECT id FROM {name} EMIT WHEN WATERMARK PAST n")
+    for file in range(3):
+        write_rows(folder / f"{file}.json", [{"id": file, "n": file}])
+    flow.watermark("s", 10)
+    flow.insert("m", [{"id": 1, "n": 4}])
+    flow.run()
+    assert view(flow, "past_s") == bag([(0,), (1,), (2,)]), "an epoch reads one file, and none of them is late"
+    assert view(flow, "past_m") == view(flow, "past_s.late") == bag([])
+    for time, column, error in ((10, None, WatermarkRegress), ("x", None, InputError), (11, "id", InputError)):
+        with pytest.raises(error):
+            flow.watermark("s", time, column)
+    with pytest.raises(InvalidSql, match="has no watermark"):
+        flow.watermark("past_s", 11)
+    flow.start()
+    for number in range(3, 7):
+        write_rows(folder / f"{number}.json", [{"id": number, "n": 10 + number}])
+    flow.watermark("s", 20)
+    flow.insert("m", [{"id": 2, "n": 5}])
+    flow.watermark("m", 6)
+    wait_until(lambda: len(view(flow, "past_s")) == 7 and len(view(flow, "past_m")) == 2)
+    assert [row["watermark"] for row in flow.watermarks()] == [20, 6]
+    epoch = flow.epoch
+    write_rows(folder / "late.json", [{"id": 9, "n": 19}])
+    wait_until(lambda: flow.epoch > epoch)
+    flow.stop()
+    assert [row["row"] for row in flow.arrow("past_s.late").to_pylist()] == ['{"id":9,"n":19}']
+    flow = open_flow()
+    with pytest.raises(WatermarkRegress, match="does not rise"):
+        flow.watermark("m", 6)
+    flow.watermark("m", 7)
+    flow.run()
+    assert [row["watermark"] for row in flow.watermarks()] == [20, 7]

@@ -29,21 +29,22 @@ def frame_fields(source: str, frame: DataFrame) -> list[pa.Field]:
 
 
 def watermark(source: str, event_time: str | None, delay: str | int | None) -> dict[str, str]:
-    """What WATERMARK … DELAY OF … would say of a source: the column, and the text of the delay.
+    """What WATERMARK … DELAY OF … would say of a source: the column, and the text of the delay; none if it is told.
 
     >>> watermark("orders", "ts", "5 seconds")
     {'ts': 'INTERVAL 5 seconds'}
     """
-    if (event_time is None) != (delay is None):
-        raise InvalidSql(
-            f"`{source}` has a {'delay' if event_time is None else 'event-time column'} without the other",
-            detail=f"event_time={event_time!r}, delay={delay!r}",
-            hint='give both: event_time="ts", delay="5 seconds"',
-        )
     if event_time is None:
+        if delay is not None:
+            raise InvalidSql(
+                f"`{source}` has a delay and no event-time column",
+                detail=f"delay={delay!r}",
+                hint='say of which column: event_time="ts", delay="5 seconds"',
+            )
         return {}
-    text = str(delay).strip()
-    return {event_time: text if text.isdigit() or text.upper().startswith("INTERVAL") else f"INTERVAL {text}"}
+    text = "" if delay is None else str(delay).strip()
+    is_whole = not text or text.isdigit() or text.upper().startswith("INTERVAL")
+    return {event_time: text if is_whole else f"INTERVAL {text}"}
 
 
 def topic_source(
@@ -58,17 +59,6 @@ def topic_source(
     fields = [_field(source, column, text) for column, text in columns.items()]
     given = {option.lower(): value for option, value in options.items()}
     return make_source(source, kind, fields, primary_key, KAFKA, given, watermarks)
-
-
-def refuse_untold(source: Source) -> None:
-    """Refuse a watermark that nothing would move."""
-    untold = [column for column, delay in source.watermarks.items() if delay is None]
-    if untold:
-        raise Unsupported(
-            f"the watermark of `{source.name}`.`{untold[0]}` would never move",
-            detail="without DELAY it is told from outside, which only rejoinder.testing.Driver offers",
-            hint=f"WATERMARK {untold[0]} DELAY OF INTERVAL 5 SECONDS",
-        )
 
 
 def _field(source: str, column: str, text: str) -> pa.Field:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rejoinder.api.declaring import refuse_untold
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.readings import Readings
 from rejoinder.api.relation import Relation
@@ -36,6 +35,7 @@ from rejoinder.engine.sinks.hosts import SparkHost
 from rejoinder.engine.sinks.outbox import Outbox
 from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute
+from rejoinder.engine.telling import event_time, told_time
 from rejoinder.engine.watermarks import Signals
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported
 from rejoinder.exchange import reader, session
@@ -156,7 +156,6 @@ class Flow(Sources, Readings):
             self._runner.stop()
         try:
             if isinstance(statement, CreateSource) and self.engine.catalog.find(statement.source.name) is None:
-                refuse_untold(statement.source)
                 self.engine.check_fence()
                 self._inbox.clear(statement.source.name)  # of an earlier source of that name
             if isinstance(statement, CreateSink):
@@ -241,14 +240,37 @@ class Flow(Sources, Readings):
         once. Rows that are on their way may come too late then. What is said is forgotten if the process ends before.
         Raises `MissingInput` if there is no such partition.
         """
-        found = self.engine.catalog.get(source)
-        relation = self.engine.plan.program.sources.get(found.name, found)  # with watermarks that views impose
+        relation = self._timed_source(source)
+        self.engine.say_idle(relation, partition, self._runner.partitions.get(relation.name, ()))
+        self._make_epoch()
+
+    def watermark(self, source: str, time: Any, column: str | None = None, partition: int | str | None = None) -> None:
+        """Say that no row below `time` follows in an event-time column, in a partition (None: each that is known).
+
+        Rows that the source has by now may still be below it. So it counts once they are read: `run()` takes it in when
+        it has read everything, a running flow in the epoch after the first one that finds nothing new in the source.
+        What is said is forgotten if the process ends before. Raises `WatermarkRegress`, and changes nothing, if it was
+        told as much before.
+        """
+        relation = self._timed_source(source)
+        name = event_time(relation, column)
+        value, known = told_time(relation, name, time), self._runner.partitions.get(relation.name, ())
+        self.engine.say_watermark(relation, name, value, partition, known, is_running=self._runner.is_running)
+        self._make_epoch()
+
+    def _timed_source(self, name: str) -> Source:
+        """A source, with the watermarks that views impose on it."""
+        found = self.engine.catalog.get(name)
+        relation = self.engine.plan.program.sources.get(found.name, found)
         if not isinstance(relation, Source) or not relation.watermarks:
             raise InvalidSql(
                 f"`{relation.name}` has no watermark that anybody could wait for",
                 hint="name a source that was declared with WATERMARK",
             )
-        self.engine.say_idle(relation, partition, self._runner.partitions.get(relation.name, ()))
+        return relation
+
+    def _make_epoch(self) -> None:
+        """Let a running flow take in what was said."""
         if not self._runner.is_running:
             return
         if self._runner.is_ticking:
@@ -267,10 +289,16 @@ class Flow(Sources, Readings):
 
     def run(self) -> list[Progress]:
         """Process everything that is there, then return; one Progress per epoch. Raises what stopped an epoch."""
-        before = self.engine.epoch
+        before, told = self.engine.epoch, list(self.engine.promises.pending)
+        self._run_once()
+        if told:
+            self.engine.promises.note_read(told)
+            self._run_once()
+        return [progress for progress in self.engine.progress if progress.epoch > before]
+
+    def _run_once(self) -> None:
         self._start(once=True, interval="")
         self._runner.wait()
-        return [progress for progress in self.engine.progress if progress.epoch > before]
 
     def start(self, *, interval: str = "0 seconds") -> None:
         """Keep going in the background: an epoch whenever there is input, at most one per interval."""
@@ -315,7 +343,8 @@ class Flow(Sources, Readings):
 
     def _on_batch(self, batch: DataFrame, epoch: int) -> None:
         with self.engine.lock:  # whoever stops the flow waits for the delivery too
-            progress = self.engine.run_epoch(epoch, batch, signals=Signals(partitions=self._runner.partitions))
+            told = self.engine.promises.due(self._runner.is_drained)
+            progress = self.engine.run_epoch(epoch, batch, signals=Signals(told, partitions=self._runner.partitions))
             self._outbox.deliver()
         if progress is not None:
             for listener in self._listeners:

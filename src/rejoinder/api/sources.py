@@ -53,8 +53,9 @@ class Sources(ABC):
         """Declare a streaming DataFrame as an append-only stream.
 
         `event_time` names a column with a time in it, and `delay` says by how much a row may come late, as in
-        "5 seconds": the watermark stays that far behind the largest time seen. Further keyword arguments are the
-        options that OPTIONS (…) has in SQL: late, partition_by, partitions, idle_after, max_ahead.
+        "5 seconds": the watermark stays that far behind the largest time seen. Without a delay it moves when it is
+        told (`Flow.watermark`). Further keyword arguments are the options that OPTIONS (…) has in SQL: late,
+        partition_by, partitions, idle_after, max_ahead.
         """
         self._declare(name, "stream", frame, (), options, watermark(name, event_time, delay))
         return Stream.of(self, name, time=event_time)

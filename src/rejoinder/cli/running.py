@@ -23,10 +23,10 @@ from rejoinder.engine.engine import Progress
 from rejoinder.engine.planner import plan
 from rejoinder.engine.statements import execute, find_view
 from rejoinder.engine.waiting import waiting
-from rejoinder.errors import InvalidSql, MissingInput, RejoinderError, UnknownName
-from rejoinder.plan.catalog import Catalog
+from rejoinder.errors import InvalidSql, MissingInput, RejoinderError, UnknownName, Unsupported
+from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.physical import SourceScan
-from rejoinder.sql.statements import Explain, Select, Show, parse_statements
+from rejoinder.sql.statements import CreateSource, Explain, Select, Show, parse_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,11 +70,24 @@ def check(script: Script, catalog: Catalog) -> Catalog:
 
     for statement in script.definitions:
         if not is_defined(catalog, statement):
+            if isinstance(statement, CreateSource):
+                _refuse_told(statement.source)
             catalog = defined(catalog, statement)
     for scan in plan(catalog, {}).dataflow.scans.values():
         if isinstance(scan, SourceScan) and "path" in scan.source.options:
             check_path(scan.source.name, scan.source.options["path"])
     return catalog
+
+
+def _refuse_told(source: Source) -> None:
+    """Refuse a watermark that nothing would move: there is no word for it on the command line."""
+    told = [column for column, delay in source.watermarks.items() if delay is None]
+    if told:
+        raise Unsupported(
+            f"the watermark of `{source.name}`.`{told[0]}` would never move",
+            detail="without DELAY it is told by a program, with flow.watermark(…) in Python",
+            hint=f"WATERMARK {told[0]} DELAY OF …, or run the flow from Python",
+        )
 
 
 def run_file(

@@ -20,6 +20,7 @@ from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
 from rejoinder.engine.state import State, bytes_written
+from rejoinder.engine.telling import Promise, Promises
 from rejoinder.engine.timeline import Timeline
 from rejoinder.engine.watermarks import Partition, Signals, Watermarks
 from rejoinder.errors import Corrupt, Fenced
@@ -96,6 +97,7 @@ class Engine:
         self._named: gc.Seen = {}
         self.started: int | None = None  # on the clock, when silence began to count
         self._idle: dict[str, set[Partition]] = {}
+        self.promises = Promises()
         self.recover()
 
     def recover(self) -> None:
@@ -200,6 +202,7 @@ class Engine:
                 self.catalog, self.plan, state, epoch=epoch, time_ms=now, positions=positions, watermarks=moved
             )
             self._idle = {}
+            self.promises.forget(signals.told)
             reach("after_commit", epoch)
             self._collect()
             reach("after_collection", epoch)
@@ -227,21 +230,45 @@ class Engine:
             self.watermarks.check_partitions(source, named, known)
             self._idle.setdefault(source.name, set()).update(named)
 
+    def say_watermark(
+        self,
+        source: Source,
+        column: str,
+        value: int,
+        partition: Partition | None,
+        known: Iterable[Partition] = (),
+        *,
+        is_running: bool,
+    ) -> None:
+        """Note that no row below a value follows in a partition (None: each one that is known) of a source.
+
+        An epoch takes it in whose caller finds it due (`Promises.due`). `is_running`: the next epoch may be planned
+        already. Raises `WatermarkRegress` if it does not rise.
+        """
+        with self.lock:
+            named = self.watermarks.told_partitions(source, partition, known)
+            for each in named:
+                last = self.promises.last(source.name, each, column)
+                self.watermarks.check_rise(source, each, column, value, last)
+            planned = self.epoch + (2 if is_running else 1)
+            self.promises.pending += [Promise(source.name, each, column, value, planned) for each in named]
+
     @property
     def is_ticking(self) -> bool:
-        """Whether an epoch may have to come without input: because of the clock, or of what was said."""
+        """Whether an epoch may have to come without input: because of the clock, or of what was or may be said."""
         program = self.plan.program
-        timed = any(source.idle_after is not None for source in program.sources.values())
-        return timed or bool(self._idle) or any(gate.interval for gate in program.gates)
+        timed = any(source.idle_after is not None or source.is_told for source in program.sources.values())
+        said = bool(self._idle or self.promises.pending)
+        return timed or said or any(gate.interval for gate in program.gates)
 
     def seconds_to_tick(self) -> float | None:
         """How long until an epoch without input has something to do; 0 if it has by now, None if it never will.
 
-        Changes wait for the clock, a partition is silent for so long that it is idle, or is said to be.
+        Changes wait for the clock, a partition is silent for so long that it is idle, or something was said.
         """
         with self.lock:
             now, program = self.clock(), self.plan.program
-            if self._idle:
+            if self._idle or self.promises.pending:
                 return 0
             self.started = max(now, self.timeline.latest) if self.started is None else self.started
             tick = next_tick(program.gates, self.state, self.timeline.latest)
@@ -284,6 +311,7 @@ class Engine:
             check_limits(new, changed, state, self.limits)
             created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
             self._commit(catalog, new, state, epoch=self.epoch, created=created, watermarks=watermarks)
+            self.promises.forget_but(source.name for source in catalog.sources)
             reach("after_definition", self.epoch)
             self._collect()
 

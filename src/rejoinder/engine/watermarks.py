@@ -162,6 +162,27 @@ class Watermarks:
                 hint=near_misses(str(missing), listed) or "name one of these, or declare OPTIONS (partitions 'n')",
             )
 
+    def told_partitions(
+        self, source: Source, partition: Partition | None, more: Iterable[Partition] = ()
+    ) -> list[Partition]:
+        """The partitions that a told watermark is about: the one that is named, or each that is known.
+
+        One that is named becomes known by it, unless source or declaration say which there are (`more`: the source).
+        """
+        named = list(more)
+        if partition is not None:
+            if source.partitions or named:
+                self.check_partitions(source, [partition], named)
+            return [partition]
+        known = list(dict.fromkeys([*self.partitions_of(source), *named]))
+        if not known and source.is_partitioned:
+            raise MissingInput(
+                f"no partition of `{source.name}` is known yet",
+                detail="one is known once it has sent a row",
+                hint="name the partition, or declare OPTIONS (partitions 'n')",
+            )
+        return known or [0]
+
     def check_rise(
         self, source: Source, partition: Partition, column: str, value: int, pending: int | None = None
     ) -> None:

@@ -62,6 +62,7 @@ class Runner:
         self.query: StreamingQuery | None = None
         self.partitions: dict[str, list[int]] = {}  # of sources that know theirs
         self.failure: BaseException | None = None
+        self._streams: list[str] = []  # Spark's own sources, as its progress lists them
         self._is_idle = False
         self._is_stopping = self._is_cancelling = False
 
@@ -101,6 +102,7 @@ class Runner:
         }
         splits = [self._splits(source, frames, inbox) for source in sources]
         positions = self._positions(sources, splits)
+        self._streams = list(dict.fromkeys(positions))
         if is_ticking or self.checkpoint.is_fixed:
             self.ticker.prepare()
             splits.append(self.ticker.splits(self.session))
@@ -145,6 +147,18 @@ class Runner:
         self.checkpoint.abandon()  # whatever Spark was about to write, the next start goes on from the last commit
         if error is not None or self.failure is not None:
             raise self._translated(error) from None
+
+    def is_drained(self, source: str, epoch: int) -> bool:
+        """Whether a source brought nothing in the last epoch, which is this one or a later one.
+
+        Then all that was there when that epoch was planned had been read before it, however little Spark takes at once.
+        """
+        last = None if self.query is None else self.query.lastProgress
+        if last is None or last["batchId"] < epoch:
+            return False
+        own = f"{self.ledger.attached.get(source)}/"
+        read = [each for name, each in zip(self._streams, last["sources"], strict=False) if name.startswith(own)]
+        return all(each["startOffset"] == each["endOffset"] for each in read)
 
     def _guarded(self, batch: DataFrame, epoch: int) -> None:
         if self._is_stopping:

@@ -89,6 +89,16 @@ class Source:
         return self.options.get("partition_by")
 
     @property
+    def is_partitioned(self) -> bool:
+        """Whether its rows tell their partition."""
+        return self.partition_by is not None or self.format == "kafka"
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a watermark of it moves only when it is told."""
+        return None in self.watermarks.values()
+
+    @property
     def idle_after(self) -> int | None:
         """After how many milliseconds of silence a partition is idle; None: never by itself."""
         return -(-int(self.options["idle_after"]) // 1000) if "idle_after" in self.options else None

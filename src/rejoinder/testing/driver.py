@@ -22,8 +22,6 @@ import warnings
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-
 from rejoinder.engine.definitions import find_sink, is_defined
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
@@ -44,6 +42,7 @@ from rejoinder.engine.rendering import (
 from rejoinder.engine.sinks.hosts import LocalHost
 from rejoinder.engine.sinks.outbox import Function, Outbox
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
+from rejoinder.engine.telling import event_time, told_time
 from rejoinder.engine.watermarks import Partition
 from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCommitted, UnknownName, near_misses
 from rejoinder.operators.task import MAX_PAIRS
@@ -53,9 +52,8 @@ from rejoinder.sql.statements import CreateSink, CreateSource, parse_statements
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.run import forget_runs
-from rejoinder.store.times import times_of
 from rejoinder.testing.files import new_files, unheeded
-from rejoinder.testing.rows import encoded, plain_value, refuse_other_than_rows, time_of
+from rejoinder.testing.rows import encoded, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import Said
 from rejoinder.testing.tables import Change
 
@@ -201,32 +199,17 @@ class Driver:
             )
         return self._engine.plan.program.sources.get(relation.name, relation)  # with watermarks that views impose
 
-    def watermark(self, relation: str, time: Any, column: str | None = None, partition: Partition = 0) -> None:
+    def watermark(
+        self, relation: str, time: Any, column: str | None = None, partition: Partition | None = None
+    ) -> None:
         """Say that no row below `time` comes any more in an event-time column; it counts from the next step on.
 
-        Raises `WatermarkRegress`, and changes nothing, if the partition was told as much before. What follows from the
-        rows that came may be higher: then that counts.
+        It is about a partition (None: each one that is known). Raises `WatermarkRegress`, and changes nothing, if it
+        was told as much before. What follows from the rows that came may be higher: then that counts.
         """
         source = self._source(relation)
-        name = self._event_time(source, column)
-        value = pa.table(
-            {name: [plain_value(time, source.schema.field(name).type)]}, pa.schema([source.schema.field(name)])
-        )
-        self._said.watermark(source, partition, name, int(times_of(value, name)[0]), self._engine.watermarks)
-
-    @staticmethod
-    def _event_time(source: Source, column: str | None) -> str:
-        known = list(source.watermarks)
-        found = [name for name in known if column is None or name.lower() == column.lower()]
-        if len(found) == 1:
-            return found[0]
-        raise InputError(
-            f"`{source.name}` has {'no' if not known else 'more than one'} event-time column"
-            if column is None
-            else f"`{column}` is no event-time column of `{source.name}`",
-            detail=f"event-time columns: {', '.join(known) or 'none'}",
-            hint="declare it: WATERMARK column DELAY OF INTERVAL …" if not known else f"one of {', '.join(known)}",
-        )
+        name = event_time(source, column)
+        self._said.watermark(source, partition, name, told_time(source, name, time), self._engine.watermarks)
 
     def idle(self, relation: str, partition: Partition | None = None) -> None:
         """Say that a partition of a source (None: each one that is known) sends nothing for now.
@@ -235,7 +218,7 @@ class Driver:
         there is no such partition.
         """
         source = self._source(relation)
-        self._event_time(source, next(iter(source.watermarks), None))
+        event_time(source, next(iter(source.watermarks), None))
         self._said.idle(source, partition, self._engine.watermarks)
 
     # -- epochs -------------------------------------------------------------------------------------------------------

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.reading import milliseconds
 from rejoinder.engine.rendering import Row
+from rejoinder.engine.telling import plain_value
 from rejoinder.errors import InputError, near_misses
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.kernels.exchange import encode
@@ -55,19 +54,6 @@ def _checked(source: Source, row: Row) -> Row:
             or "rows have the declared columns, NULL where one is left out",
         )
     return {name: plain_value(row.get(name), source.schema.field(name).type) for name in source.schema.names}
-
-
-def plain_value(value: Any, kind: pa.DataType) -> Any:
-    """Let times be written as text, and decimals as any number."""
-    if isinstance(value, str | float) and pa.types.is_decimal(kind):
-        return Decimal(str(value))
-    if isinstance(value, float) and pa.types.is_integer(kind) and not value.is_integer():
-        raise ValueError(f"{value!r} is not an integer")  # Arrow would cut it
-    if isinstance(value, str) and pa.types.is_timestamp(kind):
-        return datetime.fromisoformat(value)
-    if isinstance(value, str) and pa.types.is_date(kind):
-        return datetime.fromisoformat(value).date()
-    return value
 
 
 def time_of(at: object) -> int | None:

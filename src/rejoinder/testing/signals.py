@@ -17,14 +17,16 @@ class Said:
     told: dict[str, dict[Partition, dict[str, int]]] = field(default_factory=dict)
     silent: dict[str, dict[Partition, None]] = field(default_factory=dict)
 
-    def watermark(self, source: Source, partition: Partition, column: str, value: int, known: Watermarks) -> None:
-        """Tell a watermark: it must be above what the partition was told before, in this step or an earlier one."""
-        if source.partitions:
-            known.check_partitions(source, [partition])
-        before = self.told.get(source.name, {}).get(partition, {})
-        known.check_rise(source, partition, column, value, before.get(column))
-        self.told.setdefault(source.name, {}).setdefault(partition, {})[column] = value
-        self._active(source, [partition])
+    def watermark(
+        self, source: Source, partition: Partition | None, column: str, value: int, known: Watermarks
+    ) -> None:
+        """Tell a watermark: it must be above what each partition was told before, in this step or an earlier one."""
+        named, told = known.told_partitions(source, partition), self.told.get(source.name, {})
+        for each in named:
+            known.check_rise(source, each, column, value, told.get(each, {}).get(column))
+        for each in named:
+            self.told.setdefault(source.name, {}).setdefault(each, {})[column] = value
+        self._active(source, named)
 
     def idle(self, source: Source, partition: Partition | None, known: Watermarks) -> None:
         """Say that a partition is idle after what was said before; None stands for all that are known."""

@@ -85,6 +85,7 @@ def test_a_file_that_is_no_text(rejoinder: Rejoinder, tmp_path: Path) -> None:
         ("WHERE id", "WHERE idd", "there is no column `idd`"),
         ("CREATE VIEW", "CREATE VEIW", "CREATE VEIW is not known"),
         ("/in'", "/nowhere'", "does not exist"),
+        ("item STRING)", "item STRING, WATERMARK id)", "the watermark of `orders`.`id` would never move"),
     ],
 )
 def test_what_is_wrong_shows_before_spark_starts(

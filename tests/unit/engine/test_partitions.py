@@ -114,23 +114,23 @@ def test_a_told_watermark_that_falls_is_named_as_a_time() -> None:
 
 def test_a_told_watermark_rises_or_is_refused_before_anything_happens() -> None:
     driver = flow("partitions '2'")
-    driver.watermark("s", 10)
-    driver.watermark("s", 12)
+    driver.watermark("s", 10, partition=0)
+    driver.watermark("s", 12, partition=0)
     driver.watermark("s", 3, partition=1)
     driver.insert("s", {"id": 1, "t": 1})
     for time in (12, 11):
         with pytest.raises(WatermarkRegress, match="does not rise") as refused:
-            driver.watermark("s", time)
+            driver.watermark("s", time, partition=0)
         assert f"partition 0 was told {time} after 12" in str(refused.value)
     assert stepped(driver) == [1], "the rows that were there are still there"
     for _ in range(2):
         with pytest.raises(WatermarkRegress):
-            driver.watermark("s", 12)
+            driver.watermark("s", 12, partition=0)
         with pytest.raises(WatermarkRegress):
             driver._engine.run_epoch(1, [], signals=Signals(told={"s": {1: {"t": 3}}}))
         assert driver.epoch == 0
         driver.restart()
-    driver.watermark("s", 13)
+    driver.watermark("s", 13, partition=0)
     driver.watermark("s", 4, partition=1)
     stepped(driver)
     assert released(driver) == 4

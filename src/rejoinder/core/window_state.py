@@ -27,13 +27,14 @@ from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.task import Clock, Task
 from rejoinder.plan.accumulators import ROWS, Accumulator
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.frontier import Retention, Watermark
+from rejoinder.plan.frontier import Limit, Retention, Watermark
 from rejoinder.plan.logical import Function
 from rejoinder.plan.steps import Aggregate, Arrange
+from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.memory import drop_memory
 from rejoinder.store.objects import open_store
 from rejoinder.store.run import close_runs, read_run
-from rejoinder.store.spine import Forgetting, Spine
+from rejoinder.store.spine import Spine
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 WINDOW = "w"
@@ -68,7 +69,7 @@ class WindowState:
         names = tuple(part.columns[0] for part in keys)
         found = tuple(self._accumulators.values())
         self._aggregate = Aggregate("rows", "change", self._arrangement, names, found, None, ("windows",))
-        retention = Retention(WINDOW, Watermark("rows", WINDOW))
+        retention = Retention(((Limit(WINDOW, Watermark("rows", WINDOW)),),))
         self._arrange = Arrange("change", self._arrangement, check=False, retention=retention)
         self._open = LEAST
         self._place = f"core-windows-{next(_places)}"
@@ -180,7 +181,7 @@ class WindowState:
 
     @property
     def _forgetting(self) -> Forgetting:
-        return Forgetting(WINDOW, self._open)
+        return Forgetting.below(WINDOW, self._open)
 
     def _content(self) -> pa.Table:
         tables = [self._arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()]

@@ -20,7 +20,7 @@ from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import ON_TIME
-from rejoinder.plan.frontier import Formula, Frontiers, Retention, Watermark, value_of
+from rejoinder.plan.frontier import Formula, Frontiers, Limit, Retention, Watermark, value_of
 from rejoinder.plan.labels import Labels
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Bound
@@ -81,12 +81,21 @@ class Certificate:
         if retention is None:
             reason = self._unbounded(arrangement) if self.is_given else None
             return [] if reason is None else [f"kept for ever: {reason[0]}", f"to bound it, {reason[1]}"]
-        column = self.labels.column(arrangement.relation, retention.column)
         condition = retention.condition
         asked = "" if condition is None else f", and only where {condition.text or condition.sql}"
         by = self._by(arrangement, retention)
-        kept = f"kept while {column} >= {formula_text(retention.limit, self._kind)}{asked}"
-        return [kept, *([f"by {by}"] if by else []), self._expected(arrangement, retention, column)]
+        kept = f"kept while {self._kept(arrangement, retention)}{asked}"
+        return [kept, *([f"by {by}"] if by else []), self._expected(arrangement, retention)]
+
+    def _kept(self, arrangement: Arrangement, retention: Retention) -> str:
+        """What users ask for: rows that are below no limit."""
+
+        def text(limit: Limit) -> str:
+            column = self.labels.column(arrangement.relation, limit.column)
+            return f"{column} >= {formula_text(limit.below, self._kind)}"
+
+        users = [" and ".join(map(text, limits)) for limits in retention.users]
+        return users[0] if len(users) == 1 else ", or ".join(users)
 
     def _kind(self, source: str, column: str) -> pa.DataType:
         return self.plan.program.sources[source].schema.field(column).type
@@ -98,10 +107,12 @@ class Certificate:
         made = self._made(arrangement)
         if made is not None and isinstance(made.operation, Grouping | Distinct):
             word = "GROUP BY" if isinstance(made.operation, Grouping) else "DISTINCT"
-            return f"{word} {self.labels.column(made.name, retention.column).removesuffix('.start')}"
+            columns = [self.labels.column(made.name, limit.column).removesuffix(".start") for limit in retention.limits]
+            return f"{word} {', '.join(dict.fromkeys(columns))}"
         found: dict[str, None] = {}
+        by = {limit.column for limit in retention.limits}
         for block, at in self._uses(arrangement):
-            ids = [i for i, name in block.inputs[at].columns if name == retention.column]
+            ids = [i for i, name in block.inputs[at].columns if name in by]
             predicates = (*block.predicates, *(p for each in block.inputs for p in each.on))
             bounding = [p for p in predicates if any(b.later.columns[0] in ids for b in p.bounds)]
             bounding = bounding or [p for p in predicates if p.bounds]
@@ -129,24 +140,34 @@ class Certificate:
 
     # -- how many rows ------------------------------------------------------------------------------------------------
 
-    def _expected(self, arrangement: Arrangement, retention: Retention, column: str) -> str:
-        """Rows for each unit of event time in what is kept now, times how long rows are kept."""
+    def _expected(self, arrangement: Arrangement, retention: Retention) -> str:
+        """How many rows will be kept: those of the user that asks for most, by the tightest of its limits."""
+        users = []
+        for limits in retention.users:
+            known = [found for limit in limits if (found := self._expected_by(arrangement, limit)) is not None]
+            if not known:
+                return "expected rows: unknown yet"
+            users.append(min(known))
+        about, text = max(users)
+        return f"expected rows: about {about:,} ({text})" if about else "expected rows: none"
+
+    def _expected_by(self, arrangement: Arrangement, limit: Limit) -> tuple[int, str] | None:
+        """Rows for each unit of event time in what is kept now, times how long a limit keeps rows; None: unknown."""
         refs = [ref for part in self.state.arrangements.get(arrangement.id, ()) for ref in part.refs if ref.rows]
-        spans = [span for ref in refs if (span := ref.span(retention.column)) is not None]
+        spans = [span for ref in refs if (span := ref.span(limit.column)) is not None]
         lows = [low for low, _ in spans if low != TIMELESS]
         highs = [high for _, high in spans if high != TIMELESS]
-        limit = value_of(retention.limit, self.times, LEAST)
-        if not lows or not highs or min(lows) >= max(highs) or limit == LEAST:  # one moment tells no rate
-            return "expected rows: unknown yet"
-        kind = arrangement.schema.field(retention.column).type
+        below = value_of(limit.below, self.times, LEAST)
+        if not lows or not highs or min(lows) >= max(highs) or below == LEAST:  # one moment tells no rate
+            return None
+        kind = arrangement.schema.field(limit.column).type
         length, rows = max(highs) - min(lows) + 1, sum(ref.rows for ref in refs)
-        kept = max(highs) - limit + 1
-        if kept <= 0:
-            return "expected rows: none"
+        kept = max(0, max(highs) - below + 1)
         seen = amount_text(length if length < 1_000_000 else round(length, -6), kind)
         over = amount_text(kept if kept < 1_000_000 else round(kept, -6), kind)
-        about = max(1, round(rows * kept / length))
-        return f"expected rows: about {about:,} ({rows:,} in {seen} of {column}, kept for {over})"
+        column = self.labels.column(arrangement.relation, limit.column)
+        about = max(1, round(rows * kept / length)) if kept else 0
+        return about, f"{rows:,} in {seen} of {column}, kept for {over}"
 
     # -- why for ever -------------------------------------------------------------------------------------------------
 

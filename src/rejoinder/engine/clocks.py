@@ -26,7 +26,7 @@ def released(gate: Gate, watermarks: Watermarks, now: int) -> int:
 def merges_of(dataflow: Dataflow, gates: Iterable[Gate]) -> tuple[Merged, ...]:
     """The merges whose values a plan needs, inner ones first."""
     limits = [gate.limit for gate in gates if gate.limit is not None]
-    limits += [retention.limit for retention in dataflow.retentions.values()]
+    limits += [limit.below for retention in dataflow.retentions.values() for limit in retention.limits]
     limits += [formula for step in dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
     return tuple(dict.fromkeys(merge for limit in limits for merge in merges_in(limit)))
 

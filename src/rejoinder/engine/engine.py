@@ -32,9 +32,9 @@ from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Dataflow
 from rejoinder.store import gc
+from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.manifest import Manifest, commit, latest
 from rejoinder.store.objects import ObjectStore
-from rejoinder.store.spine import Forgetting
 from rejoinder.store.spool import Spool
 
 KEEP_VERSIONS = 8

@@ -57,13 +57,19 @@ def _rows(known: Watermarks, source: Source, holders: dict[str, Holder | None]) 
 def holder_of(engine: Engine, view: str) -> Holder | None:
     """The source, partition and column that a view waits for, to let rows out or to forget them; None if for nobody."""
     program, known = engine.plan.program, engine.watermarks
+
+    def value(limit: Formula) -> int:
+        return value_of(limit, known.times, LEAST)
+
     limits = [gate.limit for gate in program.gates_of(view) if gate.limit is not None]
     if not limits:
         used = {name for name, users in engine.dataflow.users.items() if view in program.named(users)}
-        limits = [kept.limit for name, kept in engine.dataflow.retentions.items() if name in used]
+        kept = [retention for name, retention in engine.dataflow.retentions.items() if name in used]
+        users = [[limit.below for limit in user] for retention in kept for user in retention.users]
+        limits = [max(user, key=value) for user in users]  # the first limit of a user that passes is enough
     if not limits:
         return None
-    leaf = _holding(min(limits, key=lambda limit: value_of(limit, known.times, LEAST)), known)
+    leaf = _holding(min(limits, key=value), known)
     return None if leaf is None else (leaf.source, _partition(known, program.sources[leaf.source], leaf), leaf.column)
 
 

@@ -13,7 +13,8 @@ from rejoinder.plan.frontier import Retention
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.program import Gate
-from rejoinder.store.spine import Forgetting, Spine
+from rejoinder.store.forgetting import Forgetting
+from rejoinder.store.spine import Spine
 
 Parts = dict[str, tuple[Spine, ...]]
 
@@ -101,7 +102,8 @@ class State:
         """The state without the runs that are released, or over, as a whole."""
         arrangements = dict(self.arrangements)
         forgetting = {name: forgetting_of(retention, clock.watermarks) for name, retention in retentions.items()}
-        forgetting |= {gate.pending.id: Forgetting(RELEASE, clock.released[gate.pending.id] + 1) for gate in gates}
+        pending = [gate.pending.id for gate in gates]
+        forgetting |= {name: Forgetting.below(RELEASE, clock.released[name] + 1) for name in pending}
         for name, each in forgetting.items():
             parts = arrangements.get(name, ())
             arrangements[name] = tuple(

@@ -18,7 +18,6 @@ from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.steps import Arrange
 from rejoinder.store.run import write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
-from rejoinder.store.times import TIMELESS, times_of
 
 FAN = 8
 
@@ -36,8 +35,8 @@ def arrange(task: Task, step: Arrange) -> None:
     order = step.arrangement.order
     stream = sorted_by_hash(stream) if order is None else sorted_by_hash_and_value(stream, order)
     stream = consolidate_groups(stream, hashes(stream))
-    if step.retention is not None and not step.retention.timeless:
-        stream = take(stream, np.flatnonzero(times_of(stream, step.retention.column) != TIMELESS))
+    if step.retention is not None:
+        stream = forgetting_of(step.retention, {}).needed(stream)  # what nobody ever asks for, as it has no time
     if not stream.num_rows:
         return
     if step.check:
@@ -52,7 +51,7 @@ def arrange(task: Task, step: Arrange) -> None:
             epoch=task.epoch,
             level=level_of(part.num_rows, FAN),
             bounds=task.bounds,
-            times=() if forgetting is None else (forgetting.column,),
+            times=() if forgetting is None else forgetting.columns,
         )
         for part in parts
     ]

@@ -19,9 +19,10 @@ from rejoinder.operators.stateless import write_changes
 from rejoinder.operators.task import Task
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.steps import Hold
+from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.run import write_run
 from rejoinder.store.segments import segments
-from rejoinder.store.spine import Forgetting, Merging, level_of
+from rejoinder.store.spine import Merging, level_of
 from rejoinder.store.times import TIMELESS, times_of
 
 
@@ -51,4 +52,4 @@ def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
         )
         task.arranged.setdefault(step.pending.id, []).append(ref)
     released = task.clock.released.get(step.pending.id, LEAST)
-    task.merging[step.pending.id] = Merging(FAN, forgetting=Forgetting(RELEASE, released + 1))
+    task.merging[step.pending.id] = Merging(FAN, forgetting=Forgetting.below(RELEASE, released + 1))

@@ -27,9 +27,10 @@ from rejoinder.plan.accumulators import UNIT_SCHEMA
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, DueScan, Scan, SourceScan, UnitScan
+from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import lies_in, read_run
-from rejoinder.store.spine import Forgetting, Spine
+from rejoinder.store.spine import Spine
 from rejoinder.store.times import TIMELESS, times_of
 
 CHUNK_ROWS = 1 << 18

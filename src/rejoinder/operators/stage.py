@@ -55,9 +55,10 @@ from rejoinder.plan.steps import (
     Upsert,
     Validity,
 )
+from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import keep_open
-from rejoinder.store.spine import Forgetting, Spine
+from rejoinder.store.spine import Spine
 from rejoinder.store.spool import INLINE_BYTES, Spool, is_reference, read_spooled
 
 REPORT = -1

@@ -18,10 +18,11 @@ from rejoinder.kernels.ordered import LEAST
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.coalescer import Input
 from rejoinder.plan.arrangement import Key
-from rejoinder.plan.frontier import Retention, value_of
+from rejoinder.plan.frontier import Limit, Retention, value_of
+from rejoinder.store.forgetting import Below, Forgetting
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import RunRef, read_run
-from rejoinder.store.spine import Forgetting, Merging, Spine
+from rejoinder.store.spine import Merging, Spine
 
 MAX_PAIRS = 50_000_000
 
@@ -140,7 +141,11 @@ class Task:
 
 def forgetting_of(retention: Retention, watermarks: Mapping[str, Mapping[str, int]]) -> Forgetting:
     """What may be forgotten of an arrangement by now."""
-    return Forgetting(retention.column, value_of(retention.limit, watermarks, LEAST))
+
+    def below(limit: Limit) -> Below:
+        return Below(limit.column, value_of(limit.below, watermarks, LEAST), limit.timeless)
+
+    return Forgetting(tuple(tuple(map(below, limits)) for limits in retention.users))
 
 
 def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:

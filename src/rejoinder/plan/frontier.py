@@ -174,17 +174,35 @@ def watermarks_in(formula: Formula) -> Iterator[Watermark]:
 
 
 @dataclass(frozen=True)
-class Retention:
-    """Rows of an arrangement whose `column` is below `limit` may be forgotten.
-
-    Rows that are NULL there are kept for ever if they are `timeless`, else not at all. Rows for which
-    the `condition` is not true are not kept either: nobody asks for them.
-    """
+class Limit:
+    """Rows whose `column` is below a formula are asked for no more; those that are NULL there only if `timeless`."""
 
     column: str
-    limit: Formula
+    below: Formula
     timeless: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.column} >= {self.below}"
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Rows of an arrangement may be forgotten once none of its `users` asks for them any more.
+
+    Of the limits of a user one is enough: the first that passes a row ends it. Rows for which the `condition` is not
+    true are not kept at all: nobody asks for them.
+    """
+
+    users: tuple[tuple[Limit, ...], ...]
     condition: Expression | None = None
+
+    def __str__(self) -> str:
+        return " or ".join(" and ".join(map(str, limits)) for limits in self.users)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits of all users, each once."""
+        return tuple(dict.fromkeys(limit for limits in self.users for limit in limits))
 
 
 @dataclass

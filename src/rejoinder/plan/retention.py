@@ -1,13 +1,13 @@
 """Retention: how long rows of an arrangement are kept, and which views read their sources on time because of that.
 
-An arrangement is shared. A row of it may be forgotten when no user can meet it any more, so the limit is the least over
-all users; one user that may ask for any row keeps them all.
+An arrangement is shared. A row of it may be forgotten when no user can meet it any more: each has limits on columns of
+times, of which one is enough. One user that may ask for any row keeps them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -16,20 +16,12 @@ from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import ON_TIME, Source
-from rejoinder.plan.frontier import Formula, Frontiers, Retention, least
+from rejoinder.plan.frontier import Frontiers, Limit, Retention, least
 from rejoinder.plan.missing import missing_edit, named
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions
 
-
-@dataclass(frozen=True)
-class Limit:
-    """Below which time rows are asked for no more; `timeless`: those without a time are asked for."""
-
-    below: Formula
-    timeless: bool
-
-
-Limits = Mapping[str, Limit]
+Limits = tuple[Limit, ...]
+"""What one user says about the rows that it asks for no more: one limit of them is enough."""
 
 
 class Retentions:
@@ -41,33 +33,30 @@ class Retentions:
         self._conditions: dict[str, dict[str, Expression | None]] = {}
 
     def note(self, arrangement: Arrangement, limits: Limits | None, condition: Expression | None = None) -> None:
-        """Note a user: below which times, by column, it asks for no row any more. None: it may ask for any.
+        """Note a user: by which limits it asks for a row no more. None: it may ask for any, at any time.
 
         It asks only for rows for which the `condition` on columns of the arrangement is true; None: for all.
         """
-        self._uses.setdefault(arrangement.id, []).append(limits or {})
+        self._uses.setdefault(arrangement.id, []).append(limits or ())
         self._conditions.setdefault(arrangement.id, {})["" if condition is None else condition.sql] = condition
 
     def met(self, block: Block, start: int, at: int) -> Limits:
         """Below which times rows of input `at` are met no more by changes of input `start`."""
-        found = {name: (i, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns}
-        return {
-            name: Limit(limit, not self.frontiers.passes_over(block, i))
-            for name, (i, limit) in found.items()
-            if limit is not None
-        }
+        found = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
+        passes_over = self.frontiers.passes_over
+        return tuple(Limit(name, below, not passes_over(block, i)) for i, name, below in found if below is not None)
 
     def again(self, block: Block, at: int) -> Limits:
         """Below which times rows of input `at`, which is asked for keys, share theirs with no change of it."""
         known, relation = self.frontiers.is_known, block.inputs[at].relation
         found = self.frontiers.again(block, at)
-        return {name: Limit(below, not known(relation, name)) for name, below in found.items()}
+        return tuple(Limit(name, below, not known(relation, name)) for name, below in found.items())
 
     def own(self, relation: str, names: list[str]) -> Limits:
         """Below which times a relation changes no more."""
         found = {name: self.frontiers.of(relation, name) for name in names}
         known = self.frontiers.is_known
-        return {name: Limit(below, not known(relation, name)) for name, below in found.items() if below is not None}
+        return tuple(Limit(name, below, not known(relation, name)) for name, below in found.items() if below)
 
     def made(self, derived: Derived) -> Limits:
         """Below which times the input of a derived relation changes no more, by the names of its columns.
@@ -76,23 +65,14 @@ class Retentions:
         """
         grouping = derived.operation if isinstance(derived.operation, Grouping) else None
         names = [name for name, _ in derived.blocks[0].outputs] if grouping is None else grouping.key_names
-        found = {name: self.frontiers.of_input(derived, name) for name in names}
+        found = {name: self.frontiers.of_input(derived, name) for name in _finest(derived, names)}
         known = self.frontiers.is_known_input
-        return {name: Limit(below, not known(derived, name)) for name, below in found.items() if below is not None}
+        return tuple(Limit(name, below, not known(derived, name)) for name, below in found.items() if below)
 
     def of(self, arrangement: Arrangement) -> Retention | None:
         """How long rows of an arrangement are kept; None: for ever."""
-        uses = self._uses.get(arrangement.id, [{}])
-        shared = {
-            name: any(limits[name].timeless for limits in uses)
-            for name in uses[0]
-            if all(name in limits for limits in uses)
-        }
-        if not shared:
-            return None
-        column = min(shared, key=lambda name: shared[name])  # rather one that all rows have
-        limit = least([limits[column].below for limits in uses])
-        return Retention(column, limit, shared[column], self._condition(arrangement))
+        uses = self._uses.get(arrangement.id, [()])
+        return Retention(_together(uses), self._condition(arrangement)) if all(uses) else None
 
     def _condition(self, arrangement: Arrangement) -> Expression | None:
         """Which rows somebody asks for; None: all. Where one throws, the row is left to who asks."""
@@ -105,6 +85,34 @@ class Retentions:
         columns = tuple(dict.fromkeys(name for condition in known for name in condition.columns))
         text = " OR ".join(f"({condition.text})" for condition in known)
         return Expression(" OR ".join(f"({condition.sql})" for condition in known), pa.bool_(), columns, text=text)
+
+
+def _finest(derived: Derived, names: Sequence[str]) -> list[str]:
+    """Of columns that rise with the same one, such as both ends of a window, the one that tells most of it."""
+    found: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
+    for name in names:
+        made = [dict(block.outputs)[name].rises for block in derived.blocks]
+        spans = [None if rising is None else rising.span for rising in made]
+        width = max(math.inf if span is None else span[1] - span[0] for span in spans)
+        found.setdefault(tuple(None if rising is None else rising.column for rising in made), []).append((width, name))
+    return [min(same, key=lambda each: each[0])[1] for same in found.values()]
+
+
+def _together(uses: Sequence[Limits]) -> tuple[Limits, ...]:
+    """What users say together, in few words: those with a limit on the same column alone are one.
+
+    A user with all the limits of another one adds nothing: it asks for no row that the other does not ask for.
+    """
+    alone: dict[str, list[Limit]] = {}
+    for limits in uses:
+        if len(limits) == 1:
+            alone.setdefault(limits[0].column, []).append(limits[0])
+    found: list[Limits] = [
+        (Limit(name, least([limit.below for limit in limits]), any(limit.timeless for limit in limits)),)
+        for name, limits in alone.items()
+    ]
+    found += dict.fromkeys(limits for limits in uses if len(limits) > 1)
+    return tuple(limits for limits in found if not any(set(other) < set(limits) for other in found))
 
 
 def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[str, Derived]) -> bool:

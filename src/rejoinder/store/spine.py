@@ -5,8 +5,8 @@ Invariants:
 - runs of an arrangement with an order column are sorted by it within a hash, and merging keeps that;
 - a level holds fewer than `fan` complete runs, but for those being merged, so a spine of n rows has O(log n) runs;
 - a row is rewritten at most once per level: inserting n rows costs O(n log n) in all;
-- rows below the bound of a `Forgetting` may be there or not: a run whose times all lie below it is dropped without
-  being read, merges leave such rows out, and a run that has more of them than others is rewritten; none of this before
+- rows that a `Forgetting` says are over may be there or not: a run of which its spans tell so is dropped without being
+  read, merges leave such rows out, and a run that has more of them than others is rewritten; none of this before
   their epoch is over. Who reads a whole spine leaves them out as well;
 - a merge goes on piece by piece, in order of hash, at most `PIECE_BYTES` at a time, and each epoch pays at most in
   proportion to what it inserted: no epoch pays for the whole state. A merge under way is visible only as
@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import EPOCH, contiguous, hashes, numbers, replaced, single_chunk, take
+from rejoinder.kernels.columns import EPOCH, contiguous, hashes, numbers, replaced, single_chunk
 from rejoinder.kernels.consolidate import consolidate_groups
 from rejoinder.kernels.ordered import order_by_hash_and_value
 from rejoinder.kernels.sorting import order_by_hash
+from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import RunRef, new_name, read_run, with_epoch, write_run
-from rejoinder.store.times import times_of
 
 SMALLEST_LEVEL_ROWS = 4096
 PIECE_BYTES = 32 << 20
@@ -73,40 +73,6 @@ class Spine:
     def runs(self) -> int:
         """Number of runs (a run may consist of several pieces)."""
         return len({ref.run for ref in self.refs})
-
-
-@dataclass(frozen=True)
-class Forgetting:
-    """Rows whose time is below the bound are needed no more."""
-
-    column: str
-    bound: int
-
-    def is_over(self, ref: RunRef) -> bool:
-        """Whether no row of a run is needed any more."""
-        span = ref.span(self.column)
-        return span is not None and span[1] < self.bound
-
-    def is_worth(self, ref: RunRef) -> bool:
-        """Whether a run is worth a rewrite: more than half of it is over, as far as its span tells, or it has none."""
-        span = ref.span(self.column)
-        if span is None:
-            return True
-        first, last = span
-        return 2 * (self.bound - first) > last - first + 1
-
-    def needed(self, table: pa.Table) -> pa.Table:
-        """The rows that are still needed."""
-        kept = np.flatnonzero(times_of(table, self.column) >= self.bound)
-        return table if len(kept) == table.num_rows else take(table, kept)
-
-    def split(self, table: pa.Table) -> list[pa.Table]:
-        """The rows that are still needed, and the others; without a part that is empty."""
-        is_needed = times_of(table, self.column) >= self.bound
-        if is_needed.all():
-            return [table]
-        parts = [take(table, np.flatnonzero(mask)) for mask in (is_needed, ~is_needed)]
-        return [part for part in parts if part.num_rows]
 
 
 @dataclass(frozen=True)
@@ -204,7 +170,7 @@ def _advance(
                 bounds=(first, cut),
                 run=target,
                 segment=inputs[0].segment,
-                times=() if how.forgetting is None else (how.forgetting.column,),
+                times=() if how.forgetting is None else how.forgetting.columns,
             )
         )
     return Spine(tuple(kept), max(0, spine.credit - sum(ref.rows for ref in taken)))

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.kernels.columns import Int64, single_chunk
+from rejoinder.kernels.hashing import Mask
 
 TIMELESS = 1 << 62
 """The time of a row that has none, or one that is not below this: later than any, so that such rows are never over."""
@@ -25,6 +26,12 @@ def times_of(table: pa.Table, column: str) -> Int64:
     elif pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())
     result: Int64 = np.minimum(values.cast(pa.int64()).fill_null(TIMELESS).to_numpy(), TIMELESS)
+    return result
+
+
+def nulls_of(table: pa.Table, column: str) -> Mask:
+    """The rows that are NULL in a time column."""
+    result: Mask = single_chunk(table.column(column)).is_null().to_numpy(zero_copy_only=False)
     return result
 
 

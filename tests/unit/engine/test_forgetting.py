@@ -99,9 +99,9 @@ def test_bounds_reach_over_three_inputs() -> None:
     driver = flow(
         f"SELECT o.id, r.t AS rt FROM o JOIN d {WITHIN} JOIN r ON d.id = r.id AND r.t BETWEEN d.t - 1 AND d.t + 4"
     )
-    limits = {name: str(kept.limit) for name, kept in driver._engine.dataflow.retentions.items()}
-    assert limits["o#on-time[id]"] == "least(d.t - 10, r.t - 14)"
-    assert limits["r#on-time[id]"] == "least(o.t - 1, d.t - 1)"
+    limits = {name: str(kept) for name, kept in driver._engine.dataflow.retentions.items()}
+    assert limits["o#on-time[id]"] == "t >= least(d.t - 10, r.t - 14)"
+    assert limits["r#on-time[id]"] == "t >= least(o.t - 1, d.t - 1)"
     for name in "odr":
         driver.insert(name, *({"id": n, "t": n} for n in range(10)))
     assert len(changed(driver)) == 10

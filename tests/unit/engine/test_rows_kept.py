@@ -141,3 +141,95 @@ def test_late_rows_are_neither_joined_nor_kept(parallelism: int) -> None:
     driver.insert("l", *rows(50, time=100))
     assert driver.step()["v0"] == [] and kept(driver).get("l#on-time", 0) == 0
     assert len(driver.late("v0")) == 50
+
+
+DUE = """
+CREATE STREAM o (k INT, placed BIGINT, due BIGINT, WATERMARK placed);
+CREATE STREAM d (k INT, t BIGINT, u BIGINT, WATERMARK t, WATERMARK u);
+"""
+SOON = "o.k = d.k AND d.t <= o.due AND d.t BETWEEN o.placed AND o.placed + 60"
+
+
+def due(query: str, **options: Any) -> Driver:
+    driver = Driver(**options)
+    driver.sql(f"{DUE} CREATE VIEW v AS {query}")
+    return driver
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("kind", ["", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "FULL ANTI"])
+def test_a_row_goes_when_the_first_of_its_bounds_has_passed(kind: str, parallelism: int) -> None:
+    shown = "o.k AS ok" if kind.startswith("LEFT ") else "o.k AS ok, d.k AS dk"
+    driver = due(f"SELECT {shown} FROM o {kind} JOIN d ON {SOON}", parallelism=parallelism)
+    driver.insert("o", *({"k": n, "placed": n, "due": 5 + n % 100} for n in range(1000)))
+    driver.step()
+    driver.watermark("d", 105, "t")
+    driver.step()
+    if kind in ("RIGHT", "FULL", "FULL ANTI"):  # a further order of a delivery that is here asks whether it had one
+        assert kept(driver)["o#on-time"] == 1000
+        driver.watermark("o", 105)
+        driver.step()
+    assert kept(driver)["o#on-time"] == 0, "due by 104 at the latest, whenever they were placed"
+    if kind in ("RIGHT", "FULL", "FULL ANTI"):
+        return
+    driver.insert("o", *({"k": n, "placed": n, "due": 10**6} for n in range(10)))
+    driver.step()
+    assert kept(driver)["o#on-time"] == 0, "placed long ago, whenever they are due"
+    driver.insert("o", *({"k": n, "placed": 45 + n % 2, "due": 104 + n // 2 % 2} for n in range(40)))
+    driver.step()
+    assert kept(driver)["o#on-time"] == 20, "from 45 on, and due at 105"
+
+
+def test_a_merge_leaves_out_what_is_over_by_one_of_two_columns() -> None:
+    """Neither column tells of a whole run that it is over."""
+    driver = due(f"SELECT o.k FROM o JOIN d ON {SOON}")
+    rows = [{"k": n, "placed": 1000 * (n % 2), "due": 1000 * (n // 2 % 2)} for n in range(100)]
+    for number in range(8):
+        driver.insert("o", *rows)
+        driver.watermark("d", 500 + number, "t")
+        driver.step()
+    for _ in range(8):
+        driver.insert("o", rows[3])
+        driver.step()
+    assert kept(driver)["o#on-time"] <= 8 * 25 + 8 + 25, "one of four, and what came since the merge"
+
+
+def test_a_row_that_is_null_in_one_column_goes_by_another() -> None:
+    driver = due("SELECT o.k FROM o JOIN d ON o.k = d.k AND d.t BETWEEN o.placed AND o.placed + 60 AND d.u <= o.due")
+    driver.insert("o", {"k": 1, "placed": 0, "due": None}, {"k": 2, "placed": 0, "due": 2**63 - 1})
+    driver.step()
+    assert kept(driver)["o#on-time"] == 1, (
+        "what compares with NULL has no partner; a time far away is none that is past"
+    )
+    driver.watermark("d", 5, "u")
+    driver.step()
+    driver.insert("d", {"k": 2, "t": 3, "u": 7})
+    assert [row for row, _ in driver.step()["v"]] == [{"k": 2}]
+    driver.watermark("d", 61, "t")
+    driver.step()
+    assert kept(driver)["o#on-time"] == 0
+
+
+def test_views_that_forget_by_different_columns_share_what_one_of_them_asks_for() -> None:
+    driver = due("SELECT o.k FROM o JOIN d ON o.k = d.k AND d.t <= o.due AND d.u >= o.placed")
+    driver.sql("CREATE VIEW w AS SELECT o.k FROM o JOIN d ON o.k = d.k AND d.u BETWEEN o.placed AND o.placed + 10")
+    text = driver.sql("EXPLAIN v")
+    assert "kept while due >= the watermark of d.t, or placed >= the watermark of d.u - 10" in text
+    driver.insert("o", *({"k": n, "placed": 10 * (n % 2), "due": 10 * (n // 2)} for n in range(4)))
+    driver.step()
+    driver.watermark("d", 5, "t")
+    driver.step()
+    assert kept(driver)["o#on-time"] == 4
+    driver.insert("d", {"k": 0, "t": 5, "u": 10}, {"k": 2, "t": 5, "u": 11})
+    changes = driver.step()
+    assert [row["k"] for row, _ in changes["v"]] == [2] and [row["k"] for row, _ in changes["w"]] == [0]
+    driver.watermark("d", 15, "u")
+    driver.insert("d", {"k": 9, "t": 15, "u": 15})
+    driver.step()
+    driver.insert("o", {"k": 5, "placed": 20, "due": 4})
+    driver.step()
+    assert kept(driver)["o#on-time"] == 5, "no column tells of the whole run that nobody asks for it"
+    driver.watermark("d", 31, "u")
+    driver.watermark("d", 11, "t")
+    driver.step()
+    assert kept(driver)["o#on-time"] == 0

@@ -13,10 +13,11 @@ import pytest
 from rejoinder.kernels.columns import HASH, contiguous
 from rejoinder.kernels.hashing import hash_rows
 from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
+from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.objects import ObjectStore, open_store
 from rejoinder.store.run import RunRef, read_run, write_run
 from rejoinder.store.segments import ROWS, segments
-from rejoinder.store.spine import Forgetting, Merging, Spine, insert, maintain
+from rejoinder.store.spine import Merging, Spine, insert, maintain
 from rejoinder.store.times import TIMELESS, span_of, times_of
 
 WHOLE = (0, LAST_HASH)
@@ -79,7 +80,7 @@ def test_runs_of_different_segments_are_never_merged(store: ObjectStore) -> None
 def test_what_is_over_is_told_without_reading_a_row(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     refs = [ref for at in range(6) for ref in timed(store, rows([at], [at * 60]), at).refs]
     monkeypatch.setattr(ObjectStore, "map", lambda *_: pytest.fail("a run was read"))
-    assert [ref.spans for ref in refs if not Forgetting("at", 179).is_over(ref)] == [
+    assert [ref.spans for ref in refs if not Forgetting.below("at", 179).is_over(ref)] == [
         (("at", n, n),) for n in (180, 240, 300)
     ]
 
@@ -90,7 +91,7 @@ def timed(store: ObjectStore, table: pa.Table, epoch: int) -> Spine:
 
 def test_a_merge_leaves_out_what_is_below_the_bound(store: ObjectStore) -> None:
     spine = Spine((*timed(store, rows([1, 2, 3], [0, 30, 59]), 0).refs, *timed(store, rows([4], [31]), 1).refs))
-    merged = maintain(store, spine, Merging(2, forgetting=Forgetting("at", 31)), epoch=1, bounds=WHOLE)
+    merged = maintain(store, spine, Merging(2, forgetting=Forgetting.below("at", 31)), epoch=1, bounds=WHOLE)
     assert content(store, merged) == [(3, 59), (4, 31)]
     assert [ref.span("at") for ref in merged.refs] == [(31, 59)]
 
@@ -98,19 +99,19 @@ def test_a_merge_leaves_out_what_is_below_the_bound(store: ObjectStore) -> None:
 def test_a_run_is_over_when_its_largest_time_is(store: ObjectStore) -> None:
     (ref,) = timed(store, rows([1, 2], [10, 20]), 0).refs
     assert ref.span("at") == (10, 20) and ref.span("id") is None
-    assert not Forgetting("at", 20).is_over(ref)
-    assert Forgetting("at", 21).is_over(ref)
-    assert not Forgetting("other", 21).is_over(ref)
+    assert not Forgetting.below("at", 20).is_over(ref)
+    assert Forgetting.below("at", 21).is_over(ref)
+    assert not Forgetting.below("other", 21).is_over(ref)
     (timeless,) = timed(store, rows([1, 2], [10, None]), 0).refs
-    assert not Forgetting("at", 1 << 60).is_over(timeless)
+    assert not Forgetting.below("at", 1 << 60).is_over(timeless)
     assert RunRef.from_json(json.loads(json.dumps(timeless.to_json()))) == timeless
 
 
 def test_a_run_of_which_most_is_over_is_rewritten(store: ObjectStore) -> None:
     spine = timed(store, rows([1, 2, 3, 4], [0, 10, 20, 30]), 0)
-    less = maintain(store, spine, Merging(8, forgetting=Forgetting("at", 15)), epoch=1, bounds=WHOLE)
+    less = maintain(store, spine, Merging(8, forgetting=Forgetting.below("at", 15)), epoch=1, bounds=WHOLE)
     assert less.refs == spine.refs
-    more = maintain(store, spine, Merging(8, forgetting=Forgetting("at", 20)), epoch=1, bounds=WHOLE)
+    more = maintain(store, spine, Merging(8, forgetting=Forgetting.below("at", 20)), epoch=1, bounds=WHOLE)
     assert content(store, more) == [(3, 20), (4, 30)]
     assert [ref.level for ref in more.refs] == [0]
 

@@ -159,11 +159,13 @@ class Client:
             self.settings.put(f"{side}.deserializer", f"{name}Deserializer")
 
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
-        """Create a topic."""
+        """Create a topic, and wait until somebody leads each of its partitions."""
         new = self.jvm.org.apache.kafka.clients.admin.NewTopic
         made = new(topic, self._optional(partitions), self.jvm.java.util.Optional.empty())
         made = made.configs({name.replace("_", "."): value for name, value in settings.items()})
         self._administer(lambda admin: admin.createTopics([made]))
+        while not self._is_led(topic, partitions):
+            time.sleep(0.05)
 
     def delete(self, topic: str) -> None:
         """Delete a topic, and wait until it is gone."""
@@ -175,13 +177,16 @@ class Client:
         """Send records, and wait until the broker has them."""
         producer = self.jvm.org.apache.kafka.clients.producer.KafkaProducer(self.settings)
         make = self.jvm.org.apache.kafka.clients.producer.ProducerRecord
+        sent = []
         try:
             for record in records:
                 made = make(topic, record.partition, record.timestamp, _bytes(record.key), _bytes(record.value))
                 for name, value in record.headers.items():
                     made.headers().add(name, value)
-                producer.send(made)
+                sent.append(producer.send(made))
             producer.flush()
+            for each in sent:
+                each.get()  # or what was not taken is lost in silence
         finally:
             producer.close()
 
@@ -202,6 +207,12 @@ class Client:
             return sorted(found, key=lambda record: (record["partition"], record["offset"]))
         finally:
             consumer.close()
+
+    def _is_led(self, topic: str, partitions: int) -> bool:
+        if topic not in self._administer(lambda admin: admin.listTopics(), "names"):
+            return False
+        found = self._administer(lambda admin: admin.describeTopics([topic]), "allTopicNames")[topic].partitions()
+        return len(found) == partitions and all(part.leader() is not None for part in found)
 
     def _administer(self, act: Callable[[Any], Any], answer: str = "all") -> Any:
         admin = self.jvm.org.apache.kafka.clients.admin.Admin.create(self.settings)

@@ -52,6 +52,8 @@ class Source:
     format: str = "memory"
     options: Mapping[str, str] = field(default_factory=dict)
     watermarks: Mapping[str, int | None] = field(default_factory=dict)
+    mark_at: int | None = None
+    """Where the column of `op` or `diff` stands among the declared ones; None if it is not declared."""
 
     @property
     def rejected(self) -> str:
@@ -271,6 +273,7 @@ def _relation_to_json(relation: Relation) -> dict[str, Any]:
         "format": relation.format,
         "options": dict(relation.options),
         "watermarks": dict(relation.watermarks),
+        "mark_at": relation.mark_at,
     }
 
 
@@ -289,6 +292,7 @@ def _relation_from_json(data: Mapping[str, Any]) -> Relation:
         data["format"],
         dict(data["options"]),
         dict(data["watermarks"]),
+        data.get("mark_at"),
     )
 
 

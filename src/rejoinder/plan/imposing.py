@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from rejoinder.errors import DefinitionConflict, Unsupported
-from rejoinder.plan.catalog import Source
+from rejoinder.plan.catalog import LATE, REJECTED, Source
 from rejoinder.plan.logical import Node, Scan
 
 Imposers = dict[str, str]
@@ -35,7 +35,7 @@ def with_imposed(sources: Mapping[str, Source], view: str, root: Node, imposers:
         if source is None or source.kind == "table":
             raise Unsupported(
                 f"IMPOSE_ORDER on `{scan.relation}`, which is no stream, is not offered",
-                detail=f"view `{view}`; rows of a table are replaced, whatever their time",
+                detail=f"view `{view}`; {_reason(scan.relation, source)}",
                 hint="impose an order on a STREAM or a CHANGELOG",
             )
         if not source.watermarks:
@@ -46,6 +46,15 @@ def with_imposed(sources: Mapping[str, Source], view: str, root: Node, imposers:
         ):
             raise _conflict(source, view, asked, imposers.get(source.name))
     return result
+
+
+def _reason(relation: str, source: Source | None) -> str:
+    """Why rows have no order that could be imposed."""
+    if source is not None:
+        return "rows of a table are replaced, whatever their time"
+    if relation.endswith((LATE, REJECTED)):
+        return "notes are written down as rows come, in no order of times"
+    return f"`{relation}` has an index, and is read as it is kept"
 
 
 def _conflict(source: Source, view: str, asked: Mapping[str, int], first: str | None) -> DefinitionConflict:

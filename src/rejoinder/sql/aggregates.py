@@ -92,8 +92,9 @@ def read_call(node: exp.Expr) -> Aggregated:
     if function is None:
         called = text_of(inner).split("(", 1)[0].lower()
         raise refuse(node, f"the aggregate `{called}` is not offered", OFFERED)
-    given = list(inner.expressions) if isinstance(inner, exp.Anonymous) else [inner.this, *inner.expressions]
-    distinct = isinstance(given[0], exp.Distinct)
+    listed = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this, *inner.expressions]
+    given = [part for part in listed if part is not None]
+    distinct = bool(given) and isinstance(given[0], exp.Distinct)
     if distinct:
         given = list(given[0].expressions)
     for part in (*given, *([] if condition is None else [condition])):
@@ -106,8 +107,8 @@ def read_call(node: exp.Expr) -> Aggregated:
     is_star = any(part.is_star for part in given)
     if is_star and (function != "count" or distinct or not isinstance(given[0], exp.Star) or len(given) > 1):
         raise refuse(node, f"`{text_of(node)}` is not offered", "name the columns, or write COUNT(*)")
-    if len(given) != 1 and function != "count":
-        hint = f"write {function.upper()}(x)"
+    if len(given) != 1 and (function != "count" or not given):
+        hint = f"write {function.upper()}({'*' if function == 'count' else 'x'})"
         raise InvalidSql(f"`{function}` takes one argument, not {len(given)}", detail=text_of(node), hint=hint)
     return Aggregated(node, function, tuple(given), distinct, condition)
 

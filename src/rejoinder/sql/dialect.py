@@ -59,6 +59,10 @@ class SparkSql(Spark):
         # A missing ON is ours to refuse.
         ADD_JOIN_ON_TRUE: ClassVar[bool] = False
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
+        # A function that is not offered, of which sqlglot cannot write a call with two arguments.
+        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
+            name: build for name, build in SparkParser.FUNCTIONS.items() if name != "REGEXP_REPLACE"
+        }
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             **SparkParser.FUNCTION_PARSERS,
             **dict.fromkeys(_TABLE_FUNCTIONS, _table_function),

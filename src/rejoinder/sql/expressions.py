@@ -107,7 +107,7 @@ class _Compiler:
 
     def compile(self, node: exp.Expr) -> Term:
         if not isinstance(node, exp.Expr):
-            raise errors.InvalidSql("an argument is missing")
+            raise errors.InvalidSql("an argument is missing", hint="look at the calls of functions in the query")
         compiler = _NODES.get(type(node))
         if compiler is None:
             raise not_offered(node, _NAMED)

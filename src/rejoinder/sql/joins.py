@@ -76,7 +76,8 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
         joined = at_arrival(left.root, right.root, predicates, kind, swapped=is_swapped, node=node)
     if kind in ("semi", "anti"):
         keys = [theirs if is_swapped else ours for ours, theirs in pairs]
-        return Side(joined, first.scope.with_columns([*keys, *(c for c in first.scope.columns if c not in keys)]))
+        kept = first.scope.without(second.scope)
+        return Side(joined, kept.with_columns([*keys, *(c for c in kept.columns if c not in keys)]))
     if kind in ("full", "full anti") and pairs:
         return _coalesced(left.scope, right.scope, joined, pairs, next(numbers), node)
     shown, hidden = ([pair[i] for pair in pairs] for i in ((1, 0) if is_swapped else (0, 1)))

@@ -35,13 +35,15 @@ class Scope:
 
     `repeats` are the columns of window starts that rows were repeated for (HOP), by the text of all starts of a row.
     In a subquery, `outer` is the scope around it. Its columns answer only where a condition can be moved out of the
-    subquery (`reaches_out`); elsewhere they are known for the error that says so.
+    subquery (`reaches_out`); elsewhere they are known for the error that says so. So are the columns that SEMI and ANTI
+    joins leave out, `left_out`.
     """
 
     columns: tuple[Column, ...]
     repeats: tuple[tuple[str, Column], ...] = ()
     outer: Scope | None = None
     reaches_out: bool = False
+    left_out: tuple[Column, ...] = ()
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Scope:
@@ -50,11 +52,16 @@ class Scope:
 
     def beside(self, other: Scope) -> Scope:
         """Both scopes."""
-        return Scope((*self.columns, *other.columns), self.repeats + other.repeats)
+        left_out = self.left_out + other.left_out
+        return Scope((*self.columns, *other.columns), self.repeats + other.repeats, left_out=left_out)
 
     def with_columns(self, columns: Sequence[Column]) -> Scope:
         """The same scope with its columns in another order, or some of them hidden."""
         return replace(self, columns=tuple(columns))
+
+    def without(self, other: Scope) -> Scope:
+        """The same scope, after a SEMI or ANTI join with another."""
+        return replace(self, left_out=(*self.left_out, *other.columns))
 
     def inside(self, outer: Scope) -> Scope:
         """The same columns in a subquery, where those around it are in reach."""
@@ -101,10 +108,11 @@ class Scope:
         )
         if not found:
             known = sorted({c.qualifier for c in self.columns if c.qualifier})
+            hint = self._left_out_hint(qualifier, None) or near_misses(qualifier, known)
             raise UnknownName(
                 f"there is no relation `{qualifier}` in this FROM",
                 detail=place,
-                hint=near_misses(qualifier, known) or f"relations here: {', '.join(known) or 'none with a name'}",
+                hint=hint or f"relations here: {', '.join(known) or 'none with a name'}",
             )
         return found
 
@@ -129,8 +137,19 @@ class Scope:
         raise UnknownName(
             f"there is no column `{shown}`",
             detail=f"in {place}; columns here: {listed}",
-            hint=near_misses(name, known) or self._hint(qualifier),
+            hint=self._left_out_hint(qualifier, name) or near_misses(name, known) or self._hint(qualifier),
         )
+
+    def _left_out_hint(self, qualifier: str | None, name: str | None) -> str:
+        """What to do about columns that a SEMI or ANTI join leaves out; empty if it is not about them."""
+        here = {c.qualifier.lower() for c in self.columns}
+        for c in self.left_out:
+            asked, known = (name, c.name) if qualifier is None else (qualifier, c.qualifier)
+            if known.lower() == (asked or "").lower() and (qualifier is None or known.lower() not in here):
+                return (
+                    f"SEMI and ANTI JOIN leave the columns of `{c.qualifier}` out; INNER, LEFT and RIGHT JOIN keep them"
+                )
+        return ""
 
     def _hint(self, qualifier: str | None) -> str:
         relations = sorted({c.qualifier for c in self.columns if c.qualifier})

@@ -45,6 +45,7 @@ def make_source(
     op, diff, order = given.pop("op", None), given.pop("diff", None), given.pop("order", None)
     marks = {mark.lower() for mark in (op, diff) if mark}
     kept = [f for f in fields if f.name.lower() not in marks]
+    mark_at = next((at for at, f in enumerate(fields) if f.name.lower() in marks), None)
     listed = f"columns: {', '.join(f.name for f in fields) or 'none'}"
     _check_columns(name, [f.name for f in kept], listed)
     key = tuple(_column(name, column, kept, listed) for column in primary_key)
@@ -58,7 +59,7 @@ def make_source(
         for column, text in (watermarks or {}).items()
     }
     given = checked_timing(name, given, pa.schema(kept), delays)
-    source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays)
+    source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays, mark_at)
     check_envelope(source)
     if format_ == KAFKA:
         check_layout(source)

@@ -20,7 +20,7 @@ from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.emission import split_emission
 from rejoinder.sql.sink_definition import make_sink
 from rejoinder.sql.source_statements import KINDS, SourceReader
-from rejoinder.sql.tokens import split_statements, unreadable
+from rejoinder.sql.tokens import refuse_gaps, split_statements, unreadable
 from rejoinder.sql.view_options import checked_options
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]
@@ -99,9 +99,13 @@ def parse_query(text: str) -> exp.Query:
     """Read one query with sqlglot, without its EMIT clause. Raises `InvalidSql`."""
     text, _ = split_emission(text)
     try:
+        refuse_gaps(text)
         node = sqlglot.parse_one(text, read=SparkSql)
     except SqlglotError as failure:
         raise unreadable(failure, text) from failure
+    except (IndexError, ValueError) as failure:  # sqlglot, about date_trunc() and map(x)
+        fact, hint = "a function has a wrong number of arguments", "look at the calls of functions in the query"
+        raise InvalidSql(fact, detail=text.strip(), hint=hint) from failure
     if not isinstance(node, exp.Query):
         raise InvalidSql("this is not a query", detail=text.strip(), hint="a query starts with SELECT or WITH")
     return node

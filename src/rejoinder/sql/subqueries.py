@@ -138,6 +138,7 @@ def _inner(binder: Binder, scope: Scope, test: Test, ctes: Ctes) -> Inner:
     node: exp.Expr = test.query
     while isinstance(node, exp.Subquery) and set(_given(node)) <= {"this"}:
         node = node.this
+    node = _named(node)
     if isinstance(node, exp.Select) and _is_plain(node):
         inner = _plain_inner(binder, node, scope, test, binder.with_ctes(node, ctes))
     else:
@@ -151,6 +152,17 @@ def _inner(binder: Binder, scope: Scope, test: Test, ctes: Ctes) -> Inner:
             hint="the subquery needs one column for each value, as in (a, b) IN (SELECT x, y FROM …)",
         )
     return inner
+
+
+def _named(node: exp.Expr) -> exp.Expr:
+    """A query whose columns nobody names: those that have no name of their own get one."""
+    if isinstance(node, exp.Union):
+        return exp.Union(**{**node.args, "this": _named(node.this), "expression": _named(node.expression)})
+    if not isinstance(node, exp.Select):
+        return node
+    kept = (exp.Alias, exp.Column, exp.Star)
+    items = [i if isinstance(i, kept) else exp.alias_(i, f"_{at}") for at, i in enumerate(node.expressions)]
+    return node.select(*items, append=False)
 
 
 def _plain_inner(binder: Binder, node: exp.Select, outer: Scope, test: Test, ctes: Ctes) -> Inner:

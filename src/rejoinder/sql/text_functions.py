@@ -78,6 +78,8 @@ def compile_substring(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile SUBSTRING: from 1, from the end if negative, 0 as 1; a start before the text uses up the length."""
     only(node, "this", "start", "length")
     text = text_argument(compiler, node.this, node)
+    if node.args.get("start") is None:
+        raise refuse(node, "SUBSTRING has no start", "write SUBSTRING(text, start)")
     start = whole_argument(compiler, node.args["start"], node)
     size = node.args.get("length")
     length = constant(2**31 - 1, types.INT) if size is None else whole_argument(compiler, size, node)

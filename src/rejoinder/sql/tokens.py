@@ -14,6 +14,11 @@ from rejoinder.errors import InvalidSql
 from rejoinder.options import redacted_text
 from rejoinder.sql.dialect import SparkSql
 
+_OPENING = (TokenType.COMMA, TokenType.GROUP_BY, TokenType.SELECT)
+_ENDING = (
+    *(TokenType.COMMA, TokenType.FROM, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.R_BRACKET),
+    *(TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.UNION, TokenType.WHERE),
+)
 _NAME = re.compile(r"\w+")
 
 
@@ -29,6 +34,22 @@ def unreadable(failure: SqlglotError, text: str) -> InvalidSql:
     return InvalidSql(
         "the text cannot be read as SQL", detail=redacted_text(f"{failure}: {text.strip()[:80]}"), hint=hint
     )
+
+
+def refuse_gaps(text: str) -> None:
+    """Refuse a list in which an item is missing, as in `SELECT id, FROM t`, which sqlglot passes over."""
+    tokens = sqlglot.tokenize(text, read=SparkSql)
+    for at, token in enumerate(tokens):
+        after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
+        is_select = token.token_type == TokenType.DISTINCT and tokens[at - 1].token_type == TokenType.SELECT
+        opens = (token.token_type in _OPENING or is_select) and (after is None or after in _ENDING)
+        if opens or (token.token_type == TokenType.L_PAREN and after == TokenType.COMMA):
+            place = f"{text[max(0, token.start - 40) : token.start]}>>{text[token.start : token.end + 1]}<<"
+            raise InvalidSql(
+                f"something is missing after `{token.text}`",
+                detail=redacted_text(f"line {token.line}: … {place}{text[token.end + 1 : token.end + 41]}"),
+                hint="take the comma out, or add what follows it" if token.text == "," else "add what follows it",
+            )
 
 
 def _plain_fact(description: str, first: Mapping[str, Any]) -> str:

@@ -261,6 +261,19 @@ def test_csv_records_over_several_lines(tmp_path: Path) -> None:
     assert [(row["line"], row["text"]) for row in folder.driver.table("s.rejected")] == [(4, 'x,"c\n"'), (9, "y,z")]
 
 
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [("d INT, id BIGINT, n INT", "2,1,7"), ("id BIGINT, d INT, n INT", "1,2,7"), ("id BIGINT, n INT", "1,7,2")],
+)
+def test_the_diff_of_csv_stands_where_it_is_declared_or_last(tmp_path: Path, columns: str, line: str) -> None:
+    folder = Folder(tmp_path, "csv", columns, diff="d")
+    folder.put(f"{line}\n")
+    assert folder.rows() == [{"id": 1, "n": 7}] * 2
+    folder.driver.restart()
+    folder.put(f"{line}\n", "2")
+    assert len(folder.rows()) == 4
+
+
 def test_a_csv_header_compares_without_case(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "csv", "id STRING, n INT", header="true")
     folder.put("\nmore,N,ID\nx,1,007\n")

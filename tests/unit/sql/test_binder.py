@@ -105,7 +105,29 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELECT DISTINCT ON (k) k FROM a", Unsupported, "DISTINCT ON is not offered"),
     ("WITH RECURSIVE w AS (SELECT k FROM a) SELECT k FROM w", Unsupported, "WITH RECURSIVE is not offered"),
     ("WITH w(z) AS (SELECT k FROM a) SELECT z FROM w", Unsupported, "column names after `w` are not offered"),
+    ("SELECT k, FROM a", InvalidSql, "something is missing after `,`"),
+    ("SELECT k,, x FROM a", InvalidSql, "something is missing after `,`"),
+    ("SELECT , k FROM a", InvalidSql, "something is missing after `SELECT`"),
+    ("SELECT FROM a", InvalidSql, "something is missing after `SELECT`"),
+    ("SELECT DISTINCT FROM a", InvalidSql, "something is missing after `DISTINCT`"),
+    ("SELECT k FROM a, WHERE k = 1", InvalidSql, "something is missing after `,`"),
+    ("SELECT k FROM a WHERE k IN (1, )", InvalidSql, "something is missing after `,`"),
+    ("SELECT coalesce(, k) AS k FROM a", InvalidSql, "something is missing after `(`"),
+    ("SELECT k FROM (SELECT k FROM a GROUP BY) q", InvalidSql, "something is missing after `GROUP BY`"),
+    ("SELECT max(k) AS k FROM a GROUP BY HAVING max(k) > 1", InvalidSql, "something is missing after `GROUP BY`"),
+    ("SELECT k FROM a GROUP BY k, EMIT CHANGES", InvalidSql, "something is missing after `,`"),
+    ("SELECT date_trunc() AS d FROM a", InvalidSql, "a function has a wrong number of arguments"),
+    ("SELECT map(k) AS m FROM a", InvalidSql, "a function has a wrong number of arguments"),
+    ("SELECT substring(s) AS s FROM a", Unsupported, "SUBSTRING has no start"),
+    ("SELECT regexp_replace(s, s) AS s FROM a", Unsupported, "the function `regexp_replace` is not offered"),
 ]
+
+
+def test_a_word_before_from_may_end_a_comparison() -> None:
+    bind(
+        "SELECT DISTINCT k FROM a WHERE k IS DISTINCT FROM (x + 1) AND extract(YEAR FROM DATE '2026-01-01') > x",
+        CATALOG,
+    )
 
 
 @pytest.mark.parametrize(("query", "error", "fact"), REFUSED, ids=[query for query, _, _ in REFUSED])

@@ -75,6 +75,8 @@ REFUSED: list[tuple[str, type[RejoinderError], str, str]] = [
     ("SELECT min(st) FROM t", Unsupported, "`min` of struct<a:int> is not offered", "fields"),
     ("SELECT bool_and(k) FROM t", TypeMismatch, "`bool_and` needs a condition, not int", ""),
     ("SELECT min(x, 3) FROM t", InvalidSql, "`min` takes one argument, not 2", "MIN(x)"),
+    ("SELECT count() FROM t", InvalidSql, "`count` takes one argument, not 0", "COUNT(*)"),
+    ("SELECT every() FROM t", InvalidSql, "`bool_and` takes one argument, not 0", "BOOL_AND(x)"),
     ("SELECT stddev(x) FROM t", Unsupported, "the aggregate `stddev` is not offered", "COUNT"),
     ("SELECT collect_list(x) FROM t", Unsupported, "the aggregate `collect_list` is not offered", "COUNT"),
     ("SELECT sum(x) OVER (PARTITION BY k) FROM t", Unsupported, "window functions are not offered", ""),

@@ -187,3 +187,24 @@ def test_what_is_not_offered_is_refused_with_detail_and_hint(
     assert type(raised.value) is error
     assert fact in raised.value.fact
     assert raised.value.detail and raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("query", "side"),
+    [
+        ("SELECT a.k, b.y FROM a SEMI JOIN b ON a.k = b.k", "b"),
+        ("SELECT a.k, y FROM a ANTI JOIN b USING (k)", "b"),
+        ("SELECT b.* FROM a SEMI JOIN b ON a.k = b.k", "b"),
+        ("SELECT b.k FROM a RIGHT ANTI JOIN b ON a.k = b.k WHERE a.x = 1", "a"),
+        ("SELECT a.k FROM a SEMI JOIN b ON a.k = b.k JOIN c ON c.z = b.y", "b"),
+    ],
+)
+def test_a_hint_tells_who_leaves_a_column_out(query: str, side: str) -> None:
+    with pytest.raises(UnknownName) as raised:
+        bind(query, CATALOG)
+    assert f"SEMI and ANTI JOIN leave the columns of `{side}` out" in (raised.value.hint or "")
+
+
+def test_other_missing_columns_have_another_hint() -> None:
+    with pytest.raises(UnknownName, match="take one of these"):
+        bind("SELECT q.kx FROM a SEMI JOIN b ON a.k = b.k JOIN c q ON a.k = q.k", CATALOG)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rejoinder.errors import PlanningError
+from rejoinder.errors import PlanningError, Unsupported
 from rejoinder.testing import Driver
 
 ORDER = "IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL '5' SECOND)"
@@ -206,3 +206,19 @@ def test_what_is_wrong_is_said(item: str, fact: str) -> None:
         driver.sql(f"CREATE VIEW v AS SELECT 1 AS one FROM {item}")
     assert fact in str(raised.value), raised.value
     assert raised.value.hint
+
+
+def test_notes_and_kept_views_have_no_order_to_impose() -> None:
+    driver = flow()
+    driver.sql("""
+        CREATE STREAM timed (id INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 SECOND);
+        CREATE VIEW waiting AS SELECT id, ts FROM timed EMIT WHEN WATERMARK PAST ts;
+        CREATE VIEW kept AS SELECT id, ts FROM orders; CREATE INDEX by_id ON kept (id)
+    """)
+    for name, column, lag, reason in (
+        ("waiting.late", "behind", "5", "notes are written down as rows come"),
+        ("kept", "ts", "INTERVAL 1 SECOND", "`kept` has an index, and is read as it is kept"),
+    ):
+        with pytest.raises(Unsupported, match=f"`{name}`, which is no stream") as raised:
+            driver.sql(f"CREATE VIEW v AS SELECT 1 AS one FROM IMPOSE_ORDER(TABLE {name}, DESCRIPTOR({column}), {lag})")
+        assert reason in str(raised.value)

@@ -108,12 +108,13 @@ def _is_multiline(source: Source) -> bool:
 
 
 def _types(source: Source) -> dict[str, pa.DataType]:
-    """What columns are read as, in file order when there is no header: the declared ones, op or diff last."""
-    types = {field.name: _readable(field.type) for field in source.schema}
-    extra = source.diff or source.op
-    if extra is not None and extra not in types:
-        types[extra] = pa.int64() if source.diff else pa.string()
-    return types
+    """What columns are read as, in file order when there is no header: as declared; op or diff last if it is not."""
+    types = [(field.name, _readable(field.type)) for field in source.schema]
+    mark = source.diff or source.op
+    if mark is not None:
+        at = len(types) if source.mark_at is None else source.mark_at
+        types.insert(at, (mark, pa.int64() if source.diff else pa.string()))
+    return dict(types)
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:

@@ -212,7 +212,9 @@ class Frontiers:
     sources: Mapping[str, Source]
     derived: Mapping[str, Derived]
     _known: dict[tuple[str, str], Formula | None] = field(default_factory=dict)
-    _bounds: dict[Block, Distances] = field(default_factory=dict)
+    _bounds: dict[int, tuple[Block, Distances]] = field(
+        default_factory=dict
+    )  # by identity: a block hashes all it holds
 
     def of(self, relation: str, name: str) -> Formula | None:
         """The frontier of a relation's column; None if changes may have any time."""
@@ -288,7 +290,7 @@ class Frontiers:
 
     def bounds(self, block: Block) -> Distances:
         """The bounds of a block, with those of columns of one input that come from how it is made."""
-        if block not in self._bounds:
+        if id(block) not in self._bounds:
             within = {}
             for each in block.inputs:
                 ids = {name: i for i, name in each.columns}
@@ -296,8 +298,8 @@ class Frontiers:
                 for (later, earlier), steps in ({} if made is None else self._within(made)).items():
                     if later in ids and earlier in ids:
                         within[ids[later], ids[earlier]] = steps
-            self._bounds[block] = block_bounds(block, within)
-        return self._bounds[block]
+            self._bounds[id(block)] = block, block_bounds(block, within)
+        return self._bounds[id(block)][1]
 
     def _within(self, made: Derived) -> Distances:
         """How far two columns of a row of a relation can be apart where neither is NULL: as in each of its blocks."""

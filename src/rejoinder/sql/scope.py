@@ -118,12 +118,7 @@ class Scope:
 
     def find(self, qualifier: str | None, name: str, place: str) -> Column:
         """The one column of that name."""
-        found = [
-            c
-            for c in self.columns
-            if c.name.lower() == name.lower()
-            and (not c.hidden if qualifier is None else c.qualifier.lower() == qualifier.lower())
-        ]
+        found = self._named(qualifier, name)
         if len(found) == 1:
             return found[0]
         if found:
@@ -139,6 +134,14 @@ class Scope:
             detail=f"in {place}; columns here: {listed}",
             hint=self._left_out_hint(qualifier, name) or near_misses(name, known) or self._hint(qualifier),
         )
+
+    def _named(self, qualifier: str | None, name: str) -> list[Column]:
+        return [
+            c
+            for c in self.columns
+            if c.name.lower() == name.lower()
+            and (not c.hidden if qualifier is None else c.qualifier.lower() == qualifier.lower())
+        ]
 
     def _left_out_hint(self, qualifier: str | None, name: str | None) -> str:
         """What to do about columns that a SEMI or ANTI join leaves out; empty if it is not about them."""
@@ -162,6 +165,9 @@ class Scope:
         if column.args.get("db"):
             text = column.sql(dialect="spark")
             raise InvalidSql(f"`{text}` has too many parts", detail=_place(column), hint="write alias.column")
+        named = self._named(column.table or None, column.name)
+        if len(named) == 1:  # the place, which is for messages, takes long to say
+            return named[0].id, named[0].type
         place = _place(column)
         try:
             found = self.find(column.table or None, column.name, place)

@@ -8,23 +8,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from rejoinder.errors import Unsupported
 from rejoinder.kernels.expression import Expression, column, conjunction, quoted
-from rejoinder.kernels.rising import Step, inverse, shift, simplified
+from rejoinder.kernels.rising import Step, inverse, simplified
 from rejoinder.plan.bounds import Steps, slack_of, tightest
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.logical import RELEASE, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
 from rejoinder.plan.missing import condition_edit
 from rejoinder.plan.normal import Normalised
+from rejoinder.store.times import TIMELESS
 
 LAST_PARTNER = "the last time at which a partner can come"
 OUTER = ("left", "full", "anti", "full anti")
-Times = Mapping[str, tuple[str, str, pa.DataType]]
+Clock = tuple[str, str]
+"""A source and its column, whose watermark rows wait for."""
+
+
+@dataclass(frozen=True)
+class _Time:
+    """An event time of a side: whose watermark it follows, the type of that column, and the steps from it."""
+
+    clock: Clock
+    kind: pa.DataType
+    steps: Steps = ()
+
+
+Times = Mapping[str, _Time]
 
 
 def with_finality(query: Query, sources: Mapping[str, Source]) -> Query | None:
@@ -39,26 +53,21 @@ def with_finality(query: Query, sources: Mapping[str, Source]) -> Query | None:
     if join is None:
         return replace(query, emission=None)
     left, right = _event_times(join.left, sources), _event_times(join.right, sources)
-    emission = Emission("final")
-    ours, theirs, steps = _bound(join, left, right)
-    kinds = left[ours][2], right[theirs][2]
-    waiting = _waiting(join, join.left, ours, kinds, steps)
-    clocks = (right[theirs][:2],)
+    theirs, clock, waiting = _wait(join, join.left, left, right)
+    emission = Emission("final", release=waiting, clocks=(clock,))
     if join.kind == "anti":
-        return replace(query, emission=replace(emission, release=waiting, clocks=clocks))
+        return replace(query, emission=emission)
     missing = f"{quoted(theirs)} IS NULL"
     if join.kind == "left":
-        release = _case(f"CASE WHEN {missing} THEN {waiting.sql} END", waiting.type, theirs, *waiting.columns)
-        return replace(query, emission=replace(emission, release=release, clocks=clocks))
-    one, other, back = _bound(join, right, left)
-    lonely = _waiting(join, join.right, one, (right[one][2], left[other][2]), back)
+        release = _case(f"CASE WHEN {missing} THEN {waiting.sql} END", theirs, *waiting.columns)
+        return replace(query, emission=replace(emission, release=release))
+    ours, back, lonely = _wait(join, join.right, right, left)
     release = _case(
-        f"CASE WHEN {missing} THEN {waiting.sql} WHEN {quoted(other)} IS NULL THEN {lonely.sql} END",
-        waiting.type,
-        *(theirs, other, *waiting.columns, *lonely.columns),
+        f"CASE WHEN {missing} THEN {waiting.sql} WHEN {quoted(ours)} IS NULL THEN {lonely.sql} END",
+        *(theirs, ours, *waiting.columns, *lonely.columns),
     )
-    lock = _case(f"CASE WHEN {missing} THEN 0 ELSE 1 END", pa.int32(), theirs)
-    return replace(query, emission=replace(emission, release=release, lock=lock, clocks=(*clocks, left[other][:2])))
+    lock = Expression(f"CASE WHEN {missing} THEN 0 ELSE 1 END", pa.int32(), (theirs,))
+    return replace(query, emission=replace(emission, release=release, lock=lock, clocks=(clock, back)))
 
 
 def _plain_joins(node: Node, sources: Mapping[str, Source]) -> list[Join] | None:
@@ -102,39 +111,50 @@ def final_by_time(normal: Normalised, frontiers: Frontiers) -> Normalised:
 
 
 def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
-    """The event-time columns of a side: source, column and type by identifier."""
+    """The event times of a side by identifier: columns with a watermark, and what rises with one."""
     match node:
         case Scan():
             known = sources[node.relation].watermarks if node.relation in sources else {}
-            return {i: (node.relation, n, node.schema.field(n).type) for i, n in node.columns if n in known}
+            return {i: _Time((node.relation, n), node.schema.field(n).type) for i, n in node.columns if n in known}
         case Filter() | Enrich():
             return _event_times(node.input, sources)
         case Project():
             inner = _event_times(node.input, sources)
-            return {i: inner[e.columns[0]] for i, e in node.outputs if e.is_column and e.columns[0] in inner}
+            rising = [(i, e.rises) for i, e in node.outputs if e.rises is not None and not e.repeats]
+            made = [(i, inner[r.column], r.steps) for i, r in rising if r.column in inner]
+            return {i: replace(time, steps=simplified((*time.steps, *steps))) for i, time, steps in made}
         case Join():
             return {**_event_times(node.left, sources), **_event_times(node.right, sources)}
         case _:
             return {}
 
 
-def _bound(join: Join, kept: Times, coming: Times) -> tuple[str, str, Steps]:
-    """The bound that says how long a row of one side waits for one of the other: the tightest there is."""
-    bounds = tightest(join.predicates)
-    found = [
-        (slack is None, slack or 0, later, earlier)
-        for later, earlier in bounds
-        if later in kept and earlier in coming
-        for slack in [slack_of(bounds[later, earlier])]
-    ]
-    if found:
-        *_, later, earlier = min(found)
-        return later, earlier, bounds[later, earlier]
-    rows, changes = ([(f"{source}.{name}", kind) for source, name, kind in each.values()] for each in (kept, coming))
-    unmarked = sorted(_relations(join) - {source for source, _, _ in (*kept.values(), *coming.values())})
-    edit = f"declare WATERMARK on a time of each side: there is none on {', '.join(f'`{name}`' for name in unmarked)}"
-    back = any(later in coming and earlier in kept for later, earlier in bounds)
-    raise Unsupported(
+def _wait(join: Join, side: Node, kept: Times, coming: Times) -> tuple[str, Clock, Expression]:
+    """How long a row of one side waits for a partner: a column of the other, its watermark, and the release.
+
+    With bounds on several watermarks it waits for that of the tightest, rather one on an event time of its own.
+    """
+    bounds, types = tightest(join.predicates), column_types(side)
+    steps = {
+        (later, earlier): simplified((*coming[earlier].steps, *found))
+        for (later, earlier), found in bounds.items()
+        if later in types and earlier in coming
+    }
+    if not steps:
+        raise _unbounded(join, kept, coming, back=any(i in coming and j in kept for i, j in bounds))
+    slacks = {pair: slack_of(found) for pair, found in steps.items()}
+    _, theirs = min(slacks, key=lambda pair: (pair[0] not in kept, slacks[pair] is None, slacks[pair] or 0, pair))
+    clock = coming[theirs].clock
+    releases = [_least(i, types[i], found) for (i, other), found in steps.items() if coming[other].clock == clock]
+    return theirs, clock, _first(join, types, releases)
+
+
+def _unbounded(join: Join, kept: Times, coming: Times, *, back: bool) -> Unsupported:
+    rows, changes = ([(".".join(time.clock), time.kind) for time in each.values()] for each in (kept, coming))
+    marked = {time.clock[0] for time in (*kept.values(), *coming.values())}
+    unmarked = ", ".join(f"`{name}`" for name in sorted(_relations(join) - marked))
+    edit = f"declare WATERMARK on a time of each side: there is none on {unmarked}"
+    return Unsupported(
         "EMIT FINAL needs a bound in time for each side of the join",
         detail=f"event-time columns: {', '.join(name for name, _ in (*rows, *changes)) or 'none'}; no condition says "
         "how long after a row its last partner can come",
@@ -155,57 +175,59 @@ def _relations(node: Node) -> set[str]:
             return set()
 
 
-def _waiting(join: Join, side: Node, i: str, kinds: tuple[pa.DataType, pa.DataType], steps: Steps) -> Expression:
-    """From when on a row without a partner is final: at once (NULL) if conditions on it alone rule one out.
+def _first(join: Join, types: Mapping[str, pa.DataType], releases: list[Expression]) -> Expression:
+    """From when on a row without a partner is final: when the first of its bounds leaves it behind.
 
-    That is the least time of the other side with which the bound leaves the row behind. `kinds` are the types of the
-    row's time and of the other side's. If they differ, the release is a number that counts in the latter's unit.
+    At once (NULL) if conditions on it alone rule a partner out, or a time that is compared is NULL.
     """
-    own = identifiers(side)
-    guards = [p.expression for p in join.predicates if p.expression.columns and set(p.expression.columns) <= own]
-    slack, kind = slack_of(steps), kinds[0] if kinds[0] == kinds[1] else pa.int64()
-    moved = simplified((Step(1), *inverse(steps))) if slack is None else shift(slack + 1)
-    release = _later(i, kind, slack + 1) if slack is not None and kind == kinds[0] else _counted(i, kinds[0], moved)
+    guards = [p.expression for p in join.predicates if p.expression.columns and types.keys() >= {*p.expression.columns}]
+    compared = dict.fromkeys(i for each in releases for i in each.columns)
+    guards += [Expression(f"{quoted(i)} IS NOT NULL", pa.bool_(), (i,)) for i in compared]
     guard = conjunction(guards)
-    if guard is None:
-        return release
-    return _case(f"CASE WHEN {guard.sql} THEN {release.sql} END", kind, i, *guard.columns)
+    assert guard is not None, "there is a release"
+    times = ", ".join(each.sql for each in releases)
+    return _case(f"CASE WHEN {guard.sql} THEN least({times}) END", *guard.columns)
 
 
-def identifiers(node: Node) -> set[str]:
-    """The identifiers of a tree's columns."""
+def column_types(node: Node) -> dict[str, pa.DataType]:
+    """The columns of a tree of joins: their types by identifier."""
     match node:
         case Scan():
-            return {i for i, _ in node.columns}
+            return {i: node.schema.field(name).type for i, name in node.columns}
         case Filter():
-            return identifiers(node.input)
+            return column_types(node.input)
         case Project():
-            return {i for i, _ in node.outputs}
+            return {i: e.type for i, e in node.outputs}
         case Enrich():
-            return {i for i, _ in node.arguments} | {i for i, _, _ in node.answers}
+            return {**column_types(node.input), **{i: kind for i, _, kind in node.answers}}
         case Join():
-            return identifiers(node.left) | identifiers(node.right)
+            return {**column_types(node.left), **column_types(node.right)}
         case _:
-            return set()
+            return {}
 
 
-def _later(i: str, kind: pa.DataType, by: int) -> Expression:
-    """A time moved by a constant of its own unit."""
-    moved = f"to_microseconds({by})" if pa.types.is_timestamp(kind) else str(by)
-    return replace(column(i, kind), sql=f"({quoted(i)} + {moved})")
+def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
+    """The least time of the other side with which a bound leaves column `i` behind, as a number in its unit.
 
-
-def _counted(i: str, kind: pa.DataType, steps: Steps) -> Expression:
-    """A time as a number, sent through steps."""
-    sql = f"CAST({quoted(i)} AS BIGINT)"
-    if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
-        sql = f"epoch_us({quoted(i)})" if pa.types.is_timestamp(kind) else f"({quoted(i)} - DATE '1970-01-01')"
-    for step in steps:
+    It is a time: not so far away that it would count as none.
+    """
+    sql = quoted(i)
+    if pa.types.is_struct(kind):
+        sql, kind = f"struct_extract({sql}, 'start')", kind.field("start").type
+    if pa.types.is_timestamp(kind):
+        sql = f"epoch_us({sql})"
+    elif pa.types.is_date32(kind):
+        sql = f"({sql} - DATE '1970-01-01')"
+    sql = f"CAST({sql} AS HUGEINT)"
+    for step in simplified((Step(1), *inverse(steps))):
         moved = f"({sql} + {step.plus})"
+        if step.width == 1:
+            sql = f"({moved} * {step.unit})" if step.unit > 1 else moved
+            continue
         # DuckDB's // goes towards zero: take the rest away before
         sql = f"(({moved} - ({moved} % {step.width} + {step.width}) % {step.width}) // {step.width} * {step.unit})"
-    return Expression(sql, pa.int64(), (i,))
+    return Expression(f"CAST(greatest(least({sql}, {TIMELESS - 1}), {-TIMELESS}) AS BIGINT)", pa.int64(), (i,))
 
 
-def _case(sql: str, kind: pa.DataType, *columns: str) -> Expression:
-    return Expression(sql, kind, tuple(dict.fromkeys(columns)), text=LAST_PARTNER)
+def _case(sql: str, *columns: str) -> Expression:
+    return Expression(sql, pa.int64(), tuple(dict.fromkeys(columns)), text=LAST_PARTNER)

@@ -23,7 +23,7 @@ def missing_edit(rows: str, changes: str, sources: Mapping[str, Source], *, both
             return watermark_edit(sources[name])
     if rows == changes:
         if rows in sources:
-            return f"add a condition that compares an event time of `{rows}` with one of the other side"
+            return f"add conditions that bound an event time of `{rows}` both ways, by columns with a WATERMARK"
         return "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
     if any(name.startswith("validity#") for name in (rows, changes)):
         return "let rows out by a time of their own: EMIT WHEN WATERMARK PAST o.ts"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.plan.finality import identifiers
+from rejoinder.plan.finality import column_types
 from rejoinder.plan.logical import (
     Aggregate,
     Distinct,
@@ -70,7 +70,7 @@ def _joined(node: Join, catalog: Catalog) -> Iterator[Ids]:
         return
     if node.kind not in ("inner", "left"):
         return  # of a row that one side alone has, NULL stands for the key of the other
-    ours, theirs = identifiers(node.left), identifiers(node.right)
+    ours, theirs = column_types(node.left), column_types(node.right)
     sides = [predicate.equality for predicate in node.predicates if predicate.equality is not None]
     pairs = [(one.columns[0], other.columns[0]) for one, other in sides if one.is_column and other.is_column]
     pairs += [(other, one) for one, other in pairs]

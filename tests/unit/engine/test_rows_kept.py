@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from rejoinder.errors import Unsupported
 from rejoinder.testing import Driver
 
 SOURCES = (
@@ -233,3 +235,47 @@ def test_views_that_forget_by_different_columns_share_what_one_of_them_asks_for(
     driver.watermark("d", 11, "t")
     driver.step()
     assert kept(driver)["o#on-time"] == 0
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "FULL", "LEFT ANTI"])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_row_without_a_partner_is_final_when_the_first_of_its_bounds_has_passed(kind: str, moved: bool) -> None:
+    """Also if the times that are compared are made from event times, or are none and may be NULL."""
+    on, deliveries = SOON, "d"
+    if moved:
+        on, deliveries = f"{SOON} AND d.t = d.w", "(SELECT k, t - 5 + 5 AS t, t AS w FROM d) d"
+    driver = due(f"SELECT o.k FROM o {kind} JOIN {deliveries} ON {on} EMIT FINAL")
+    times = {1: (0, 5), 2: (0, 90), 3: (10, 20), 4: (10, None), 5: (0, 2**63 - 1), 6: (0, -(2**63))}
+    driver.insert("o", *({"k": k, "placed": placed, "due": until} for k, (placed, until) in times.items()))
+    out = {0: [row["k"] for row, _ in driver.step()["v"]]}
+    driver.watermark("d", 6, "t")
+    out[6] = sorted(row["k"] for row, _ in driver.step()["v"])
+    driver.watermark("d", 21, "t")
+    out[21] = sorted(row["k"] for row, _ in driver.step()["v"])
+    driver.watermark("d", 61, "t")
+    out[61] = sorted(row["k"] for row, _ in driver.step()["v"])
+    assert out == {0: [4], 6: [1, 6], 21: [3], 61: [2, 5]}
+    driver.watermark("o", 71)
+    driver.watermark("d", 71, "t")
+    driver.step()
+    assert sum(kept(driver).values()) == 0
+
+
+def test_the_end_of_a_window_lets_out_what_waits_in_it() -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM o (k INT, t TIMESTAMP, WATERMARK t); CREATE STREAM d (k INT, t TIMESTAMP, WATERMARK t)")
+    window = "TUMBLE({}.t, INTERVAL 10 MINUTES)"
+    on = f"o.k = d.k AND {window.format('o')} = {window.format('d')}"
+    driver.sql(f"CREATE VIEW v AS SELECT o.k FROM o LEFT JOIN d ON {on} EMIT FINAL")
+    driver.insert("o", {"k": 1, "t": datetime(2026, 1, 1, 12, 1)})
+    driver.step()
+    driver.watermark("d", datetime(2026, 1, 1, 12, 9))
+    assert driver.step()["v"] == []
+    driver.watermark("d", datetime(2026, 1, 1, 12, 10))
+    assert [row for row, _ in driver.step()["v"]] == [{"k": 1}], "not ten minutes after the row"
+
+
+def test_a_bound_by_a_column_that_has_no_watermark_says_what_is_missing() -> None:
+    with pytest.raises(Unsupported) as refused:
+        due("SELECT o.k FROM o LEFT JOIN d ON o.k = d.k AND d.t BETWEEN o.placed AND o.due EMIT FINAL")
+    assert "bound an event time of `d` both ways, by columns with a WATERMARK" in str(refused.value.hint)

@@ -23,9 +23,11 @@ MOMENTS = [
 TIME = Kind("TIMESTAMP", "time", (*MOMENTS, datetime(1969, 12, 31, 23, 58), datetime(1970, 1, 1)))
 LOCAL = Kind("TIMESTAMP_NTZ", "time", TIME.values)
 SMALL = Kind("INT", "integer", (0, 1, 2))
+TICK = Kind("INT", "integer", (-11, -10, -1, 0, 4, 9, 10, 2**31 - 1, -(2**31)))
+WIDE = Kind("BIGINT", "integer", (*TICK.values, 2**62 - 1, 2**62, 2**63 - 1, -(2**63)))
 SPECS = (
-    SourceSpec("l", "CHANGELOG", {"k": SMALL, "x": SMALL, "t": TIME}),
-    SourceSpec("r", "CHANGELOG", {"k": SMALL, "y": SMALL, "t": TIME}),
+    SourceSpec("l", "CHANGELOG", {"k": SMALL, "x": SMALL, "t": TIME, "i": TICK}),
+    SourceSpec("r", "CHANGELOG", {"k": SMALL, "y": SMALL, "t": TIME, "i": WIDE}),
     SourceSpec("m", "TABLE", {"k": SMALL, "t": TIME, "n": LOCAL, "z": SMALL}, ("k",)),
 )
 
@@ -34,6 +36,14 @@ def tumble(time: str) -> str:
     """The five minutes of a time, for DuckDB."""
     start = f"time_bucket(INTERVAL '5 minutes', {time}, TIMESTAMP '1970-01-01')"
     return f"CASE WHEN {time} IS NOT NULL THEN {{'start': {start}, 'end': {start} + INTERVAL '5 minutes'}} END"
+
+
+def counted(time: str, slide: int = 10, back: int = 0) -> str:
+    """The ten of an integer that starts at a multiple of a slide, for DuckDB. From 2^62 on it is no time."""
+    time = f"{time}::BIGINT"
+    start = f"({time} - {time} % {slide} - CASE WHEN {time} % {slide} < 0 THEN {slide} ELSE 0 END - {back})"
+    known = f"{time} BETWEEN -{2**62 - 1} AND {2**62 - 1}"
+    return f"CASE WHEN {known} THEN {{'start': {start}::BIGINT, 'end': ({start} + 10)::BIGINT}} END"
 
 
 def hopped(relation: str, columns: Iterable[str], slide: int, size: int) -> str:
@@ -135,6 +145,28 @@ QUERIES = {
         f"SELECT k, w, n, o FROM (SELECT k, {tumble('t')} AS w, COUNT(*) AS n FROM l GROUP BY 1, 2) a FULL JOIN "
         f"(SELECT k, {tumble('t')} AS w, COUNT(*) AS o FROM r GROUP BY 1, 2) b USING (k, w)",
     ),
+    "TUMBLE of integers": (
+        "SELECT k, TUMBLE(i, 10) AS w, WINDOW_END(TUMBLE(i, 10)) AS e FROM r",
+        f"SELECT k, w, w.end AS e FROM (SELECT k, {counted('i')} AS w FROM r)",
+    ),
+    "TUMBLE of integers in FROM": (
+        "SELECT k, i, window_start, window_end FROM TABLE(TUMBLE(TABLE l, DESCRIPTOR(i), 10))",
+        f"SELECT k, i, w.start AS window_start, w.end AS window_end FROM (SELECT k, i, {counted('i')} AS w FROM l)",
+    ),
+    "GROUP BY HOP of integers": (
+        "SELECT k, HOP(i, 5, 10) AS w, COUNT(*) AS n FROM r GROUP BY k, HOP(i, 5, 10)",
+        f"SELECT k, w, COUNT(*) AS n FROM (SELECT k, {counted('i', 5)} AS w FROM r "
+        f"UNION ALL SELECT k, {counted('i', 5, 5)} FROM r WHERE {counted('i')} IS NOT NULL) GROUP BY k, w",
+    ),
+    **{
+        f"{kind} JOIN on TUMBLE of integers": (
+            f"SELECT l.x, r.y, COALESCE(TUMBLE(l.i, 10), TUMBLE(r.i, 10)) AS w FROM l {kind} JOIN r "
+            "ON l.k = r.k AND TUMBLE(l.i, 10) = TUMBLE(r.i, 10)",
+            f"SELECT l.x, r.y, COALESCE({counted('l.i')}, {counted('r.i')}) AS w FROM l {kind} JOIN r "
+            f"ON l.k = r.k AND {counted('l.i')} = {counted('r.i')}",
+        )
+        for kind in ("INNER", "FULL")
+    },
     "VALIDITY_WINDOW": (
         "SELECT k, MAX(y) AS v, VALIDITY_WINDOW(t) AS w FROM r GROUP BY k, VALIDITY_WINDOW(t)",
         f"SELECT k, v, w FROM {VALID_DUCKDB}",

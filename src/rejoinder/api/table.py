@@ -15,7 +15,7 @@ from rejoinder.plan.catalog import Source
 from rejoinder.plan.logical import Expand
 from rejoinder.sql.sink_definition import FORMATS
 from rejoinder.sql.texts import name_text as quoted
-from rejoinder.sql.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
+from rejoinder.sql.types import TIMESTAMP, TIMESTAMP_NTZ, is_integer, spark_name
 from rejoinder.sql.windows import is_window
 
 if TYPE_CHECKING:
@@ -203,13 +203,13 @@ def selected_window(
         )
     kind = said.schema.field("value").type
     size = said.windows["value"].size if "value" in said.windows else None
-    if size is not None and size != right.windows.micros:
+    if size is not None and size != right.windows.length:
         raise InvalidSql(
             f"{window} selects no window of `{right.name}`",
             detail=f"the windows of `{right.name}` are of another size, {right.windows.size}",
             hint="give a window of that size, or the time at which it starts",
         )
-    if kind in (TIMESTAMP, TIMESTAMP_NTZ):
+    if is_integer(kind) if right.windows.is_of_integers else kind in (TIMESTAMP, TIMESTAMP_NTZ):
         return pairing, f"{pairing.of_left(window)} = WINDOW_START({pairing.names[1]}.{WINDOW})"
     if is_window(kind):
         return pairing, f"{pairing.of_left(window)} = {pairing.names[1]}.{WINDOW}"

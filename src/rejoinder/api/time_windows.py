@@ -1,4 +1,7 @@
-"""Windows of time to group a stream by: `tumble` puts each row into one, `hop` into several that overlap."""
+"""Windows of time to group a stream by: `tumble` puts each row into one, `hop` into several that overlap.
+
+A size is a length of time, or a number if the times are integers.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,14 @@ class TimeWindows:
     every: str
 
     @property
-    def micros(self) -> int:
-        """The size in microseconds, however it is written."""
-        return read_interval(self.size).micros
+    def is_of_integers(self) -> bool:
+        """Whether the times are integers, and not on the clock."""
+        return self.size.lstrip("-").isdigit()
+
+    @property
+    def length(self) -> int:
+        """The size however it is written: in microseconds, or in the unit of integers."""
+        return int(self.size) if self.is_of_integers else read_interval(self.size).micros
 
     def text(self, time: str) -> str:
         """The SQL of the window of a time."""
@@ -31,8 +39,8 @@ class TimeWindows:
 def tumble(size: Length) -> TimeWindows:
     """Windows without gaps or overlaps.
 
-    >>> tumble("5 minutes").text("ts")
-    'TUMBLE(ts, INTERVAL 5 minutes)'
+    >>> tumble("5 minutes").text("ts"), tumble(10).text("t")
+    ('TUMBLE(ts, INTERVAL 5 minutes)', 'TUMBLE(t, 10)')
     """
     return TimeWindows(length_text(size), length_text(size))
 

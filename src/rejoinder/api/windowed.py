@@ -91,7 +91,7 @@ class WindowedTable(Rows):
     ) -> WindowedTable:
         if not isinstance(other, WindowedTable):
             raise refuse_join(self, method, other, "left_join")
-        if other.windows.micros != self.windows.micros:
+        if other.windows.length != self.windows.length:
             raise InvalidSql(
                 f"`{self.name}` and `{other.name}` have windows of different sizes",
                 detail=f"{self.windows.size} and {other.windows.size}: no window is one of both",

@@ -42,6 +42,8 @@ def text(value: Any) -> str:
             return "inf" if value.date() == OPEN_END else _trimmed(value.isoformat(sep=" "))
         case {"start": datetime() as start, "end": datetime() as end, **rest} if not rest:
             return _window(start, end)
+        case {"start": int() as first, "end": int() as end, **rest} if not rest:
+            return f"[{first}, {end})"
         case dict():
             return "{" + ", ".join(f"{text(name)}: {text(inner)}" for name, inner in value.items()) + "}"
         case list() if value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):  # Arrow's maps

@@ -71,8 +71,7 @@ def _limit(
             detail=f"release: {release.text or release.sql}",
             hint="take an event-time column, or the end of a window: WINDOW_END(w)",
         )
-    kinds = {sources[name].schema.field(c).type.id for name, c in needed} | {release.type.id}
-    if len(kinds) > 1:
+    if not all(_counts_alike(sources[name].schema.field(c).type, release.type) for name, c in needed):
         raise InvalidSql(
             f"`{view}` compares a release of type {release.type} with watermarks of another type",
             detail=", ".join(f"{name}.{c}: {sources[name].schema.field(c).type}" for name, c in needed),
@@ -168,4 +167,9 @@ class _Waiting:
         return names <= set(times) and bool(fitting)
 
     def _fits(self, kind: pa.DataType) -> bool:
-        return bool(kind.id == self.kind.id)
+        return _counts_alike(kind, self.kind)
+
+
+def _counts_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether times of two types are in one unit: of one type, or integers of any width."""
+    return bool(one.id == other.id or (pa.types.is_integer(one) and pa.types.is_integer(other)))

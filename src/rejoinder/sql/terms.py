@@ -20,7 +20,7 @@ _PLACE = re.compile(r"\{([0-9])\}")
 
 @dataclass(frozen=True)
 class Bounds:
-    """Start and end of a window as terms of their own, and its length in microseconds where that is fixed."""
+    """Start and end of a window as terms of their own, and its length in the unit of its times where that is fixed."""
 
     start: Term
     end: Term

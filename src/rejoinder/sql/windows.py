@@ -1,9 +1,9 @@
 """Windows of time: TUMBLE and HOP, Spark's `window`, and the two ends of a window.
 
-A window is a `STRUCT<start, end>`, half-open and aligned to 1970-01-01 in UTC, as Spark's are. Whoever made it knows
-its ends as terms of their own (`Bounds`), so that `WINDOW_START(w)` and `w.start` need no struct, and the equality of
-two windows is the equality of their starts, which a join can look up. A time that is NULL has the window NULL; only
-Spark's `window` leaves such a row out.
+A window is a `STRUCT<start, end>`, half-open and aligned to 1970-01-01 in UTC, as Spark's are, or to 0 if it is one of
+integers. Whoever made it knows its ends as terms of their own (`Bounds`), so that `WINDOW_START(w)` and `w.start` need
+no struct, and the equality of two windows is the equality of their starts, which a join can look up. A time that is
+NULL has the window NULL; only Spark's `window` leaves such a row out.
 
 TUMBLE is an expression. HOP puts a row into several windows: the binder repeats the row (`logical.Expand`), and here
 its window is found by the text of the starts that the row was repeated for.
@@ -22,12 +22,9 @@ from rejoinder import errors
 from rejoinder.kernels.expression import Expression, quoted
 from rejoinder.kernels.rising import Rising, floor, shift
 from rejoinder.sql import types
-from rejoinder.sql.casts import cast
 from rejoinder.sql.clauses import text_of
-from rejoinder.sql.intervals import interval_of
 from rejoinder.sql.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, rising
-
-_LAST_START = "epoch_us({0}) - (epoch_us({0}) % SLIDE + SLIDE) % SLIDE"
+from rejoinder.sql.window_times import read_length, read_time, ticks_of
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ def window_type(kind: pa.DataType) -> pa.DataType:
 
 def is_window(kind: pa.DataType) -> bool:
     """Say whether a type is that of a window."""
-    return kind in (window_type(types.TIMESTAMP), window_type(types.TIMESTAMP_NTZ))
+    return kind in map(window_type, (types.TIMESTAMP, types.TIMESTAMP_NTZ, types.BIGINT))
 
 
 def pack(start: Term, end: Term, size: int | None = None) -> Term:
@@ -122,8 +119,7 @@ def with_chosen_bounds(term: Term, parts: Sequence[Term], choose: Callable[[Sequ
 
 def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile TUMBLE(time, size): the one window of that size that a time is in."""
-    time, size = _arguments(node, "TUMBLE(time, INTERVAL '5' MINUTE)", 2)
-    return _tumbled(_time(compiler, time, node), _length(size, node))
+    return _tumbled(compiler, node, *_arguments(node, "TUMBLE(time, INTERVAL '5' MINUTE)", 2))
 
 
 def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
@@ -144,8 +140,7 @@ def compile_window(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile Spark's `window(time, size)` and `window(time, size, slide)`."""
     if _is_hop(node):
         return compile_hop(compiler, node)
-    time, size = _arguments(node, "window(time, '5 minutes')", 2)
-    return _tumbled(_time(compiler, time, node), _length(size, node))
+    return _tumbled(compiler, node, *_arguments(node, "window(time, '5 minutes')", 2))
 
 
 def compile_start(compiler: Compiler, node: exp.Expr) -> Term:
@@ -176,7 +171,11 @@ def is_validity(node: exp.Expr) -> bool:
 def read_validity(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile the time of a call of VALIDITY_WINDOW: the start of the window."""
     (time,) = _arguments(node, "VALIDITY_WINDOW(time)", 1)
-    return _time(compiler, time, node)
+    term = read_time(compiler, time, node)
+    if types.is_integer(term.type):
+        why = f"a validity window is of a time on the clock, and `{text_of(time)}` is an integer"
+        raise mismatch(node, why, f"if it counts seconds, CAST({text_of(time)} AS TIMESTAMP) is one")
+    return term
 
 
 def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
@@ -192,15 +191,18 @@ def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
     return bounds.start if name == "start" else bounds.end
 
 
-def _tumbled(time: Term, size: int) -> Term:
-    micros = _LAST_START.replace("SLIDE", str(size))
-    start = rising(build(f"make_timestamp({micros})", time.type, time), time, *floor(size))
-    end = build(f"make_timestamp({micros} + {size})", time.type, time)
-    return pack(start, rising(end, time, *floor(size), *shift(size)), size)
+def _tumbled(compiler: Compiler, node: exp.Expr, argument: exp.Expr, size: exp.Expr) -> Term:
+    time = read_time(compiler, argument, node)
+    length, ticks = read_length(size, node, time.type), ticks_of(time.type)
+    number = ticks.last_start(length)
+    start = rising(build(ticks.of(number), time.type, time), time, *floor(length))
+    end = build(ticks.of(f"{number} + {length}"), time.type, time)
+    return pack(start, rising(end, time, *floor(length), *shift(length)), length)
 
 
 def _later(start: Term, size: int) -> Term:
-    return rising(build(f"make_timestamp(epoch_us({{0}}) + {size})", start.type, start), start, *shift(size))
+    ticks = ticks_of(start.type)
+    return rising(build(ticks.of(f"{ticks.number} + {size}"), start.type, start), start, *shift(size))
 
 
 # -- hops: rows that are repeated --------------------------------------------------------------------------------------
@@ -227,20 +229,19 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
         time, size, slide = _arguments(node, "window(time, '10 minutes', '5 minutes')", 3)
     else:
         time, slide, size = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3)
-    length, step = _length(size, node), _length(slide, node)
+    term = read_time(compiler, time, node)
+    ticks = ticks_of(term.type)
+    length, step = (read_length(each, node, term.type) for each in (size, slide))
     if step > length:
         raise errors.InvalidSql(
             f"the windows of `{text_of(node)}` would leave gaps",
-            detail=f"a slide of {step / 1_000_000:g} s and a size of {length / 1_000_000:g} s",
+            detail=f"a slide of {text_of(slide)} and a size of {text_of(size)}",
             hint="HOP(time, slide, size) takes a slide that is not longer than the size"
             if not is_spark
             else "window(time, size, slide) takes a slide that is not longer than the size",
         )
-    term = _time(compiler, time, node)
-    last = _LAST_START.replace("SLIDE", str(step))
-    starts = (
-        f"list_transform(range({last}, epoch_us({{0}}) - {length}, -{step}), lambda micros: make_timestamp(micros))"
-    )
+    numbers = f"range({ticks.last_start(step)}, {ticks.number} - {length}, -{step})"
+    starts = f"list_transform({numbers}, lambda number: {ticks.of('number')})"
     unknown = "[]" if is_spark else "[NULL]"
     kind = types.array_of(term.type)
     made = build(f"CASE WHEN {{0}} IS NULL THEN {unknown} ELSE {starts} END", kind, term)
@@ -302,44 +303,6 @@ def _arguments(node: exp.Expr, form: str, count: int) -> list[exp.Expr]:
             hint=f"write {form}",
         )
     return given
-
-
-def _time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
-    term = compiler.compile(argument)
-    if term.type == types.DATE:
-        term = cast(term, types.TIMESTAMP, node)
-    if term.type not in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
-        name, hint = text_of(argument), "CAST it to TIMESTAMP"
-        if types.is_integer(term.type):
-            hint = f"a window of ten is {name} DIV 10; if it counts seconds, CAST({name} AS TIMESTAMP) is a time"
-        raise mismatch(node, f"a window is of a time, and `{name}` is {types.spark_name(term.type)}", hint)
-    return term
-
-
-def _length(argument: exp.Expr, node: exp.Expr) -> int:
-    """Read the length of a window or of a step in microseconds."""
-    if isinstance(argument, exp.Literal) and argument.is_string:
-        words = argument.this.strip()
-        bare = words[len("interval ") :] if words.lower().startswith("interval ") else words
-        argument = exp.Interval(this=exp.Literal.string(bare))
-    interval = interval_of(argument)
-    if interval is None:
-        raise errors.InvalidSql(
-            "the length of a window must be an interval, and the same for all rows",
-            detail=f"in `{text_of(node)}`",
-            hint="write it as INTERVAL '5' MINUTE",
-        )
-    if interval.months:
-        raise errors.Unsupported(
-            "a window of months or years is not offered",
-            detail=f"in `{text_of(node)}`: months have different lengths",
-            hint="use a number of days, or GROUP BY date_trunc('MONTH', time)",
-        )
-    if interval.micros <= 0:
-        raise errors.InvalidSql(
-            "a window must be longer than nothing", detail=f"in `{text_of(node)}`", hint="as in INTERVAL '5' MINUTE"
-        )
-    return interval.micros
 
 
 NAMED = {

@@ -230,6 +230,27 @@ def test_groups(shop: Driver) -> None:
         rj.Stream.of(shop, "payments").group_by("from").windowed(rj.tumble("1 day"))
 
 
+def test_windows_of_integers(shop: Driver) -> None:
+    shop.sql("CREATE STREAM ticks (k INT, n INT, t INT); CREATE STREAM asked (k INT, t BIGINT)")
+    ticks, asked = rj.Stream.of(shop, "ticks", time="t"), rj.Stream.of(shop, "asked")
+    tens = ticks.group_by("k").windowed(rj.tumble(10)).sum("n")
+    shifted = tens.left_join(tens.alias("before"), shift=-10, select=["ticks.k", "ticks.window", "before.n AS n"])
+    shop.sql(f"CREATE VIEW v AS {shifted.query}")
+    asked.left_join(tens.alias("w"), window="t", select=["asked.t", "n"]).to("answers")
+    fives = ticks.group_by("k").windowed(rj.hop(10, every=5)).count("n").select("k", "window", "n")
+    fives.to_stream("window.start AS start", "n").to("hops")
+    shop.insert("ticks", {"k": 1, "n": 3, "t": -4}, {"k": 1, "n": 4, "t": 7})
+    shop.insert("asked", {"k": 1, "t": -10})
+    changes = shop.step()
+    assert sorted((row["window"]["start"], row["n"]) for row, _ in changes["v"]) == [(-10, None), (0, 3)]
+    assert changes["answers"] == [({"t": -10, "n": 3}, 1)]
+    assert sorted(row["start"] for row, _ in changes["hops"]) == [-10, -5, 0, 5]
+    with pytest.raises(InvalidSql, match="windows of different sizes"):
+        tens.join(ticks.alias("o").group_by("k").windowed(rj.tumble(20)).count())
+    with pytest.raises(InvalidSql, match="longer than nothing"):
+        _ = ticks.group_by("k").windowed(rj.tumble(0)).count().columns
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -114,6 +114,7 @@ def test_a_steady_stream_keeps_as_much_as_its_windows_hold(query: str) -> None:
     ("query", "limits"),
     [
         ("SELECT t DIV 10 AS w, count(*) AS n FROM n GROUP BY t DIV 10", "n.t, divided by 10"),
+        ("SELECT TUMBLE(t, 10) AS w, count(*) AS n FROM n GROUP BY w", "the watermark of n.t, rounded down to 10"),
         ("SELECT TUMBLE(day, INTERVAL 7 DAYS) AS w, count(*) AS n FROM n GROUP BY w", "rounded down to 7 days"),
         ("SELECT day, count(*) AS n FROM n GROUP BY day", ">= the watermark of n.day"),
         ("SELECT ts + INTERVAL 1 HOUR AS later, count(*) AS n FROM a GROUP BY later", "a.ts + 1 hour"),
@@ -133,6 +134,23 @@ def test_every_kind_of_time_makes_groups_that_end(query: str, limits: str) -> No
     close(driver, 500)
     driver.step()
     assert kept(driver) == {} and driver.table("v") == found
+
+
+@pytest.mark.parametrize("policy", ["EMIT FINAL", "EMIT WHEN WATERMARK PAST WINDOW_END(w)"])
+@pytest.mark.parametrize(("column", "is_narrow"), [("i INT", True), ("i BIGINT", False)])
+def test_windows_of_integers_come_out_when_they_end(column: str, is_narrow: bool, policy: str) -> None:
+    driver = Driver()
+    driver.sql(f"CREATE STREAM s ({column}, WATERMARK i)")
+    driver.sql(f"CREATE VIEW v AS SELECT HOP(i, 5, 10) AS w, count(*) AS n FROM s GROUP BY HOP(i, 5, 10) {policy}")
+    driver.insert("s", {"i": -1}, {"i": -6}, {"i": 2**31 - 1 if is_narrow else 2**62})
+    out = []
+    for watermark in (-1, 0, 4, 5):
+        driver.watermark("s", watermark)
+        out += [(watermark, row["w"]["start"], row["w"]["end"], row["n"]) for row, _ in driver.step()["v"]]
+    assert sorted(out) == [(-1, -15, -5, 1), (0, -10, 0, 2), (5, -5, 5, 1)]
+    driver.insert("s", {"i": 4})
+    driver.step()
+    assert [row["behind"] for row in driver.late("v")] == ([1] if is_narrow else [None, 1])
 
 
 def test_a_group_that_can_still_change_is_kept() -> None:

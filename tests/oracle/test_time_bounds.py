@@ -111,8 +111,11 @@ class Played:
             self.driver.restart(parallelism=pick.choice([1, 2, 3]))
 
     def step(self) -> None:
+        before = self.driver.watermarks("v")
         for row, diff in self.driver.step()["v"]:
             assert diff > 0 or not self.is_final, "what is final is never taken back"
+            below = [name for name, least in before.items() if row[name] is not None and row[name] < least]
+            assert not below, f"{row} is below {before}: a watermark that came out promised that no such row follows"
             self.out[tuple(row.values())] += diff
 
     def wanted(self) -> Counter[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.finality import final_by_time, with_finality
+from rejoinder.plan.finality import final_by_time, only_grows, with_finality
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.gates import gates_of
 from rejoinder.plan.hydration import Hydration
@@ -42,10 +42,13 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     gates: list[Gate] = []
     relations: dict[str, Derived] = {}
     forgetting: list[str] = []
+    growing: set[str] = set()
     for view in catalog.views:
         query = bind(view.query, catalog, forgetting)
         sources = with_imposed(sources, view.name, query.root, imposers)
-        normal = _normal(query, sources, on_time(declared), relations)
+        if only_grows(query.root, sources, growing):
+            growing.add(view.name)
+        normal = _normal(query, sources, on_time(declared), relations, growing)
         blocks[view.name] = (normal.block, normal.derived)
         relations |= normal.derived
         past = is_timed(normal, sources, relations) or depends_on_past(normal.derived)
@@ -62,14 +65,18 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
 
 
 def _normal(
-    query: Query, sources: Mapping[str, Source], timely: frozenset[str], relations: Mapping[str, Derived]
+    query: Query,
+    sources: Mapping[str, Source],
+    timely: frozenset[str],
+    relations: Mapping[str, Derived],
+    growing: Collection[str],
 ) -> Normalised:
     """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows.
 
     It reads on time what declares a watermark (`timely`), and what it imposes an order on itself.
     """
     if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
-        plain = with_finality(query, sources)
+        plain = with_finality(query, sources, growing)
         normal = _timely(plain or query, sources, timely, relations)
         refuse_unbounded(normal, sources, relations)
         return (

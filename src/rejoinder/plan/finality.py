@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -41,17 +41,17 @@ class _Time:
 Times = Mapping[str, _Time]
 
 
-def with_finality(query: Query, sources: Mapping[str, Source]) -> Query | None:
+def with_finality(query: Query, sources: Mapping[str, Source], growing: Container[str] = ()) -> Query | None:
     """The query with the time of release of its rows; without one if all of them are final at once.
 
-    None if it is not one outer join at most, on top of inner ones, of streams.
+    None if it is not one outer join at most, on top of inner ones, of streams. `growing`: views that only grow.
     """
-    joins = _plain_joins(query.root, sources)
+    if only_grows(query.root, sources, growing):
+        return replace(query, emission=None)
+    joins = _plain_joins(query.root, sources, ())
     if joins is None or any(inner.kind in OUTER for inner in joins[1:]):
         return None
-    join = joins[0] if joins and joins[0].kind in OUTER else None
-    if join is None:
-        return replace(query, emission=None)
+    join = joins[0]
     left, right = _event_times(join.left, sources), _event_times(join.right, sources)
     theirs, clock, waiting = _wait(join, join.left, left, right)
     emission = Emission("final", release=waiting, clocks=(clock,))
@@ -70,17 +70,24 @@ def with_finality(query: Query, sources: Mapping[str, Source]) -> Query | None:
     return replace(query, emission=replace(emission, release=release, lock=lock, clocks=(clock, back)))
 
 
-def _plain_joins(node: Node, sources: Mapping[str, Source]) -> list[Join] | None:
-    """The joins of a query, the uppermost first, if it has nothing else and reads streams."""
+def only_grows(node: Node, sources: Mapping[str, Source], growing: Container[str]) -> bool:
+    """Whether rows of a tree are never taken back: it has inner and semi joins alone, of what only grows."""
+    joins = _plain_joins(node, sources, growing)
+    return joins is not None and not any(join.kind in OUTER for join in joins)
+
+
+def _plain_joins(node: Node, sources: Mapping[str, Source], growing: Container[str]) -> list[Join] | None:
+    """The joins of a query, the uppermost first, if it has nothing else and reads streams, or views that grow."""
     match node:
         case Filter() | Project() | Enrich():
-            return _plain_joins(node.input, sources)
+            return _plain_joins(node.input, sources, growing)
         case Join():
-            left, right = _plain_joins(node.left, sources), _plain_joins(node.right, sources)
+            left, right = (_plain_joins(side, sources, growing) for side in (node.left, node.right))
             return None if left is None or right is None else [node, *left, *right]
         case Scan():
             known = sources.get(node.relation)
-            return [] if known is not None and known.kind == "stream" else None
+            is_stream = known is not None and known.kind == "stream"
+            return [] if is_stream or node.relation in growing else None
         case _:
             return None
 

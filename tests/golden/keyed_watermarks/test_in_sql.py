@@ -1,4 +1,4 @@
-"""Traces of the document as SQL on the Driver: inputs are partitions of a source, or branches of a union; joins too.
+"""Every trace of the document as SQL on the Driver: inputs are partitions of a source, or branches of a union.
 
 Views show what a watermark releases: rows with the times 0, 1, 2, … wait in them, and those below it are out.
 After every step the flow is restarted with another parallelism.
@@ -6,11 +6,13 @@ After every step the flow is restarted with another parallelism.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from rejoinder.errors import WatermarkRegress
+from rejoinder.errors import FunctionFailed, WatermarkRegress
 from rejoinder.testing import Driver
 from tests.golden.keyed_watermarks.played import of_kind, trace
 
@@ -92,6 +94,12 @@ MERGES = {
 }
 
 
+def released(driver: Driver) -> dict[str, int]:
+    """How far each column of the one source is."""
+    found = {row["column"]: row["released"] for row in driver.sql("SHOW WATERMARKS")}
+    return {column: time for column, time in found.items() if time is not None}
+
+
 def say(driver: Driver, happening: dict[str, Any]) -> None:
     if "watermark" in happening:
         driver.watermark(happening["vertex"], happening["watermark"]["ts"])
@@ -138,3 +146,168 @@ def test_a_join_of_an_idle_join() -> None:
     driver.insert("scan2", {"id": 1, "t": 9})
     driver.step()
     assert driver.table("outer_join") == [{"t": 5}], "the side that is back finds what was kept"
+
+
+@pytest.mark.parametrize("case", of_kind("processor_input"), ids=[case["id"] for case in of_kind("processor_input")])
+def test_processor_input(case: dict[str, Any]) -> None:
+    """KWM-API-01, KWM-API-02, KWM-API-04: an edge is a source, its instances are partitions.
+
+    What a join is told of an edge does not wait for the other one; a union over both is told the least.
+    """
+    driver = Driver()
+    for edge in case["edges"]:
+        name, count = f"e{edge['ordinal']}", edge["upstream_instances"]
+        driver.sql(f"CREATE STREAM {name} (t BIGINT, WATERMARK t) OPTIONS (partitions '{count}')")
+    driver.sql("CREATE VIEW pairs AS SELECT e0.t, e1.t AS u FROM e0 JOIN e1 ON e1.t BETWEEN e0.t - 5 AND e0.t + 5")
+    both = "SELECT t FROM e0 UNION ALL SELECT t FROM e1"
+    driver.sql(f"CREATE VIEW merged AS SELECT t FROM ({both}) AS q EMIT WHEN WATERMARK PAST t")
+    driver.insert("e0", *({"t": number} for number in range(TIMES)))
+    driver.step()
+    per_edge: dict[str, int] = {}
+    together = 0
+    for number, step in enumerate(case["steps"]):
+        given = step["in"]
+        driver.watermark(f"e{given['edge']}", given["watermark"]["ts"], partition=given["upstream"])
+        driver.step()
+        driver.restart(parallelism=1 + number % 3)
+        for call in step["out"]:
+            if "ordinal" in call:
+                per_edge[f"e{call['ordinal']}"] = call["watermark"]["ts"]
+            else:
+                together = call["watermark"]["ts"]
+        shown = {row["source"]: row["released"] for row in driver.sql("SHOW WATERMARKS")}
+        assert {name: time for name, time in shown.items() if time is not None} == per_edge, f"step {number + 1}"
+        if case["id"] == "kw-per-ordinal-and-coalesced":  # else the edges have different keys, and no union
+            assert len(driver.table("merged")) == together, f"step {number + 1}"
+
+
+@pytest.mark.parametrize("case", of_kind("simple_processor"), ids=[case["id"] for case in of_kind("simple_processor")])
+def test_simple_processor(case: dict[str, Any]) -> None:
+    """KWM-API-05, KWM-API-06: a projection hands each watermark on at once, whatever the other column is at."""
+    driver = Driver()
+    driver.sql("CREATE STREAM s (item STRING, k1 BIGINT, k2 BIGINT, WATERMARK k1, WATERMARK k2)")
+    driver.sql("CREATE VIEW v AS SELECT item FROM s WHERE item IS NOT NULL")
+    for name in ("k1", "k2"):
+        driver.sql(f"CREATE VIEW past_{name} AS SELECT {name} FROM s EMIT WHEN WATERMARK PAST {name}")
+    driver.insert("s", *({"k1": number, "k2": number} for number in range(TIMES)))
+    driver.step()
+    expected = {"k1": 0, "k2": 0}
+    for number, step in enumerate(case["steps"]):
+        given = step["in"]
+        if "item" in given:
+            driver.insert("s", {"item": given["item"], "k1": TIMES, "k2": TIMES})
+        else:
+            driver.watermark("s", given["watermark"]["ts"], f"k{given['watermark']['key']}")
+        items = [row["item"] for row, _ in driver.step()["v"]]
+        assert items == [entry["item"] for entry in step["out"] if "item" in entry], f"step {number + 1}"
+        marks = [entry["watermark"] for entry in step["out"] if "watermark" in entry]
+        expected |= {f"k{mark['key']}": mark["ts"] for mark in marks}
+        assert {name: len(driver.table(f"past_{name}")) for name in expected} == expected, f"step {number + 1}"
+
+
+@pytest.mark.parametrize("case", of_kind("window_aggregation"), ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_window_aggregation(case: dict[str, Any], parallelism: int) -> None:
+    """KWM-WIN-01, KWM-WIN-03, KWM-WIN-04: windows come out when the watermark of their own time is past their end."""
+    driver = Driver(parallelism=parallelism)
+    driver.sql("CREATE STREAM my_stream (time1 BIGINT, time2 BIGINT, WATERMARK time1, WATERMARK time2)")
+    driver.sql(
+        "CREATE VIEW v AS SELECT window_start, window_end, time2, count(*) AS count "
+        f"FROM TUMBLE(my_stream, DESCRIPTOR({case['window']['time']}), {case['window']['size']}) "
+        "GROUP BY 1, 2, 3 EMIT WHEN WATERMARK PAST window_end"
+    )
+    columns = {key: name for name, key in case["wm_keys"].items()}
+    for number, step in enumerate(case["steps"]):
+        given = step["in"]
+        if "item" in given:
+            driver.insert("my_stream", given["item"])
+        else:
+            driver.watermark("my_stream", given["watermark"]["ts"], columns[given["watermark"]["key"]])
+        rows = [row for row, _ in driver.step()["v"]]
+        wanted = [entry["row"] for entry in step["out"]]
+        assert sorted(rows, key=str) == sorted(wanted, key=str), f"step {number + 1}"
+        for name, limit in step.get("output_wm_constraint", {}).items():
+            found = driver.watermarks("v").get(name)
+            assert name == "after_rows" or found is None or found <= limit["max"], f"step {number + 1}"
+
+
+def test_a_source_follows_its_newest_row_at_a_lag() -> None:
+    """KWM-GEN-01: also if the rows come in the wrong order."""
+    driver = Driver()
+    driver.sql("CREATE STREAM s (t INT, WATERMARK t DELAY OF 3); CREATE VIEW v AS SELECT t FROM s")
+    found = []
+    for time in (10, 8, 12):
+        driver.insert("s", {"t": time})
+        driver.step()
+        found += [row["watermark"] for row in driver.sql("SHOW WATERMARKS")]
+    assert found == [7, 7, 9]
+
+
+def test_each_branch_has_its_own_time() -> None:
+    """KWM-WIN-02: a window of a union takes the time that each branch gives it, and ends when the slower is past it."""
+    driver = Driver()
+    driver.sql("CREATE STREAM a (k INT, t INT, WATERMARK t); CREATE STREAM b (k INT, u INT, WATERMARK u)")
+    both = "SELECT k, t AS time FROM a UNION ALL SELECT k, u FROM b"
+    query = f"SELECT k, TUMBLE(time, 5) AS w, count(*) AS n FROM ({both}) AS q GROUP BY k, w"
+    driver.sql(f"CREATE VIEW v AS {query} EMIT FINAL")
+    driver.insert("a", {"k": 1, "t": 1}, {"k": 1, "t": 7})
+    driver.insert("b", {"k": 1, "u": 3}, {"k": 2, "u": 4})
+    driver.watermark("a", 9)
+    assert driver.step()["v"] == []
+    driver.watermark("b", 5)
+    out = sorted((row["k"], row["w"]["start"], row["n"]) for row, _ in driver.step()["v"])
+    assert out == [(1, 0, 2), (2, 0, 1)]
+
+
+def test_late_is_strictly_below() -> None:
+    """KWM-DEF-01: and a row without a time is late."""
+    driver = Driver()
+    driver.sql("CREATE STREAM s (t INT, WATERMARK t)")
+    driver.sql("CREATE VIEW v AS SELECT TUMBLE(t, 5) AS w, count(*) AS n FROM s GROUP BY w EMIT FINAL")
+    driver.watermark("s", 10)
+    driver.step()
+    driver.insert("s", {"t": 9}, {"t": 10}, {"t": None})
+    driver.watermark("s", 15)
+    assert driver.step()["v"] == [({"w": {"start": 10, "end": 15}, "n": 1}, 1)]
+    assert sorted(row["row"] for row in driver.late("v")) == ['{"t":9}', '{"t":null}']
+
+
+async def answer(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take longer for the rows that come first; have none for some."""
+    await asyncio.sleep(0.001 * (5 - row["t"] % 5))
+    if row["item"] == "unknown":
+        raise LookupError("unknown")
+    return {"length": len(row["item"])}
+
+
+@pytest.mark.parametrize("ordered", ["async_ordered", "async_unordered"])
+def test_watermarks_wait_for_answers(ordered: str) -> None:
+    """KWM-ASY-01, KWM-ASY-02, KWM-ASY-03: an epoch ends with its last answer, and watermarks move with epochs.
+
+    The rows and watermarks of a trace, all in one epoch and each in its own; then an answer that never comes.
+    """
+    for case in of_kind(ordered):
+        for together in (True, False):
+            driver = Driver()
+            driver.sql("CREATE STREAM s (item STRING, t BIGINT, u BIGINT, WATERMARK t, WATERMARK u)")
+            call = f"ENRICH(TABLE s, '{__name__}:answer', 'length INT')"
+            driver.sql(f"CREATE VIEW v AS SELECT item, length FROM {call}")
+            columns, last, out = {0: "t", 1: "u"}, dict[str, int](), list[str]()
+            for step in case["steps"]:
+                if "item" in step["in"]:
+                    driver.insert("s", {"item": step["in"]["item"], "t": 99, "u": 99})
+                elif "watermark" in step["in"]:
+                    mark = step["in"]["watermark"]
+                    driver.watermark("s", mark["ts"], columns[mark["key"]])
+                    last[columns[mark["key"]]] = mark["ts"]
+                if not together:
+                    out += [row["item"] for row, _ in driver.step()["v"]]
+                    assert released(driver) == last
+            out += [row["item"] for row, _ in driver.step()["v"]]
+            assert sorted(out) == sorted(step["in"]["item"] for step in case["steps"] if "item" in step["in"])
+            assert released(driver) == last
+            driver.insert("s", {"item": "unknown", "t": 50, "u": 50})
+            driver.watermark("s", 60, "t")
+            with pytest.raises(FunctionFailed):
+                driver.step()
+            assert released(driver) == last, "not before the row is answered"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -26,9 +27,10 @@ from rejoinder.core import (
 from rejoinder.core.messages import rows_of
 from rejoinder.kernels.expression import Expression
 from rejoinder.operators.coalescer import IDLE_TIME
-from tests.golden.keyed_watermarks import test_traces
+from tests.golden.keyed_watermarks import test_in_sql, test_traces
 from tests.golden.keyed_watermarks.played import CHECKS, ITEM, REQUIREMENTS, TRACES, items, of_kind, shown, trace
 
+ROOT = Path(__file__).parents[3]
 TESTS: dict[str, list[str]] = {
     "KWM-DEF-01": ["test_late_is_strictly_below"],
     "KWM-DEF-02": ["test_output_rises_in_every_trace"],
@@ -76,6 +78,51 @@ TESTS: dict[str, list[str]] = {
     "KWM-IDL-11": ["kw-dag-merge", "kw-dag-two-scans", "test_a_union_over_an_idle_join_goes_on"],
     "KWM-IDL-12": ["kw-dag-join-idle", "test_an_idle_side_blocks_a_join"],
 }
+
+
+# On the Driver: traces are played there as well, by the tests of `test_in_sql`; these are further tests.
+IN_SQL: dict[str, list[str]] = {
+    "KWM-DEF-01": ["test_late_is_strictly_below"],
+    "KWM-DEF-02": [
+        "test_coalescer",
+        "tests/unit/engine/test_partitions.py::test_what_rows_show_is_no_promise_that_can_be_broken",
+    ],
+    "KWM-RUL-03": ["tests/oracle/test_time_bounds.py::test_the_end_is_the_batch_join_of_what_was_on_time"],
+    "KWM-RUL-04": [
+        "test_simple_processor",
+        "tests/unit/engine/test_emission.py::test_final_windows_come_out_once_in_the_epoch_that_makes_them_final",
+    ],
+    "KWM-RUL-05": ["test_window_aggregation"],
+    "KWM-GEN-01": ["test_a_source_follows_its_newest_row_at_a_lag"],
+    "KWM-API-06": ["test_simple_processor"],
+    "KWM-ASY-01": ["test_watermarks_wait_for_answers"],
+    "KWM-ASY-02": ["test_watermarks_wait_for_answers"],
+    "KWM-ASY-03": ["test_watermarks_wait_for_answers"],
+    "KWM-WIN-02": ["test_each_branch_has_its_own_time"],
+    "KWM-WIN-05": [
+        "tests/unit/engine/test_output_watermarks.py::test_an_aggregate_has_watermarks_at_window_bounds_alone"
+    ],
+    "KWM-IDL-08": [
+        "tests/unit/engine/test_idleness.py::test_a_silent_partition_is_idle_after_the_timeout_and_not_before"
+    ],
+    "KWM-IDL-11": ["test_merges"],
+    "KWM-IDL-12": ["test_a_join_of_an_idle_join"],
+}
+# What is said of methods to override and of messages between operators; nothing of it is seen in SQL.
+OF_THE_OPERATOR = {"KWM-API-03", "KWM-IDL-05", "KWM-IDL-07"}
+
+
+def test_every_requirement_is_tested_in_sql_too() -> None:
+    played = {case["id"] for case in TRACES}
+    for requirement, tests in TESTS.items():
+        found = [name for name in tests if name in played] + IN_SQL.get(requirement, [])
+        assert bool(found) == (requirement not in OF_THE_OPERATOR), requirement
+    kinds = {case["kind"] for case in TRACES} - {"async_ordered", "async_unordered", "dag"}
+    assert all(callable(vars(test_in_sql).get(f"test_{kind}")) for kind in kinds)
+    for name in (name for tests in IN_SQL.values() for name in tests):
+        path, _, function = name.rpartition("::")
+        text = (ROOT / path).read_text(encoding="utf-8") if path else ""
+        assert f"\ndef {function}(" in text if path else callable(vars(test_in_sql).get(name)), name
 
 
 def test_every_requirement_has_tests_that_are_there() -> None:

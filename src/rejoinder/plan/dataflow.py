@@ -18,19 +18,12 @@ from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
-from rejoinder.plan.delta import (
-    PathFinder,
-    asked_for,
-    judged_arrangement,
-    judged_input,
-    judged_rows,
-    own_arrangement,
-    tested_rows,
-)
+from rejoinder.plan.delta import PathFinder, asked_for
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.frontier import Frontiers, Watermark
 from rejoinder.plan.graph import join_graph
 from rejoinder.plan.grouping import group, kept_arrangements
+from rejoinder.plan.judging import judged_arrangement, judged_input, judged_rows, own_arrangement, tested_rows
 from rejoinder.plan.labels import Labels
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.merging import punctual

@@ -12,8 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ import pyarrow as pa
 from rejoinder.kernels.expression import Expression, column, quoted, substitute
 from rejoinder.plan import logical
 from rejoinder.plan.catalog import ON_TIME
+from rejoinder.plan.conditions import Conditions, oriented
 from rejoinder.plan.containment import containment
 from rejoinder.plan.enrichment import enriched
 from rejoinder.plan.grouping import aggregated
@@ -38,7 +38,6 @@ from rejoinder.plan.normal import (
     finished,
     inlined,
 )
-from rejoinder.plan.padding import is_null_on_padding
 from rejoinder.plan.recording import last, recorded
 from rejoinder.plan.validity import valid
 
@@ -182,7 +181,7 @@ def _at_arrival(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode
     if mode == "left":
         only, padded = _nullable(only, right)
         outputs = (*outputs, *padded)
-    conditions = _oriented(inlined(on, dict((*left.outputs, *right.outputs))), {i for i, _ in only.columns})
+    conditions = oriented(inlined(on, dict((*left.outputs, *right.outputs))), {i for i, _ in only.columns})
     joined = replace(only, mode=mode, on=(*right.predicates, *conditions))
     return Block((*left.inputs, joined), left.predicates, outputs)
 
@@ -197,12 +196,12 @@ def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode,
     """A LEFT, SEMI or ANTI join."""
     if len(right.inputs) > 1:
         right = _relation(right, derived)
-    conditions = _Conditions.of(left, right, on, mode)
+    conditions = Conditions.of(left, right, on, mode)
     if conditions.residual and not (conditions.keyed and derived.judges):
         return _counted(left, right, on, mode, derived)
     if conditions.needs_one_input:
         left = _relation(left, derived)
-        conditions = _Conditions.of(left, right, on, mode)
+        conditions = Conditions.of(left, right, on, mode)
     only = right.inputs[0]
     outputs = left.outputs
     if mode == "left":
@@ -266,100 +265,3 @@ def _relation(block: Block, derived: Known) -> Block:
     if len(block.inputs) == 1 and all(e.is_column for _, e in block.outputs):
         return block
     return derive("rows", Union(), (block,), block.columns, derived)
-
-
-@dataclass(frozen=True)
-class _Conditions:
-    """The conditions of a one-sided join, sorted by what they read."""
-
-    all: tuple[Predicate, ...]
-    residual: bool
-    keyed: bool
-    needs_one_input: bool
-
-    @classmethod
-    def of(cls, left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode) -> _Conditions:
-        predicates = inlined(on, dict((*left.outputs, *right.outputs)))
-        there = {i for i, _ in right.inputs[0].columns}
-        owner = {i: at for at, each in enumerate(left.inputs) for i, _ in each.columns}
-        keys = [p for p in predicates if _is_key(p, there)]
-        others = [p for p in predicates if not _is_key(p, there)]
-        window = _only_window(left, right, predicates, keys) if mode == "left" else ()
-        residual = any(
-            there & set(p.expression.columns) and set(p.expression.columns) - there
-            for p in others
-            if not any(p is one for one in window)
-        )
-        readers = [{owner[i] for i in _outer_side(p, there).columns} for p in keys]
-        padded = [
-            p
-            for p, inputs in zip(keys, readers, strict=True)
-            if any(left.inputs[at].mode == "left" and _matches_padding(p, left.inputs[at], there) for at in inputs)
-        ]
-        spread = any(len(inputs) > 1 for inputs in readers)
-        if residual:
-            outer = {owner[i] for p in predicates for i in p.expression.columns if i not in there}
-            spread = len(outer) > 1 or any(not _is_plain(left.inputs[at]) for at in outer)
-        keyed = bool(keys) and right.inputs[0].versions is None
-        return cls(_oriented(predicates, there), residual, keyed, spread or bool(padded))
-
-
-def _is_plain(each: Input) -> bool:
-    return each.mode == "inner" and each.versions is None and not each.arrival
-
-
-def _only_window(
-    left: Block, right: Block, predicates: tuple[Predicate, ...], keys: list[Predicate]
-) -> tuple[Predicate, ...]:
-    """The conditions that a time of one left input lies in the right side's window, if the join is about that alone.
-
-    Then whether a row has a partner is a matter of its partition and time. A filter would leave gaps between windows.
-    """
-    only = right.inputs[0]
-    found = containment(only, predicates)
-    if found is None or only.versions is None or right.predicates:
-        return ()
-    ids = {name: i for i, name in only.columns}
-    there = set(ids.values())
-    sides = [side for p in keys if p.equality is not None for side in p.equality if set(side.columns) <= there]
-    partition = {ids[name] for name in only.versions.partition}
-    exact = all(side.is_column for side in sides) and not any(p.null_safe for p in keys)
-    filtered = any(set(p.expression.columns) <= there for p in predicates)
-    owners = {at for at, each in enumerate(left.inputs) for i, _ in each.columns if i in found.time.columns}
-    if not exact or filtered or len(owners) > 1 or sorted(i for s in sides for i in s.columns) != sorted(partition):
-        return ()
-    return found.predicates
-
-
-def _is_key(p: Predicate, there: set[str]) -> bool:
-    """Whether a predicate is an equality of the right side with the left one."""
-    if p.equality is None:
-        return False
-    sides = [set(side.columns) for side in p.equality]
-    return all(sides) and any(a <= there and not b & there for a, b in (sides, sides[::-1]))
-
-
-def _matches_padding(p: Predicate, each: Input, there: set[str]) -> bool:
-    """Whether a key over a padded input may find a partner for the padding."""
-    side = _outer_side(p, there)
-    alone = set(side.columns) <= {i for i, _ in each.columns}
-    return p.null_safe or not (alone and is_null_on_padding(side, each))
-
-
-def _outer_side(p: Predicate, there: set[str]) -> Expression:
-    assert p.equality is not None
-    return p.equality[1] if set(p.equality[0].columns) <= there else p.equality[0]
-
-
-def _oriented(predicates: Sequence[Predicate], there: set[str]) -> tuple[Predicate, ...]:
-    """Equalities with the other inputs' side first; those that are no key are plain conditions."""
-    result = []
-    for p in predicates:
-        if not _is_key(p, there):
-            result.append(replace(p, equality=None))
-            continue
-        assert p.equality is not None
-        ours = _outer_side(p, there)
-        theirs = p.equality[0] if ours is p.equality[1] else p.equality[1]
-        result.append(replace(p, equality=(ours, theirs)))
-    return tuple(result)

@@ -10,17 +10,9 @@ from dataclasses import dataclass, replace
 
 from rejoinder.kernels.expression import Expression, column, conjunction, renamed
 from rejoinder.plan.arrangement import Key
-from rejoinder.plan.delta import (
-    FROM,
-    TO,
-    Hop,
-    arranged,
-    judged_arrangement,
-    judged_input,
-    key_columns,
-    own_arrangement,
-)
+from rejoinder.plan.delta import FROM, TO, Hop
 from rejoinder.plan.graph import JoinGraph, equal, inputs_of
+from rejoinder.plan.judging import arranged, judged_arrangement, judged_input, key_columns, own_arrangement
 from rejoinder.plan.labels import shown
 from rejoinder.plan.normal import PRESENT, Block, Versions
 from rejoinder.plan.physical import Path, PathHop

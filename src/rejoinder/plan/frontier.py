@@ -395,9 +395,13 @@ class Frontiers:
         tested = any(_mentions(p, i) and not p.null_safe for p in block.predicates)
         return each.mode == "inner" and (tested or self.is_known(each.relation, dict(each.columns)[i]))
 
-    def passes_over(self, block: Block, i: str) -> bool:
-        """Whether rows that are NULL in column `i` are met by no change of another input, as conditions compare it."""
-        for p in (*block.predicates, *(p for each in block.inputs for p in each.on)):
+    def passes_over(self, block: Block, start: int, i: str) -> bool:
+        """Whether rows that are NULL in column `i` are met by no change of input `start`, as conditions compare it.
+
+        The ON of another input with a mode says nothing about that.
+        """
+        asked = block.inputs[start].on + block.inputs[int(i.split(".", 1)[0])].on
+        for p in (*block.predicates, *asked):
             for bound in p.bounds:
                 sides = bound.later.columns[0], bound.earlier.columns[0]
                 if i not in sides:

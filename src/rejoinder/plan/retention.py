@@ -44,7 +44,9 @@ class Retentions:
         """Below which times rows of input `at` are met no more by changes of input `start`."""
         found = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
         passes_over = self.frontiers.passes_over
-        return tuple(Limit(name, below, not passes_over(block, i)) for i, name, below in found if below is not None)
+        return tuple(
+            Limit(name, below, not passes_over(block, start, i)) for i, name, below in found if below is not None
+        )
 
     def again(self, block: Block, at: int) -> Limits:
         """Below which times rows of input `at`, which is asked for keys, share theirs with no change of it."""
@@ -173,7 +175,7 @@ def _kept(
                 if start != at and not other.arrival:
                     is_bounded = any(
                         frontiers.limit(block, start, i)
-                        and (frontiers.passes_over(block, i) or frontiers.is_known(each.relation, name))
+                        and (frontiers.passes_over(block, start, i) or frontiers.is_known(each.relation, name))
                         for i, name in each.columns
                     )
                     yield source_of(each.relation), source_of(other.relation), is_bounded

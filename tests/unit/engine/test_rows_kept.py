@@ -279,3 +279,19 @@ def test_a_bound_by_a_column_that_has_no_watermark_says_what_is_missing() -> Non
     with pytest.raises(Unsupported) as refused:
         due("SELECT o.k FROM o LEFT JOIN d ON o.k = d.k AND d.t BETWEEN o.placed AND o.due EMIT FINAL")
     assert "bound an event time of `d` both ways, by columns with a WATERMARK" in str(refused.value.hint)
+
+
+def test_a_padded_row_is_kept_for_who_does_not_ask_for_its_padding() -> None:
+    """The ON of a second LEFT JOIN compares a time that padded rows lack, which says nothing to an EXISTS."""
+    driver = flow(
+        "SELECT a.k, a.t FROM l a LEFT JOIN l b ON a.k = b.k AND a.t = b.t"
+        " LEFT JOIN l c ON b.f = c.f AND c.t BETWEEN b.t - 2 AND b.t + 1"
+        " WHERE EXISTS (SELECT 1 FROM r WHERE r.t BETWEEN a.t - 2 AND a.t + 1) EMIT FINAL"
+    )
+    driver.insert("l", {"k": None, "t": 5, "f": 0})
+    driver.step()
+    driver.insert("r", {"k": 1, "t": 4, "f": 0})
+    driver.step()
+    for source in "lr":
+        driver.watermark(source, 100)
+    assert driver.step()["v0"] == [({"k": None, "t": 5}, 1)]

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from rejoinder.kernels.rising import Rising, Step, simplified
 from rejoinder.plan.logical import Predicate
-from rejoinder.plan.normal import Block
 
 Steps = tuple[Step, ...]
 Distances = dict[tuple[str, str], Steps]
@@ -29,13 +28,13 @@ def slack_of(steps: Steps) -> int | None:
     return None if span is None else -span[0]
 
 
-def block_bounds(block: Block, within: Distances | None = None) -> Distances:
-    """All bounds of a block: what its conditions say, and what follows from them over other inputs.
+def all_bounds(predicates: Iterable[Predicate], within: Distances | None = None) -> Distances:
+    """What conditions that hold together say, and what follows from them over other inputs.
 
     From a >= b - c and b >= d - e follows a >= d - (c + e). The smallest slack wins. `within` is what is known of
     columns of one input.
     """
-    known = tightest([*block.predicates, *(p for each in block.inputs for p in each.on)])
+    known = tightest(predicates)
     for pair, steps in (within or {}).items():
         _note(known, pair, steps)
     columns = sorted({column for pair in known for column in pair})

@@ -13,15 +13,16 @@ A frontier is a formula over watermarks: it is planned once and worked out whene
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import pyarrow as pa
 
 from rejoinder.kernels.expression import Expression, column
 from rejoinder.kernels.rising import Step, shift, simplified, stepped
 from rejoinder.plan.accumulators import UNIT, Grouping
-from rejoinder.plan.bounds import Distances, block_bounds, looser
+from rejoinder.plan.bounds import Distances, all_bounds, looser
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
@@ -212,9 +213,8 @@ class Frontiers:
     sources: Mapping[str, Source]
     derived: Mapping[str, Derived]
     _known: dict[tuple[str, str], Formula | None] = field(default_factory=dict)
-    _bounds: dict[int, tuple[Block, Distances]] = field(
-        default_factory=dict
-    )  # by identity: a block hashes all it holds
+    # by identity, for a block hashes all it holds, and by which of its inputs have a row
+    _bounds: dict[tuple[int, frozenset[int]], tuple[Block, Distances]] = field(default_factory=dict)
 
     def of(self, relation: str, name: str) -> Formula | None:
         """The frontier of a relation's column; None if changes may have any time."""
@@ -264,7 +264,7 @@ class Frontiers:
         if rising is None:
             return None
         i = rising.column
-        at = int(i.split(".", 1)[0])
+        at = input_of(i)
         name = dict(block.inputs[at].columns)[i]
         starts = [start for start, each in enumerate(block.inputs) if start != at and not each.arrival]
         met = [self.limit(block, start, i) for start in starts]
@@ -280,26 +280,30 @@ class Frontiers:
         """Up to which time of column `i` rows can be met by changes of input `start` no more."""
         if block.inputs[start].relation == UNIT:
             return None
-        names = dict(block.inputs[start].columns)
+        names, both = dict(block.inputs[start].columns), (start, input_of(i))
         formulas = []
-        for (later, earlier), steps in self.bounds(block).items():
+        for (later, earlier), steps in self.bounds(block, both).items():
             frontier = self._reach(block.inputs[start], names[earlier]) if earlier in names else None
             if later == i and frontier is not None:
                 formulas.append(raised(frontier, steps))
         return greatest(formulas) if formulas else None
 
-    def bounds(self, block: Block) -> Distances:
-        """The bounds of a block, with those of columns of one input that come from how it is made."""
-        if id(block) not in self._bounds:
+    def bounds(self, block: Block, inputs: Iterable[int]) -> Distances:
+        """The bounds in rows of a block that have rows of some inputs; also those that come from how inputs are made.
+
+        The ON of an input with a mode holds where that has a row, and says nothing of other rows.
+        """
+        there = _there(block, inputs)
+        if (id(block), there) not in self._bounds:
             within = {}
             for each in block.inputs:
                 ids = {name: i for i, name in each.columns}
                 made = self.derived.get(each.relation)
                 for (later, earlier), steps in ({} if made is None else self._within(made)).items():
-                    if later in ids and earlier in ids:
+                    if later in ids and earlier in ids and self.has_time(block, there, ids[earlier]):
                         within[ids[later], ids[earlier]] = steps
-            self._bounds[id(block)] = block, block_bounds(block, within)
-        return self._bounds[id(block)][1]
+            self._bounds[id(block), there] = block, all_bounds(_conditions(block, there), within)
+        return self._bounds[id(block), there][1]
 
     def _within(self, made: Derived) -> Distances:
         """How far two columns of a row of a relation can be apart where neither is NULL: as in each of its blocks."""
@@ -312,10 +316,11 @@ class Frontiers:
             for name, expression in block.outputs:
                 if expression.is_column and name in made.schema.names:
                     names.setdefault(expression.columns[0], []).append(name)
-            known = self.bounds(block)
             pairs = (
                 (a, b, steps)
-                for (one, two), steps in known.items()
+                for both in product({input_of(i) for i in names}, repeat=2)
+                for (one, two), steps in self.bounds(block, both).items()
+                if (input_of(one), input_of(two)) == both
                 for a in names.get(one, ())
                 for b in names.get(two, ())
             )
@@ -342,7 +347,7 @@ class Frontiers:
         others = {i for p in each.on for i in p.expression.columns} - names.keys()
         if any(_is_on_pairs(p, names.keys()) for p in each.on):
             found: dict[str, list[Formula]] = {}
-            for (later, earlier), steps in self.bounds(block).items():
+            for (later, earlier), steps in self.bounds(block, (at,)).items():
                 met = self.limit(block, at, earlier) if later in names and earlier in others else None
                 if met is not None:
                     found.setdefault(names[later], []).append(raised(met, steps))
@@ -376,7 +381,7 @@ class Frontiers:
 
     def is_final(self, block: Block, i: str) -> bool:
         """Whether a column of a block tells of every row when it can change no more: a time with a frontier."""
-        each = block.inputs[int(i.split(".", 1)[0])]
+        each = block.inputs[input_of(i)]
         kind = each.type_of(dict(each.columns)[i])
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
         time = column(i, kind)
@@ -391,26 +396,44 @@ class Frontiers:
         if expression.rises is None:
             return False
         i = expression.rises.column
-        each = block.inputs[int(i.split(".", 1)[0])]
+        each = block.inputs[input_of(i)]
         tested = any(_mentions(p, i) and not p.null_safe for p in block.predicates)
         return each.mode == "inner" and (tested or self.is_known(each.relation, dict(each.columns)[i]))
 
-    def passes_over(self, block: Block, start: int, i: str) -> bool:
-        """Whether rows that are NULL in column `i` are met by no change of input `start`, as conditions compare it.
+    def has_time(self, block: Block, inputs: Iterable[int], i: str) -> bool:
+        """Whether column `i` is not NULL in rows of a block that have rows of some inputs: it is compared, or never."""
 
-        The ON of another input with a mode says nothing about that.
-        """
-        asked = block.inputs[start].on + block.inputs[int(i.split(".", 1)[0])].on
-        for p in (*block.predicates, *asked):
+        def is_known(column: str) -> bool:
+            each = block.inputs[input_of(column)]
+            return self.is_known(each.relation, dict(each.columns)[column])
+
+        for p in _conditions(block, _there(block, inputs)):
             for bound in p.bounds:
                 sides = bound.later.columns[0], bound.earlier.columns[0]
-                if i not in sides:
-                    continue
-                other = sides[1] if sides[0] == i else sides[0]
-                each = block.inputs[int(other.split(".", 1)[0])]
-                if not p.null_safe or self.is_known(each.relation, dict(each.columns)[other]):
+                if i in sides and (not p.null_safe or is_known(sides[1] if sides[0] == i else sides[0])):
                     return True
-        return False
+        return is_known(i)
+
+
+def input_of(i: str) -> int:
+    """The number of the input that a column of a block belongs to."""
+    return int(i.split(".", 1)[0])
+
+
+def _there(block: Block, inputs: Iterable[int]) -> frozenset[int]:
+    """The inputs that have a row where some do: those without which there is none, and whose times are compared."""
+    found = {at for at, each in enumerate(block.inputs) if each.mode in ("inner", "semi")} | set(inputs)
+    while True:
+        bounds = [bound for p in _conditions(block, found) if not p.null_safe for bound in p.bounds]
+        more = {input_of(each.columns[0]) for bound in bounds for each in (bound.later, bound.earlier)}
+        if more <= found:
+            return frozenset(found)
+        found |= more
+
+
+def _conditions(block: Block, there: Collection[int]) -> list[Predicate]:
+    """The conditions that hold in rows of a block that have rows of these inputs."""
+    return [*block.predicates, *(p for at in sorted(there) for p in block.inputs[at].on)]
 
 
 def _is_padding(expression: Expression) -> bool:

@@ -153,7 +153,8 @@ class _Waiting:
         """The columns of a block that its conditions compare with some of these."""
         predicates = (*block.predicates, *(p for each in block.inputs for p in each.on))
         orders = [p.order[0].columns + p.order[1].columns for p in predicates if p.order is not None]
-        return {i for sides in (*self.frontiers.bounds(block), *orders) if columns & set(sides) for i in sides}
+        bounds = self.frontiers.bounds(block, range(len(block.inputs)))
+        return {i for sides in (*bounds, *orders) if columns & set(sides) for i in sides}
 
     def _is_timed(self, each: Input, name: str) -> bool:
         """Whether a column of an input is made from event times alone."""

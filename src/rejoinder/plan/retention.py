@@ -43,16 +43,14 @@ class Retentions:
     def met(self, block: Block, start: int, at: int) -> Limits:
         """Below which times rows of input `at` are met no more by changes of input `start`."""
         found = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
-        passes_over = self.frontiers.passes_over
-        return tuple(
-            Limit(name, below, not passes_over(block, start, i)) for i, name, below in found if below is not None
-        )
+        both, has_time = (start, at), self.frontiers.has_time
+        return tuple(Limit(name, below, not has_time(block, both, i)) for i, name, below in found if below is not None)
 
     def again(self, block: Block, at: int) -> Limits:
         """Below which times rows of input `at`, which is asked for keys, share theirs with no change of it."""
-        known, relation = self.frontiers.is_known, block.inputs[at].relation
-        found = self.frontiers.again(block, at)
-        return tuple(Limit(name, below, not known(relation, name)) for name, below in found.items())
+        found, has_time = self.frontiers.again(block, at), self.frontiers.has_time
+        ids = {name: i for i, name in block.inputs[at].columns}
+        return tuple(Limit(name, below, not has_time(block, (at,), ids[name])) for name, below in found.items())
 
     def own(self, relation: str, names: list[str]) -> Limits:
         """Below which times a relation changes no more."""
@@ -174,14 +172,14 @@ def _kept(
             for start, other in enumerate(block.inputs):
                 if start != at and not other.arrival:
                     is_bounded = any(
-                        frontiers.limit(block, start, i)
-                        and (frontiers.passes_over(block, start, i) or frontiers.is_known(each.relation, name))
-                        for i, name in each.columns
+                        frontiers.limit(block, start, i) and frontiers.has_time(block, (start, at), i)
+                        for i, _ in each.columns
                     )
                     yield source_of(each.relation), source_of(other.relation), is_bounded
             if each.mode != "inner" and not each.arrival:
-                again = [name for name in frontiers.again(block, at) if frontiers.is_known(each.relation, name)]
-                yield source_of(each.relation), source_of(each.relation), bool(again)
+                ids, again = {name: i for i, name in each.columns}, frontiers.again(block, at)
+                is_bounded = any(frontiers.has_time(block, (at,), ids[name]) for name in again)
+                yield source_of(each.relation), source_of(each.relation), is_bounded
     for derived in normal.derived.values():
         if isinstance(derived.operation, Versions | Last):
             yield derived.name, derived.name, False

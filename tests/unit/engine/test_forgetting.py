@@ -125,6 +125,42 @@ def test_without_a_bound_for_each_input_everything_is_kept(condition: str) -> No
     assert len(changed(driver)) == 1, "and no row is late"
 
 
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("o JOIN d ON o.id = d.id LEFT JOIN r ON r.t = o.t AND r.t = d.t", True),
+        ("o JOIN d ON o.id = d.id LEFT ANTI JOIN r ON r.t = o.t AND r.t = d.t", True),
+        ("o JOIN d ON o.id = d.id LEFT SEMI JOIN r ON r.t = o.t AND r.t = d.t", False),
+        ("o JOIN d ON o.id = d.id JOIN r ON r.t = o.t AND r.t = d.t", False),
+        ("o JOIN d ON o.id = d.id LEFT JOIN r ON r.t = o.t AND r.t = d.t WHERE r.id > 0 AND r.t >= o.t", False),
+    ],
+)
+def test_the_condition_of_an_outer_join_bounds_what_it_pairs_and_nothing_else(query: str, wanted: bool) -> None:
+    """That r.t would equal both says nothing of pairs of o and d that have no r."""
+    driver = flow(f"SELECT o.id, o.t AS ot, d.t AS dt FROM {query}")
+    driver.insert("o", {"id": 1, "t": 5})
+    driver.step()
+    for name in "odr":
+        driver.watermark(name, 100)
+    driver.step()
+    driver.insert("d", {"id": 1, "t": 200})
+    assert changed(driver) == ([(1, 5, 200, 1)] if wanted else [])
+    assert (sum(kept(driver).values()) > 2) == wanted, "nothing else bounds o and d"
+
+
+def test_a_time_that_rows_without_a_partner_lack_bounds_nothing() -> None:
+    """Deliveries of an order would tell how late it can be; there are none, for the interval has the wrong sign."""
+    never = "SELECT o.id, o.t AS ot, d.t AS dt FROM o LEFT JOIN d ON o.id = d.id AND d.t BETWEEN o.t AND o.t - 1000"
+    driver = flow(f"SELECT r.id, q.ot FROM r LEFT JOIN ({never}) q ON r.id = q.id AND q.ot BETWEEN r.t - 5 AND r.t + 5")
+    driver.insert("r", {"id": 1, "t": 100})
+    assert changed(driver) == [(1, None, 1)]
+    driver.watermark("o", 50)
+    driver.watermark("d", 50)
+    driver.step()
+    driver.insert("o", {"id": 1, "t": 100})
+    assert sorted(changed(driver), key=repr) == [(1, 100, 1), (1, None, -1)]
+
+
 def test_a_source_says_what_becomes_of_late_rows() -> None:
     for policy in ("drop", "fail"):
         driver = Driver()

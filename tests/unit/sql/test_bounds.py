@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from rejoinder.kernels.rising import stepped
-from rejoinder.plan.bounds import block_bounds
+from rejoinder.plan.bounds import all_bounds
 from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.melting import normalise
 from rejoinder.sql.binder import bind
@@ -67,7 +67,7 @@ def check(kinds: tuple[str, str], made: str, condition: str) -> None:
         catalog = catalog.with_relation(statement.source)
     query = bind(f"SELECT 1 AS one FROM (SELECT {made} AS t FROM a) AS a JOIN b ON {condition}", catalog)
     block = normalise(query).block
-    found = block_bounds(block)
+    found = all_bounds(block.predicates)
     assert set(found) == {("0.t", "1.t"), ("1.t", "0.t")}
     tried = [[value * STEP.get(kind, 1) for value in NEAR] for kind in kinds]
     texts = [MADE.get(kind.removesuffix("_NTZ"), "CAST({0} AS " + kind + ")").format("v") for kind in kinds]

@@ -18,6 +18,7 @@ from rejoinder.engine import spark as spark_executor
 from rejoinder.exchange.query import INTERPRETED
 from rejoinder.exchange.rounds import attach, listed_splits, run_attached
 from rejoinder.exchange.session import LOCAL_JAVA_OPTIONS, SETTINGS
+from tests.conftest import NAMED
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, view
 
@@ -75,6 +76,18 @@ def test_workers(spark: SparkSession) -> None:
     assert all(each["environment"]["PYTHON_UNIX_DOMAIN_ENABLED"] == "True" for each in told)
     again = {each["pid"] for each in in_workers(spark)}
     assert again & {each["pid"] for each in told}, "workers are used again"
+
+
+def test_hadoop_is_spared_what_each_epoch_would_repeat(spark: SparkSession, flow: rj.Flow, state: str) -> None:
+    flow.sql("CREATE STREAM a (id BIGINT)")
+    flow.sql("CREATE VIEW v AS SELECT id FROM a")
+    flow.insert("a", [{"id": 1}])
+    flow.run()
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    assert 0 < hadoop.size() < 600, "also after all that an epoch loads"
+    assert hadoop.get("mapreduce.fileoutputcommitter.algorithm.version") == "1", "what Spark itself sets stays"
+    assert hadoop.get(NAMED.removeprefix("spark.hadoop.")) == "7", "and what the user sets"
+    assert not list(Path(state).rglob("*.crc"))
 
 
 class Watch:

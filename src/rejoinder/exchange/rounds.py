@@ -118,13 +118,16 @@ def _error(told: dict[str, Any]) -> errors.RejoinderError:
     return error
 
 
-_frozen = False
+_tasks = 0
 
 
 def _cheap_collections() -> None:
-    """Freeze what the imports left, once per worker: PySpark collects garbage after every task, over all of it."""
-    global _frozen
-    if not _frozen:
-        _frozen = True
+    """Freeze what is there: PySpark collects garbage after every task, over all that was ever imported.
+
+    Much is imported by the first tasks that need it, so it is done before a worker's first task, its second, fourth …
+    """
+    global _tasks
+    _tasks += 1
+    if _tasks & (_tasks - 1) == 0:
         gc.collect()
         gc.freeze()

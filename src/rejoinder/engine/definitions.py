@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
+from rejoinder.engine.holding import delay_text
 from rejoinder.engine.rendering import CHANGE_COLUMNS
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.options import redacted
@@ -123,7 +124,9 @@ def _text(known: Source | View | Index | Sink) -> str:
 def _declared(source: Source) -> str:
     """The kind of a source, and what it says between parentheses."""
     key = f", PRIMARY KEY ({', '.join(source.primary_key)})" if source.primary_key else ""
-    key += "".join(f", WATERMARK {column} DELAY OF {delay}" for column, delay in source.watermarks.items())
+    for column, delay in source.watermarks.items():
+        text = delay_text(delay, source.schema.field(column).type)
+        key += f", WATERMARK {column}" + (f" DELAY OF {text}" if text is not None else "")
     return f"{source.kind.upper()} ({_columns(source)}{key})"
 
 

@@ -48,7 +48,7 @@ def _rows(known: Watermarks, source: Source, holders: dict[str, Holder | None]) 
                 "column": column,
                 "watermark": shown(values.get(keys_of(source).index(column)), kind),
                 "released": shown(known.of(source.name, column), kind),
-                "delay": _delay(source.watermarks[column], kind),
+                "delay": delay_text(source.watermarks[column], kind),
                 "idle_since": None if since is None else _clock(since),
                 "holds": [view for view, holder in holders.items() if holder == (source.name, partition, column)],
             }
@@ -104,7 +104,7 @@ def _partition(known: Watermarks, source: Source, leaf: Watermark) -> Partition 
     return found
 
 
-def _delay(delay: int | None, kind: pa.DataType) -> str | None:
+def delay_text(delay: int | None, kind: pa.DataType) -> str | None:
     """How far a watermark stays behind the times that are seen; None if it is told from outside."""
     if delay is None:
         return None

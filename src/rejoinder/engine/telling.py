@@ -126,6 +126,8 @@ def plain_value(value: Any, kind: pa.DataType) -> Any:
         return Decimal(str(value))
     if isinstance(value, float) and pa.types.is_integer(kind) and not value.is_integer():
         raise ValueError(f"{value!r} is not an integer")  # Arrow would cut it
+    if isinstance(value, float) and pa.types.is_temporal(kind):
+        raise ValueError(f"{value!r} is not a time")  # Arrow would take it for microseconds, or days
     if isinstance(value, str) and pa.types.is_timestamp(kind):
         return datetime.fromisoformat(value)
     if isinstance(value, str) and pa.types.is_date(kind):

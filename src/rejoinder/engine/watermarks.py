@@ -152,13 +152,15 @@ class Watermarks:
 
     def check_partitions(self, source: Source, partitions: Iterable[Partition], more: Iterable[Partition] = ()) -> None:
         """Raise `MissingInput` if a source has no such partitions. One of which none is known has partition 0."""
-        known = dict.fromkeys([*self.partitions_of(source), *more] or [0])
+        named = [*self.partitions_of(source), *more]
+        known = dict.fromkeys(named or [0])
         missing = next((partition for partition in partitions if partition not in known), None)
         if missing is not None:
             listed = [str(each) for each in known]
+            shown = f"its partitions are {', '.join(listed[:SHOWN])}{', …' if len(listed) > SHOWN else ''}"
             raise MissingInput(
                 f"`{source.name}` has no partition {missing!r}",
-                detail=f"its partitions are {', '.join(listed[:SHOWN])}{', …' if len(listed) > SHOWN else ''}",
+                detail=shown if named or not source.is_partitioned else "none is known before it has sent a row",
                 hint=near_misses(str(missing), listed) or "name one of these, or declare OPTIONS (partitions 'n')",
             )
 

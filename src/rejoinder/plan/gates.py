@@ -17,6 +17,7 @@ from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Merged, Watermark, least, lowered
 from rejoinder.plan.lineage import made_from, origins, origins_of, versions_of
 from rejoinder.plan.logical import RELEASE, Emission
+from rejoinder.plan.missing import declaration_edit
 from rejoinder.plan.normal import Block, Derived, Input, Union
 from rejoinder.plan.padding import is_null_on_padding
 from rejoinder.plan.program import Gate, row_arrangement
@@ -59,11 +60,12 @@ def _limit(
                 hint="leave EMIT … out, or net the changes over a period: EMIT EVERY INTERVAL 1 MINUTE",
             )
         if column not in sources[source].watermarks:
-            released = f"EMIT {emission.policy.upper()} releases a row by that column"
+            policy = "WHEN WATERMARK PAST" if emission.policy == "watermark" else emission.policy.upper()
+            released = f"EMIT {policy} releases a row by that column"
             raise InvalidSql(
                 f"`{view}` waits for a watermark of `{source}`.`{column}`, and none is declared",
                 detail=released if (source, column) in needed else "a later version would change what came out",
-                hint=f"add WATERMARK {column} DELAY OF INTERVAL 5 SECONDS to the columns of `{source}`",
+                hint=declaration_edit(sources[source], column),
             )
     if not needed:
         raise InvalidSql(

@@ -46,8 +46,16 @@ def watermark_edit(source: Source) -> str:
     time = next(times, None)
     if time is None:
         return f"add WATERMARK … DELAY OF … to the columns of `{source.name}`, on its event time"
-    delay = "1 DAY" if pa.types.is_date(time.type) else "5 SECONDS"
-    return f"add WATERMARK {time.name} DELAY OF INTERVAL {delay} to the columns of `{source.name}`"
+    return declaration_edit(source, time.name)
+
+
+def declaration_edit(source: Source, column: str) -> str:
+    """The watermark to declare on a column."""
+    kind = source.schema.field(column).type
+    delay = (
+        "INTERVAL 5 SECONDS" if pa.types.is_timestamp(kind) else "INTERVAL 1 DAY" if pa.types.is_date(kind) else "10"
+    )
+    return f"add WATERMARK {column} DELAY OF {delay} to the columns of `{source.name}`"
 
 
 def named(relation: str) -> str:

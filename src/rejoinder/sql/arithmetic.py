@@ -174,7 +174,9 @@ def _numbers(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term]:
             types.is_numeric(other.type) and (one.is_null or one.type == types.STRING)
         ):
             names = f"{types.spark_name(left.type)} and {types.spark_name(right.type)}"
-            raise mismatch(node, f"arithmetic on {names}", "CAST to a number")
+            is_time = any(types.is_datetime(term.type) for term in (left, right))
+            hint = "add an interval, as in ts + INTERVAL 5 SECONDS" if is_time else "CAST to a number"
+            raise mismatch(node, f"arithmetic on {names}", hint)
     if left.is_null or right.is_null:
         kind = right.type if left.is_null else left.type
         return coerce(left, kind, node), coerce(right, kind, node)

@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.plan.logical import RELEASE, Emission, Policy, Query, after
 from rejoinder.sql.aggregates import aggregates_in
 from rejoinder.sql.clauses import text_of
@@ -94,15 +94,17 @@ def _clause(text: str, tokens: list[Token]) -> Clause:
 def interval_microseconds(clause: Clause, words: str = "EMIT EVERY", *, least: int = 1) -> int:
     """The length of an interval in words, `least` or more."""
     try:
-        length = interval_of(sqlglot.parse_one(clause.argument, read=SparkSql))
+        length, why = interval_of(sqlglot.parse_one(clause.argument, read=SparkSql)), "it is no interval"
     except SqlglotError as failure:
         raise InvalidSql(f"{words} takes an interval", detail=clause.argument, hint=_LENGTH) from failure
-    if length is None or length.months or length.micros < least:
-        raise InvalidSql(
-            f"{words} {clause.argument} is not a length of time",
-            detail=f"it must {'be positive' if least else 'not be negative'}, and months have no fixed length",
-            hint=_LENGTH,
-        )
+    except PlanningError as refused:
+        length, why = None, refused.fact
+    if length is not None and length.months:
+        length, why = None, "months have no fixed length"
+    elif length is not None and length.micros < least:
+        length, why = None, f"it must {'be positive' if least else 'not be negative'}"
+    if length is None:
+        raise InvalidSql(f"{words} {clause.argument} is not a length of time", detail=why, hint=_LENGTH)
     return length.micros
 
 

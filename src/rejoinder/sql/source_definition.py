@@ -81,18 +81,16 @@ def delay_of(relation: str, column: str, schema: pa.Schema, text: str, words: st
         )
     if not text:
         return None
-    delay = int(text) if text.isdigit() else None
-    if delay is None or is_timestamp:
-        length = interval_microseconds(Clause("every", text), words, least=0)
-        days = found is not None and pa.types.is_date32(found)
-        delay = -(-length // MICROS["DAY"]) if days else length if is_timestamp else None
-    if delay is None:
+    if text.isdigit() and not is_timestamp:
+        return int(text)
+    if found is not None and pa.types.is_signed_integer(found):
         raise InvalidSql(
             f"the delay `{text}` of `{relation}` does not fit column `{column}`",
-            detail=f"the column is of type {spark_name(found) if found is not None else 'unknown'}",
-            hint="an integer column takes a number, as in DELAY OF 100",
+            detail=f"the column is of type {spark_name(found)}",
+            hint="an integer column takes a number, 0 or more, such as 100",
         )
-    return delay
+    length = interval_microseconds(Clause("every", text), words, least=0)
+    return length if is_timestamp else -(-length // MICROS["DAY"])
 
 
 def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:

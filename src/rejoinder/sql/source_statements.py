@@ -84,7 +84,7 @@ class SourceReader(TokenReader):
                 self.expect("KEY")
                 result.primary_key = self.names()
             elif word == "WATERMARK":
-                result.watermarks |= self.watermark(relation)
+                self.watermark(relation, result.watermarks)
             else:
                 result.fields.append(self.column(result))
             if self.peek() == ",":
@@ -105,14 +105,26 @@ class SourceReader(TokenReader):
                     hint="leave it out, and filter in a view: WHERE … IS NOT NULL; keys of a TABLE are never NULL",
                 )
 
-    def watermark(self, relation: str) -> dict[str, str]:
-        """WATERMARK column [DELAY OF interval]: the column, and the text of the interval."""
+    def watermark(self, relation: str, known: dict[str, str]) -> None:
+        """WATERMARK column [DELAY OF interval]: adds the column, and the text of the interval, to those `known`."""
         self.expect("WATERMARK")
         if self.peek() == "FOR":
             self.expect("FOR")
+        place = self.place(self.tokens[self.at])
         column = self.name()
+        if column.lower() in map(str.lower, known):
+            raise InvalidSql(
+                f"`{relation}` has two watermarks of `{column}`", detail=place, hint="a column has one: leave one out"
+            )
+        if self.peek() == "AS":
+            raise Unsupported(
+                f"the watermark of `{relation}`.`{column}` is an expression",
+                detail=place,
+                hint=f"say how far it stays behind the column: WATERMARK {column} DELAY OF INTERVAL 5 SECONDS",
+            )
+        known[column] = ""
         if self.peek() != "DELAY":
-            return {column: ""}
+            return
         self.expect("DELAY")
         self.expect("OF")
         first = self.at
@@ -124,7 +136,7 @@ class SourceReader(TokenReader):
                 detail=self.place(self.tokens[first - 1]),
                 hint="as in WATERMARK ts DELAY OF INTERVAL 5 SECONDS",
             )
-        return {column: self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]}
+        known[column] = self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
 
     def column(self, result: _Columns) -> pa.Field:
         """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT."""
@@ -182,8 +194,22 @@ class SourceReader(TokenReader):
                 key += "." + self.name()
             if self.peek() == "=":
                 self.expect("=")
+            self.refuse_option(key.lower(), result)
             result[key.lower()] = self.take().text
             if self.peek() == ",":
                 self.expect(",")
         self.expect(")")
         return result
+
+    def refuse_option(self, key: str, known: dict[str, str]) -> None:
+        """Refuse an option that is given twice, or an interval without quotes."""
+        if key in known:
+            raise InvalidSql(
+                f"option `{key}` is given twice", detail=self.place(self.tokens[self.at - 1]), hint="leave one out"
+            )
+        if self.peek() == "INTERVAL":
+            raise InvalidSql(
+                f"the value of option `{key}` has no quotes",
+                detail=self.place(self.tokens[self.at]),
+                hint=f"as in {key} '1 hour'",
+            )

@@ -195,7 +195,7 @@ class Driver:
             raise InputError(
                 f"`{name}` is a view: its rows come from its query",
                 detail=f"{relation.name}: {relation.query}",
-                hint="insert into its sources",
+                hint="name a source that it reads",
             )
         return self._engine.plan.program.sources.get(relation.name, relation)  # with watermarks that views impose
 

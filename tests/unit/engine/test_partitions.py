@@ -18,6 +18,7 @@ from rejoinder.errors import (
     LimitReached,
     MissingInput,
     MissingRow,
+    PlanningError,
     UnknownName,
     Unsupported,
     WatermarkRegress,
@@ -283,6 +284,8 @@ def test_partitions_that_are_not_there_are_refused() -> None:
     with pytest.raises(MissingInput, match="has no partition 1"):
         undeclared.idle("s", 1)
     by_name = flow("partition_by 'name'", "WATERMARK t DELAY OF 0")
+    with pytest.raises(MissingInput, match="none is known before it has sent a row"):
+        by_name.idle("s", "x")
     by_name.insert("s", {"id": 1, "t": 1, "name": "x"})
     by_name.step()
     with pytest.raises(MissingInput, match="has no partition 0"):
@@ -298,6 +301,9 @@ def test_partitions_that_are_not_there_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
+        ("max_ahead 'soon'", InvalidSql, "max_ahead INTERVAL soon is not a length of time"),
+        ("max_ahead INTERVAL 1 HOUR", InvalidSql, "as in max_ahead '1 hour'"),
+        ("late 'keep', LATE 'drop'", InvalidSql, "option `late` is given twice"),
         ("partition_by 'q'", UnknownName, "no column `q`"),
         ("partition_by 'w'", InvalidSql, "is of type double"),
         ("partitions '0'", InvalidSql, "`partitions` of `s` is `0`"),
@@ -307,7 +313,7 @@ def test_partitions_that_are_not_there_are_refused() -> None:
         ("idle_after 'INTERVAL -1 SECOND'", InvalidSql, "it must be positive"),
         ("idle_after '0 seconds'", InvalidSql, "it must be positive"),
         ("idle_after '1 month'", InvalidSql, "months have no fixed length"),
-        ("idle_after 'soon'", Unsupported, "an interval must be a literal"),
+        ("idle_after 'soon'", InvalidSql, "an interval must be a literal"),
         ("max_ahead 'INTERVAL -1 HOUR'", InvalidSql, "not be negative"),
     ],
 )
@@ -324,12 +330,22 @@ def test_options_that_make_no_sense_are_refused(options: str, error: type[Except
         ("WATERMARK t DELAY OF INTERVAL -5 SECONDS", "not be negative"),
         ("WATERMARK name DELAY OF 3", "an event-time column is a TIMESTAMP, a DATE or an integer"),
         ("WATERMARK i DELAY OF INTERVAL 1 SECOND", "does not fit column `i`"),
+        ("WATERMARK i DELAY OF -5", "an integer column takes a number, 0 or more"),
+        ("WATERMARK i DELAY OF 1.5", "an integer column takes a number, 0 or more"),
+        ("WATERMARK t DELAY OF 5", "Detail: it is no interval"),
+        ("WATERMARK t DELAY OF INTERVAL 1 MONTH", "Detail: months have no fixed length"),
+        ("WATERMARK t DELAY OF INTERVAL 5", "Detail: `INTERVAL '5'` is not an interval that can be read"),
+        ("WATERMARK t, WATERMARK T DELAY OF INTERVAL 1 SECOND", "`s` has two watermarks of `T`"),
+        (
+            "WATERMARK FOR t AS t - INTERVAL 5 SECONDS",
+            "Hint: say how far it stays behind the column: WATERMARK t DELAY",
+        ),
     ],
 )
 def test_event_times_of_a_wrong_type_or_sign_are_refused(column: str, error: str) -> None:
-    with pytest.raises(InvalidSql) as refused:
+    with pytest.raises(PlanningError) as refused:
         Driver().sql(f"CREATE STREAM s (t TIMESTAMP, i INT, name STRING, {column})")
-    assert error in str(refused.value)
+    assert error in str(refused.value) and refused.value.hint
 
 
 def test_options_of_partitions_need_a_watermark() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from rejoinder.errors import InvalidSql
 from rejoinder.kernels.rising import stepped
 from rejoinder.plan.bounds import all_bounds
 from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.melting import normalise
 from rejoinder.sql.binder import bind
 from rejoinder.sql.statements import CreateSource, parse_statements
+from rejoinder.testing import Driver
 
 DAY = 86_400_000_000
 STEP = {"DATE": 1, "TIMESTAMP": DAY // 4, "TIMESTAMP_NTZ": DAY // 4}
@@ -91,3 +93,21 @@ def test_every_pair_is_within_the_bounds(case: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize("case", SUBQUERIES, ids=[f"{one} {two} {made}" for one, two, made, _ in SUBQUERIES])
 def test_bounds_go_through_what_a_subquery_makes_of_a_time(case: tuple[str, str, str, str]) -> None:
     check(case[:2], case[2], case[3])
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition"),
+    [
+        ("TIMESTAMP", "b.t BETWEEN a.t AND a.t - INTERVAL 1 HOUR"),
+        ("TIMESTAMP", "b.t BETWEEN a.t + INTERVAL 1 HOUR AND a.t"),
+        ("DATE", "b.t BETWEEN a.t AND a.t + INTERVAL -1 DAY"),
+        ("INT", "b.t BETWEEN a.t + 3 AND a.t + 2"),
+    ],
+)
+def test_an_interval_of_the_wrong_sign_is_refused(kind: str, condition: str) -> None:
+    driver = Driver()
+    driver.sql(f"CREATE STREAM a (k INT, t {kind}); CREATE STREAM b (k INT, t {kind})")
+    with pytest.raises(InvalidSql, match="is true of no row") as refused:
+        driver.sql(f"CREATE VIEW v AS SELECT a.k FROM a JOIN b ON a.k = b.k AND {condition}")
+    assert "the earlier end goes first" in str(refused.value.hint)
+    driver.sql(f"CREATE VIEW v AS SELECT a.k FROM a JOIN b ON a.k = b.k AND NOT ({condition})")

@@ -6,20 +6,21 @@ kept by time, so that an epoch reads only what becomes due, and forgets it whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql
 from rejoinder.kernels.expression import Expression
+from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.frontier import Formula, Frontiers, Merged, Watermark, least, lowered
 from rejoinder.plan.lineage import made_from, origins, origins_of, versions_of
-from rejoinder.plan.logical import RELEASE, Emission
+from rejoinder.plan.logical import RELEASE, Emission, Predicate
 from rejoinder.plan.missing import declaration_edit
-from rejoinder.plan.normal import Block, Derived, Input, Union
-from rejoinder.plan.padding import is_null_on_padding
+from rejoinder.plan.normal import Block, Derived, Distinct, Input, Union
+from rejoinder.plan.padding import is_null_on_padding, is_true_on_padding
 from rejoinder.plan.program import Gate, row_arrangement
 
 MICROSECOND = pa.timestamp("us")
@@ -40,7 +41,9 @@ def gates_of(
             Gate(view, own, 0, Watermark(*origin), at)
             for at, (own, origin) in enumerate(zip(each, emission.clocks, strict=True))
         )
-    final = Frontiers(sources, derived).of_output(block, dict(block.outputs)[RELEASE])
+    release = dict(block.outputs)[RELEASE]
+    _refuse_padded(view, block, derived, release)
+    final = Frontiers(sources, derived).of_output(block, release)
     if emission.policy == "final" and final is not None:
         return (Gate(view, pending, 0, lowered(final, 1)),)
     return (Gate(view, pending, 0, _limit(view, block, derived, emission, sources)),)
@@ -79,7 +82,6 @@ def _limit(
             detail=", ".join(f"{name}.{c}: {sources[name].schema.field(c).type}" for name, c in needed),
             hint="release rows by a column of the type of the event-time column",
         )
-    _refuse_padded(view, block, derived, release)
     found = _Waiting(Frontiers(sources, derived), release.type).of_block(block, set(release.columns))
     assert found is not None, "there is at least the watermark of the release"
     return found
@@ -88,27 +90,30 @@ def _limit(
 def _refuse_padded(view: str, block: Block, derived: Mapping[str, Derived], release: Expression) -> None:
     """Refuse a release that rows without a partner lack: they would come out at once, and be taken back later."""
     for each in block.inputs:
-        padded = any(set(release.columns) <= columns for columns in _paddings(each, derived))
+        padded = any(set(release.columns) <= columns for columns in _paddings(each, derived, block.predicates))
         if padded and is_null_on_padding(release, each):
             named = ", ".join(f"{source}.{column}" for source, column in sorted(origins(release, block, derived)))
             raise InvalidSql(
                 f"`{view}` waits for a time of {named} that rows without a partner do not have",
                 detail="they would come out at once, and be taken back when a partner comes",
-                hint="say what they wait for, as in PAST COALESCE(WINDOW_END(v.w), o.ts): a time of the other side",
+                hint="say what they wait for, as in PAST COALESCE(WINDOW_END(v.w), o.ts): a time of the other side; or "
+                "group by such a time, as in TUMBLE(COALESCE(r.ts, o.ts), …)",
             )
 
 
-def _paddings(each: Input, derived: Mapping[str, Derived]) -> Iterator[set[str]]:
-    """The columns of an input that are NULL together where an outer join found no partner."""
-    made = derived.get(each.relation)
+def _paddings(each: Input, derived: Mapping[str, Derived], conditions: Sequence[Predicate]) -> Iterator[set[str]]:
+    """The columns of an input that are NULL together where an outer join found no partner, and conditions allow it."""
+    made, own = derived.get(each.relation), {i for i, _ in each.columns}
     if each.mode == "left":
-        yield {i for i, _ in each.columns}
-    elif made is not None and isinstance(made.operation, Union):
+        tests = [p.expression for p in conditions if p.expression.columns and own.issuperset(p.expression.columns)]
+        if all(is_true_on_padding(test, each) for test in tests):
+            yield own
+    elif made is not None and isinstance(made.operation, Union | Grouping | Distinct):
         for block in made.blocks:
             read = {i: {c for e in made_from(made, block, name) for c in e.columns} for i, name in each.columns}
-            if made.operation.words.endswith("JOIN"):
+            if isinstance(made.operation, Union) and made.operation.words.endswith("JOIN"):
                 yield {i for i, columns in read.items() if not columns}
-            for padded in (padded for inner in block.inputs for padded in _paddings(inner, derived)):
+            for padded in (found for inner in block.inputs for found in _paddings(inner, derived, block.predicates)):
                 yield {i for i, columns in read.items() if columns and columns <= padded}
 
 

@@ -17,9 +17,21 @@ def is_null_on_padding(expression: Expression, each: Input) -> bool:
     """
     if expression.is_column:
         return True
+    found = _on_padding(expression, each)
+    return found is not None and not found.is_valid
+
+
+def is_true_on_padding(expression: Expression, each: Input) -> bool:
+    """Say whether a condition over one input may let its padding through: `y > 1` does not, `y IS NULL` does."""
+    found = _on_padding(expression, each)
+    return found is None or found.as_py() is True
+
+
+def _on_padding(expression: Expression, each: Input) -> pa.Scalar | None:
+    """What an expression is where the input is padded; None: it fails."""
     names = dict(each.columns)
     padding = pa.table({i: pa.nulls(1, each.type_of(names[i])) for i in expression.columns})
     try:
-        return not project(padding, [("value", expression)]).column("value")[0].is_valid
+        return project(padding, [("value", expression)]).column("value")[0]
     except EvaluationError:
-        return False
+        return None

@@ -208,6 +208,29 @@ def test_rows_without_a_partner_wait_for_a_time_of_their_own(kind: str) -> None:
     assert changed(driver) == [(1, 114, at(9), 1), (2, None, None, 1)]
 
 
+@pytest.mark.parametrize("policy", ["FINAL", "WHEN WATERMARK PAST WINDOW_END(w)"])
+def test_groups_of_rows_without_a_partner_wait_for_a_time_of_their_own(policy: str) -> None:
+    """Their window is NULL, at which nothing ends: they would come out with every epoch, and be taken back."""
+
+    def counted(time: str, where: str = "") -> Driver:
+        window = f"TUMBLE({time}, INTERVAL 5 MINUTES)"
+        near = "o.cur = r.cur AND r.ts BETWEEN o.ts AND o.ts + INTERVAL 1 MINUTE"
+        rows = f"SELECT {window} AS w, count(*) AS n FROM orders o LEFT JOIN rates r ON {near} {where}"
+        return flow(f"{rows} GROUP BY {window} EMIT {policy}")
+
+    for where in ("", "WHERE r.rate IS NULL OR r.rate > 1"):
+        with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a partner do not have[\s\S]*COALESCE"):
+            counted("r.ts", where)
+    counted("r.ts", "WHERE r.rate > 1")
+    driver = counted("COALESCE(r.ts, o.ts)")
+    driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)}, {"id": 2, "cur": "f", "ts": at(6)})
+    driver.insert("rates", {"cur": "e", "rate": 114, "ts": at(6)})
+    assert changed(driver) == []
+    for source in ("rates", "orders"):
+        driver.watermark(source, at(20))
+    assert [row[-2:] for row in changed(driver)] == [(2, 1)]
+
+
 @pytest.mark.parametrize(
     "query",
     [

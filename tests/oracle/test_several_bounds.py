@@ -50,9 +50,11 @@ class Played:
         pick = self.numbers
         before, after = pick.randrange(5), pick.randrange(7)
         self.further = pick.sample(sorted(FURTHER), pick.randrange(1, 4))
-        self.bounds = [("l", "t", after, "t"), ("r", "t", before, "t")]
+        self.is_due = pick.random() < 0.3  # how long a left row can have a partner is said by no event time
+        self.bounds = [("l", "due", 0, "t") if self.is_due else ("l", "t", after, "t"), ("r", "t", before, "t")]
         self.bounds += [found for each in self.further if (found := FURTHER[each]) is not None]
-        self.on = " AND ".join([f"r.t BETWEEN l.t - {before} AND l.t + {after}", *self.further])
+        until = "l.due" if self.is_due else f"l.t + {after}"
+        self.on = " AND ".join([f"r.t BETWEEN l.t - {before} AND {until}", *self.further])
         self.on += " AND l.k = r.k" if pick.random() < 0.8 else ""
         sides = "l" if self.kind in ("LEFT SEMI", "LEFT ANTI") else "lr"
         shown = ", ".join(f"{side}.{name} AS {side}_{name}" for side in sides for name in NAMES)
@@ -72,7 +74,9 @@ class Played:
             for _ in range(pick.randrange(4)):
                 at = max(0, 3 * number + pick.randrange(-9, 4))
                 row: Row = {"k": pick.choice([None, 1, 2]), "t": at, "u": at + pick.randrange(-3, 5)}
-                row["due"] = pick.choice([None, FAR - 2, at + pick.randrange(-2, 9), at + pick.randrange(-2, 9)])
+                row["due"] = pick.choice(
+                    [None, EVER - 9 if self.is_due else FAR - 2, at + pick.randrange(-2, 9), at + pick.randrange(-2, 9)]
+                )
                 self.driver.insert(name, row)
                 if all(row[column] >= self.watermarks.get((side, column), -EVER) for column in "tu"):
                     self.rows[side].append({**row, "t": at - behind})

@@ -20,8 +20,9 @@ from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import ON_TIME
-from rejoinder.plan.frontier import Formula, Frontiers, Limit, Retention, Watermark, value_of
+from rejoinder.plan.frontier import Formula, Frontiers, Watermark, value_of
 from rejoinder.plan.labels import Labels
+from rejoinder.plan.limits import Limit, Retention
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Bound
 from rejoinder.plan.missing import missing_edit, watermark_edit

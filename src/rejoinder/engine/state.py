@@ -9,7 +9,7 @@ from typing import Any
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.task import Clock, Report, forgetting_of
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.frontier import Retention
+from rejoinder.plan.limits import Retention
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.program import Gate

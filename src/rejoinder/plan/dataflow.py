@@ -33,7 +33,7 @@ from rejoinder.plan.paths import JoinPlan, path, single
 from rejoinder.plan.physical import Dataflow, Path, Scan, SourceScan
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
 from rejoinder.plan.recording import keep_last, last_arrangement, record
-from rejoinder.plan.retention import Limits, Retentions
+from rejoinder.plan.retention import Retentions, Uses
 from rejoinder.plan.rounds import Fragment
 from rejoinder.plan.steps import Arrange, Channel, Distinct, Emit, Hold, Send, Step, Upsert
 from rejoinder.plan.validity import validate, versions_arrangement
@@ -62,10 +62,10 @@ class Builder:
     # -- what is needed -------------------------------------------------------------------------------------------
 
     def require(
-        self, arrangement: Arrangement, user: str, limits: Limits | None = None, condition: Expression | None = None
+        self, arrangement: Arrangement, user: str, uses: Uses | None = None, condition: Expression | None = None
     ) -> None:
         """Note that `user` looks rows up in an arrangement: below which times no more, and for which rows at all."""
-        self.retentions.note(arrangement, limits, condition)
+        self.retentions.note(arrangement, uses, condition)
         self.needed.setdefault(arrangement.relation, {}).setdefault(arrangement.id, arrangement)
         self.users.setdefault(arrangement.id, {})[user] = None
 

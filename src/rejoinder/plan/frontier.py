@@ -26,7 +26,7 @@ from rejoinder.plan.bounds import Distances, all_bounds, looser
 from rejoinder.plan.catalog import ON_TIME, Source
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
-from rejoinder.plan.normal import Block, Derived, Input, Last, Versions
+from rejoinder.plan.normal import Block, Derived, Distinct, Input, Last, Versions
 
 
 @dataclass(frozen=True)
@@ -174,38 +174,6 @@ def watermarks_in(formula: Formula) -> Iterator[Watermark]:
         yield from watermarks_in(each)
 
 
-@dataclass(frozen=True)
-class Limit:
-    """Rows whose `column` is below a formula are asked for no more; those that are NULL there only if `timeless`."""
-
-    column: str
-    below: Formula
-    timeless: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.column} >= {self.below}"
-
-
-@dataclass(frozen=True)
-class Retention:
-    """Rows of an arrangement may be forgotten once none of its `users` asks for them any more.
-
-    Of the limits of a user one is enough: the first that passes a row ends it. Rows for which the `condition` is not
-    true are not kept at all: nobody asks for them.
-    """
-
-    users: tuple[tuple[Limit, ...], ...]
-    condition: Expression | None = None
-
-    def __str__(self) -> str:
-        return " or ".join(" and ".join(map(str, limits)) for limits in self.users)
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        """The limits of all users, each once."""
-        return tuple(dict.fromkeys(limit for limits in self.users for limit in limits))
-
-
 @dataclass
 class Frontiers:
     """Works out frontiers of relations and limits of inputs, each once."""
@@ -263,18 +231,30 @@ class Frontiers:
         rising = expression.rises
         if rising is None:
             return None
-        i = rising.column
-        at = input_of(i)
-        name = dict(block.inputs[at].columns)[i]
-        starts = [start for start, each in enumerate(block.inputs) if start != at and not each.arrival]
-        met = [self.limit(block, start, i) for start in starts]
-        if block.inputs[at].arrival:  # it comes with changes of the others alone
-            own, met = met[0], met[1:]
-        else:
-            own = self.of(block.inputs[at].relation, name)
-        formulas = [each for each in (own, *met) if each is not None]
-        known = own is not None and len(formulas) == 1 + len(met)
-        return raised(least(formulas), rising.steps) if known else None
+        own = input_of(rising.column)
+        starts = sorted((s for s, each in enumerate(block.inputs) if not each.arrival), key=lambda s: s != own)
+        found = [self._changed(block, start, rising.column) for start in starts]
+        formulas = [each for each in found if each is not None]
+        return raised(least(formulas), rising.steps) if len(formulas) == len(starts) else None
+
+    def _changed(self, block: Block, start: int, i: str) -> Formula | None:
+        """Below which time of column `i` changes of input `start` change no row of a block."""
+        each = block.inputs[start]
+        return self.of(each.relation, dict(each.columns)[i]) if input_of(i) == start else self.limit(block, start, i)
+
+    def ways(self, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
+        """Below which times the input of a derived relation changes no more, by column, in each way that it changes.
+
+        It is one way if some column tells that of all changes; else changes of each input of the join are one.
+        """
+        known = {name: below for name in names if (below := self.of_input(made, name)) is not None}
+        if known or len(made.blocks) > 1:
+            return [known]
+        block = made.blocks[0]
+        rising = [(name, r) for name, e in block.outputs if name in names and (r := e.rises) is not None]
+        starts = [start for start, each in enumerate(block.inputs) if not each.arrival]
+        changed = [[(name, self._changed(block, start, r.column), r.steps) for name, r in rising] for start in starts]
+        return [{name: raised(below, steps) for name, below, steps in way if below} for way in changed]
 
     def limit(self, block: Block, start: int, i: str) -> Formula | None:
         """Up to which time of column `i` rows can be met by changes of input `start` no more."""
@@ -336,13 +316,13 @@ class Frontiers:
                 result[pair] = loosest
         return result
 
-    def again(self, block: Block, at: int) -> dict[str, Formula]:
+    def again(self, block: Block, at: int) -> list[dict[str, Formula]]:
         """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.
 
         Its own changes ask that too, so a row is needed until no other one of its key can come, or go. If rows of
         another input are judged, it is needed as long as those that could be its partners can be met.
         """
-        each, result = block.inputs[at], dict[str, Formula]()
+        each = block.inputs[at]
         names = dict(each.columns)
         others = {i for p in each.on for i in p.expression.columns} - names.keys()
         if any(_is_on_pairs(p, names.keys()) for p in each.on):
@@ -351,13 +331,20 @@ class Frontiers:
                 met = self.limit(block, at, earlier) if later in names and earlier in others else None
                 if met is not None:
                     found.setdefault(names[later], []).append(raised(met, steps))
-            return {name: greatest(formulas) for name, formulas in found.items()}
-        for rising in (p.equality[1].rises for p in each.on if p.equality is not None):
-            own = None if rising is None else self.of(each.relation, names[rising.column])
-            least_column = None if rising is None else rising.least()
-            if rising is not None and least_column is not None and own is not None:
-                result[names[rising.column]] = raised(own, simplified((*rising.steps, *least_column)))
-        return result
+            return [{name: greatest(formulas) for name, formulas in found.items()}]
+        rising = [r for p in each.on if p.equality is not None and (r := p.equality[1].rises) is not None]
+        least_of = {names[r.column]: (*r.steps, *back) for r in rising if (back := r.least()) is not None}
+        return [
+            {name: raised(way[name], simplified(steps)) for name, steps in least_of.items() if name in way}
+            for way in self._changes(each.relation, least_of.keys())
+        ]
+
+    def _changes(self, relation: str, names: Iterable[str]) -> list[dict[str, Formula]]:
+        """Below which times no change of a relation comes, by column, in each way that it changes."""
+        made = self.derived.get(relation)
+        if made is not None and isinstance(made.operation, Distinct):
+            return self.ways(made, names)
+        return [{name: below for name in names if (below := self.of(relation, name)) is not None}]
 
     def _reach(self, each: Input, name: str) -> Formula | None:
         """The frontier of the changes of an input that rows which are there already can meet."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.frontier import Retention
+from rejoinder.plan.limits import Retention
 from rejoinder.plan.normal import Mode
 from rejoinder.plan.steps import Channel, Enrich, Send, Step
 

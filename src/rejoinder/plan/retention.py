@@ -16,12 +16,16 @@ from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import ON_TIME, Source
-from rejoinder.plan.frontier import Frontiers, Limit, Retention, least
+from rejoinder.plan.frontier import Frontiers, least
+from rejoinder.plan.limits import Limit, Retention
 from rejoinder.plan.missing import missing_edit, named
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions
 
 Limits = tuple[Limit, ...]
 """What one user says about the rows that it asks for no more: one limit of them is enough."""
+
+Uses = Sequence[Limits]
+"""The ways in which one user asks for rows: it asks for a row as long as it does in one of them."""
 
 
 class Retentions:
@@ -32,42 +36,46 @@ class Retentions:
         self._uses: dict[str, list[Limits]] = {}
         self._conditions: dict[str, dict[str, Expression | None]] = {}
 
-    def note(self, arrangement: Arrangement, limits: Limits | None, condition: Expression | None = None) -> None:
-        """Note a user: by which limits it asks for a row no more. None: it may ask for any, at any time.
+    def note(self, arrangement: Arrangement, uses: Uses | None, condition: Expression | None = None) -> None:
+        """Note a user, for each of its uses by which limits it asks for a row no more. None: it may ask for any.
 
         It asks only for rows for which the `condition` on columns of the arrangement is true; None: for all.
         """
-        self._uses.setdefault(arrangement.id, []).append(limits or ())
+        self._uses.setdefault(arrangement.id, []).extend(uses or [()])
         self._conditions.setdefault(arrangement.id, {})["" if condition is None else condition.sql] = condition
 
-    def met(self, block: Block, start: int, at: int) -> Limits:
+    def met(self, block: Block, start: int, at: int) -> Uses:
         """Below which times rows of input `at` are met no more by changes of input `start`."""
         found = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
         both, has_time = (start, at), self.frontiers.has_time
-        return tuple(Limit(name, below, not has_time(block, both, i)) for i, name, below in found if below is not None)
+        return [tuple(Limit(name, below, not has_time(block, both, i)) for i, name, below in found if below)]
 
-    def again(self, block: Block, at: int) -> Limits:
+    def again(self, block: Block, at: int) -> Uses:
         """Below which times rows of input `at`, which is asked for keys, share theirs with no change of it."""
-        found, has_time = self.frontiers.again(block, at), self.frontiers.has_time
-        ids = {name: i for i, name in block.inputs[at].columns}
-        return tuple(Limit(name, below, not has_time(block, (at,), ids[name])) for name, below in found.items())
+        ids, has_time = {name: i for i, name in block.inputs[at].columns}, self.frontiers.has_time
+        return [
+            tuple(Limit(name, below, not has_time(block, (at,), ids[name])) for name, below in way.items())
+            for way in self.frontiers.again(block, at)
+        ]
 
-    def own(self, relation: str, names: list[str]) -> Limits:
+    def own(self, relation: str, names: list[str]) -> Uses:
         """Below which times a relation changes no more."""
         found = {name: self.frontiers.of(relation, name) for name in names}
         known = self.frontiers.is_known
-        return tuple(Limit(name, below, not known(relation, name)) for name, below in found.items() if below)
+        return [tuple(Limit(name, below, not known(relation, name)) for name, below in found.items() if below)]
 
-    def made(self, derived: Derived) -> Limits:
+    def made(self, derived: Derived) -> Uses:
         """Below which times the input of a derived relation changes no more, by the names of its columns.
 
         Of groups, only keys count: as long as a group can change, all values in it can be asked for.
         """
         grouping = derived.operation if isinstance(derived.operation, Grouping) else None
         names = [name for name, _ in derived.blocks[0].outputs] if grouping is None else grouping.key_names
-        found = {name: self.frontiers.of_input(derived, name) for name in _finest(derived, names)}
         known = self.frontiers.is_known_input
-        return tuple(Limit(name, below, not known(derived, name)) for name, below in found.items() if below)
+        return [
+            tuple(Limit(name, below, not known(derived, name)) for name, below in way.items())
+            for way in self.frontiers.ways(derived, _finest(derived, names))
+        ]
 
     def of(self, arrangement: Arrangement) -> Retention | None:
         """How long rows of an arrangement are kept; None: for ever."""
@@ -177,25 +185,23 @@ def _kept(
                     )
                     yield source_of(each.relation), source_of(other.relation), is_bounded
             if each.mode != "inner" and not each.arrival:
-                ids, again = {name: i for i, name in each.columns}, frontiers.again(block, at)
-                is_bounded = any(frontiers.has_time(block, (at,), ids[name]) for name in again)
+                ids = {name: i for i, name in each.columns}
+                ways = frontiers.again(block, at)
+                is_bounded = all(any(frontiers.has_time(block, (at,), ids[name]) for name in way) for way in ways)
                 yield source_of(each.relation), source_of(each.relation), is_bounded
     for derived in normal.derived.values():
         if isinstance(derived.operation, Versions | Last):
             yield derived.name, derived.name, False
         if isinstance(derived.operation, Distinct | Grouping):
             keys = derived.schema.names if isinstance(derived.operation, Distinct) else derived.operation.key_names
-            yield (
-                derived.name,
-                derived.name,
-                any(frontiers.of_input(derived, name) and frontiers.is_known_input(derived, name) for name in keys),
-            )
+            ways = frontiers.ways(derived, keys)
+            is_bounded = all(any(frontiers.is_known_input(derived, name) for name in way) for way in ways)
+            yield derived.name, derived.name, is_bounded
         # Answers are for rows that may be taken back or met: their being bounded is no reason to leave late rows out.
-        if isinstance(derived.operation, Enrichment) and not any(
-            frontiers.of_input(derived, name) and frontiers.is_known_input(derived, name)
-            for name, _ in derived.blocks[0].outputs
-        ):
-            yield derived.name, derived.name, False
+        if isinstance(derived.operation, Enrichment):
+            ways = frontiers.ways(derived, [name for name, _ in derived.blocks[0].outputs])
+            if not all(any(frontiers.is_known_input(derived, name) for name in way) for way in ways):
+                yield derived.name, derived.name, False
 
 
 def on_time(sources: Mapping[str, Source]) -> frozenset[str]:

@@ -9,8 +9,9 @@ import pyarrow as pa
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Accumulator
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.frontier import Formula, Retention
+from rejoinder.plan.frontier import Formula
 from rejoinder.plan.functions import PythonFunction
+from rejoinder.plan.limits import Retention
 from rejoinder.plan.normal import Mode
 
 Outputs = tuple[tuple[str, Expression], ...]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rejoinder.errors import Unsupported
 from rejoinder.testing import Driver
 
 SOURCES = (
@@ -275,10 +274,25 @@ def test_the_end_of_a_window_lets_out_what_waits_in_it() -> None:
     assert [row for row, _ in driver.step()["v"]] == [{"k": 1}], "not ten minutes after the row"
 
 
-def test_a_bound_by_a_column_that_has_no_watermark_says_what_is_missing() -> None:
-    with pytest.raises(Unsupported) as refused:
-        due("SELECT o.k FROM o LEFT JOIN d ON o.k = d.k AND d.t BETWEEN o.placed AND o.due EMIT FINAL")
-    assert "bound an event time of `d` both ways, by columns with a WATERMARK" in str(refused.value.hint)
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "FULL ANTI"])
+def test_how_long_a_row_waits_can_be_said_by_a_column_that_is_no_event_time(kind: str) -> None:
+    """Who has a partner is remembered until no order like it can come, and no delivery in its time."""
+    shown = "o.k AS ok" if kind.startswith("LEFT ") else "o.k AS ok, d.k AS dk"
+    driver = due(f"SELECT {shown} FROM o {kind} JOIN d ON o.k = d.k AND d.t BETWEEN o.placed AND o.due EMIT FINAL")
+    rows = [{"k": n, "placed": 10, "due": 20 + 10 * (n % 2)} for n in range(20)]
+    driver.insert("o", *rows)
+    driver.step()
+    driver.insert("d", *({"k": n, "t": 15, "u": 0} for n in range(0, 20, 4)))
+    driver.step()
+    driver.insert("o", *rows)
+    driver.watermark("d", 21, "t")
+    driver.step()
+    driver.watermark("o", 31)
+    driver.watermark("d", 31, "t")
+    driver.step()
+    wanted = {"LEFT": 40, "RIGHT": 10, "FULL": 40, "LEFT SEMI": 10, "LEFT ANTI": 30, "FULL ANTI": 30}
+    assert len(driver.table("v")) == wanted[kind]
+    assert sum(kept(driver).values()) == 0
 
 
 def test_a_padded_row_is_kept_for_who_does_not_ask_for_its_padding() -> None:

@@ -149,8 +149,8 @@ def test_the_condition_of_an_outer_join_bounds_what_it_pairs_and_nothing_else(qu
 
 
 def test_a_time_that_rows_without_a_partner_lack_bounds_nothing() -> None:
-    """Deliveries of an order would tell how late it can be; there are none, for the interval has the wrong sign."""
-    never = "SELECT o.id, o.t AS ot, d.t AS dt FROM o LEFT JOIN d ON o.id = d.id AND d.t BETWEEN o.t AND o.t - 1000"
+    """Deliveries of an order would tell how late it can be; there are none, as no time is both before and after."""
+    never = "SELECT o.id, o.t AS ot, d.t AS dt FROM o LEFT JOIN d ON o.id = d.id AND d.t >= o.t AND d.t <= o.t - 1000"
     driver = flow(f"SELECT r.id, q.ot FROM r LEFT JOIN ({never}) q ON r.id = q.id AND q.ot BETWEEN r.t - 5 AND r.t + 5")
     driver.insert("r", {"id": 1, "t": 100})
     assert changed(driver) == [(1, None, 1)]

@@ -132,3 +132,14 @@ def test_a_change_above_an_outer_join_asks_for_its_condition_on_pairs(third: str
     view = CreateView("v", f"SELECT a.k, b.y, c.z FROM a LEFT JOIN b ON b.k = a.k AND b.y > a.x {third} ON b.k = c.k")
     no_partner = Epoch((Change("a", {"k": 1, "x": 5}), Change("b", {"k": 1, "y": 0})))
     check((A, B, c), view, no_partner, rows("c", {"k": 1, "z": 1}), BOTH, rows("b", {"k": 1, "y": 9}))
+
+
+@pytest.mark.parametrize("third", ["LEFT JOIN", "SEMI JOIN", "ANTI JOIN"])
+def test_a_column_that_a_padded_side_computes_is_asked_for_above_it(third: str) -> None:
+    """A path from the third input looks the padded one up by key, and has to say that its rows are no padding."""
+    c = changelog("c", k=INT, z=INT)
+    padded = "a LEFT JOIN (SELECT k, y + 1 AS y FROM b) b ON a.k = b.k"
+    view = CreateView("v", f"SELECT a.k FROM {padded} {third} c ON b.k = c.k AND (b.y IS NULL OR b.y = 2)")
+    third_rows = rows("c", {"k": 1, "z": 1}, {"k": 2, "z": 1})
+    check((A, B, c), view, BOTH, rows("b", {"k": 2, "y": None}), rows("a", {"k": 2, "x": 0}), third_rows)
+    check((A, B, c), view, third_rows, rows("b", {"k": 1, "y": 1}), BOTH)

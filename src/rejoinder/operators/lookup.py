@@ -38,6 +38,7 @@ def lookup(task: Task, step: Lookup) -> None:
     if step.mode == "inner":
         stream = needles(stream, step.key, hashed=step.hashed)
         found = _matching(task, stream, step).pairs(step.carried, step.fetched) if stream.num_rows else None
+        found = _present(found, step) if found is not None else None
     else:
         found = _one_sided(task, stream, step)
     if found is None or not found.num_rows:
@@ -117,12 +118,18 @@ def _with_padding(alone: pa.Table, pairs: pa.Table | None, step: Lookup) -> pa.T
         padding = alone
     if pairs is None:
         return padding
-    if step.present is not None:
-        pairs = replaced(pairs, step.present, pa.array(np.ones(pairs.num_rows, bool)))
+    pairs = _present(pairs, step)
     if not padding.num_rows:
         return pairs
     names = [name for name in padding.column_names if name != DIFF]
     return contiguous([_cast(pairs, padding), padding]) if names != [HASH] else contiguous([pairs, padding])
+
+
+def _present(pairs: pa.Table, step: Lookup) -> pa.Table:
+    """Pairs, with the column that tells them from padding if somebody asks for it."""
+    if step.present is None:
+        return pairs
+    return replaced(pairs, step.present, pa.array(np.ones(pairs.num_rows, bool)))
 
 
 def _cast(pairs: pa.Table, like: pa.Table) -> pa.Table:

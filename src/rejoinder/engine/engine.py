@@ -331,9 +331,10 @@ class Engine:
             )
 
     def filled(self) -> list[Arrangement]:
-        """The arrangements that hold rows."""
+        """The arrangements that are up to date, be they empty; those that hold rows last."""
         parts = self.state.arrangements
-        return [a for a in self.dataflow.arrangements if any(part.refs for part in parts.get(a.id, ()))]
+        known = [a for a in self.dataflow.arrangements if a.id in parts]
+        return sorted(known, key=lambda a: any(part.refs for part in parts[a.id]))
 
     def forgetting(self) -> dict[str, Forgetting]:
         """What may be forgotten by now of the arrangements."""

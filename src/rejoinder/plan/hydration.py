@@ -2,8 +2,8 @@
 
 Rules:
 - only what is new is computed, and only from relations that something new needs;
-- a relation that has an arrangement with rows, be it one that is dropped with this very definition, is read from there,
-  and a view, or notes, from the changelog;
+- a relation that has an arrangement, be it empty, or one that is dropped with this very definition, is read from there
+  (what is not in it may be past, and not to be found again), and a view, or notes, from the changelog;
 - else it is computed from what it is made from, as if all rows of one input arrived now and met the others as they are.
 """
 
@@ -28,7 +28,10 @@ from rejoinder.plan.validity import validate
 
 
 class Hydration(Builder):
-    """Builds the dataflow; `filled` are the arrangements that hold rows, `views` those that are up to date."""
+    """Builds the dataflow; `filled` are the arrangements and `views` the views that are up to date.
+
+    Of several arrangements of a relation the last one is read.
+    """
 
     def __init__(self, program: Program, filled: Iterable[Arrangement], views: set[str]) -> None:
         super().__init__(program)

@@ -76,3 +76,18 @@ def test_a_view_made_later_meets_what_is_there(driver: Driver) -> None:
     assert [tuple(row.values()) for row in driver.table("j")] == [(1, 20), (2, 20)]
     put(driver, 3, 30, 9)
     assert driver.step()["j"] == [({"v": 3, "w": 30}, 1)]
+
+
+def test_another_definition_joins_nothing_again(driver: Driver) -> None:
+    """What had no partner when it came has left nothing behind, and is not to be found by filling it again."""
+    driver.sql(f"CREATE VIEW m AS SELECT s.v, t.w, u.z FROM s JOIN t {NOW} AS t ON s.k = t.k JOIN u ON s.k = u.k")
+    driver.insert("s", {"k": "a", "v": 1, "ts": "2026-01-01 00:00:00"})
+    driver.step()
+    driver.insert("t", {"k": "a", "w": 10})
+    driver.step()
+    driver.sql("CREATE VIEW other AS SELECT count(*) AS n FROM u")
+    driver.insert("u", {"k": "a", "z": 7})
+    assert driver.step()["m"] == []
+    driver.sql("DROP VIEW other")
+    driver.insert("u", {"k": "a", "z": 8})
+    assert driver.step()["m"] == []

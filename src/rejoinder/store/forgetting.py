@@ -32,13 +32,18 @@ class Below:
 
     def has_all(self, ref: RunRef) -> bool:
         """Whether they are all rows of a run, as far as its span tells."""
-        span = ref.span(self.column)
-        return span is not None and span[1] < self.bound
+        last = self._last(ref)
+        return last is not None and last < self.bound
 
     def has_most(self, ref: RunRef) -> bool:
         """Whether they are more than half of a run, as far as its span tells, or it has none."""
+        span, last = ref.span(self.column), self._last(ref)
+        return span is None or last is None or 2 * (self.bound - span[0]) > last - span[0] + 1
+
+    def _last(self, ref: RunRef) -> int | None:
+        """The time that the bound has to pass to be above all rows of a run; None if it does not tell."""
         span = ref.span(self.column)
-        return span is None or 2 * (self.bound - span[0]) > span[1] - span[0] + 1
+        return ref.latest(self.column) if span is None or not self.timeless else span[1]
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,10 @@ class Forgetting:
         """For each column by which every user forgets, what they all do without."""
         found = []
         for column in self.columns:
-            bounds = [[each.bound for each in user if each.column == column] for user in self.users]
-            if all(bounds):
-                found.append(Below(column, min(max(user) for user in bounds)))
+            users = [[each for each in user if each.column == column] for user in self.users]
+            timeless = any(each.timeless for user in users for each in user)
+            if all(users):
+                found.append(Below(column, min(max(each.bound for each in user) for user in users), timeless))
         return found
 
     def needed(self, table: pa.Table) -> pa.Table:

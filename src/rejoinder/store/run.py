@@ -27,7 +27,7 @@ from rejoinder.kernels.buffers import file_buffers
 from rejoinder.kernels.columns import EPOCH, diffs, drop_unit_diffs, hashes, numbers, replaced, without
 from rejoinder.kernels.sorting import group_starts, slice_of
 from rejoinder.store.objects import ObjectStore
-from rejoinder.store.times import span_of
+from rejoinder.store.times import TIMELESS, nulls_of, span_of
 
 OPEN_RUNS = 4096
 
@@ -36,8 +36,8 @@ OPEN_RUNS = 4096
 class RunRef:
     """What a manifest says about a run: where it is, how large, and which part of it counts.
 
-    `spans`: columns of times, such as those by which rows are forgotten, each with its smallest and largest. Runs of
-    different segments are never merged with each other.
+    `spans`: columns of times, such as those by which rows are forgotten, each with its smallest and largest; `nulls`:
+    those of them in which some row has none. Runs of different segments are never merged with each other.
     """
 
     name: str
@@ -55,15 +55,17 @@ class RunRef:
     into: str = ""
     segment: int = 0
     spans: tuple[tuple[str, int, int], ...] = ()
+    nulls: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers.
 
         What most runs have in common is left out: every task reads this.
         """
-        pairs = {"epochs": list(self.epochs), "spans": [list(span) for span in self.spans]}
-        data = {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", **pairs}
-        usual = {"run": self.name, "file_rows": self.rows, "into": "", "segment": 0, "spans": [], "retractions": 0}
+        lists = {"epochs": list(self.epochs), "spans": list(map(list, self.spans)), "nulls": list(self.nulls)}
+        data = {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", **lists}
+        usual = {"run": self.name, "file_rows": self.rows, "into": "", "segment": 0, "retractions": 0}
+        usual |= {"spans": [], "nulls": []}
         return {name: value for name, value in data.items() if name not in usual or value != usual[name]}
 
     @classmethod
@@ -72,6 +74,7 @@ class RunRef:
         usual: dict[str, Any] = {"run": data["name"], "file_rows": data["rows"], "retractions": 0, **data}
         usual |= {name: int(data[name], 16) for name in ("first", "last")}
         usual |= {"epochs": tuple(data["epochs"]), "spans": tuple(map(tuple, data.get("spans", ())))}
+        usual["nulls"] = tuple(data.get("nulls", ()))
         return cls(**usual)
 
     def clipped(self, first: int, last: int) -> RunRef:
@@ -91,8 +94,16 @@ class RunRef:
         return self.first <= last and first <= self.last
 
     def span(self, column: str) -> tuple[int, int] | None:
-        """The smallest and the largest time of a column; None if nobody asked for it when the run was written."""
-        return next(((low, high) for name, low, high in self.spans if name == column), None)
+        """The smallest and the largest time of a column; None if nobody asked for it when the run was written.
+
+        A row that has none counts as later than any.
+        """
+        found = ((low, high) for name, low, high in self.spans if name == column)
+        return next(((low, TIMELESS if column in self.nulls else high) for low, high in found), None)
+
+    def latest(self, column: str) -> int | None:
+        """The largest time of a column among the rows that have one."""
+        return next((high for name, _, high in self.spans if name == column), None)
 
     @property
     def bytes(self) -> int:
@@ -159,6 +170,7 @@ def write_run(
         file_rows=table.num_rows,
         segment=segment,
         spans=tuple((name, *span_of(table, name)) for name in times),
+        nulls=tuple(name for name in times if nulls_of(table, name).any()),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from rejoinder.kernels.columns import HASH, contiguous
 from rejoinder.kernels.hashing import hash_rows
 from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
-from rejoinder.store.forgetting import Forgetting
+from rejoinder.store.forgetting import Below, Forgetting
 from rejoinder.store.objects import ObjectStore, open_store
 from rejoinder.store.run import RunRef, read_run, write_run
 from rejoinder.store.segments import ROWS, segments
@@ -105,6 +105,30 @@ def test_a_run_is_over_when_its_largest_time_is(store: ObjectStore) -> None:
     (timeless,) = timed(store, rows([1, 2], [10, None]), 0).refs
     assert not Forgetting.below("at", 1 << 60).is_over(timeless)
     assert RunRef.from_json(json.loads(json.dumps(timeless.to_json()))) == timeless
+
+
+def test_rows_without_a_time_are_over_if_nobody_asks_for_them(store: ObjectStore) -> None:
+    (ref,) = timed(store, rows([1, 2], [10, None]), 0).refs
+    assert ref.span("at") == (10, TIMELESS) and ref.latest("at") == 10
+    over = [Forgetting(((Below("at", 11, timeless),),)).is_over(ref) for timeless in (True, False)]
+    assert over == [False, True]
+    (none,) = timed(store, rows([1], [None]), 0).refs
+    assert none.span("at") == (TIMELESS, TIMELESS)
+    assert Forgetting(((Below("at", -(1 << 60), timeless=False),),)).is_over(none)
+    assert RunRef.from_json(json.loads(json.dumps(none.to_json()))) == none
+
+
+def test_each_user_lets_a_row_go_by_one_of_its_columns(store: ObjectStore) -> None:
+    table = rows([10, 20, 30, 40], [1, 2, 3, None])
+    (ref,) = (write_run(store, table, epoch=0, level=0, bounds=WHOLE, times=["at", "id"]),)
+    either = Forgetting(((Below("at", 2), Below("id", 35)),))
+    assert sorted(either.needed(table)["id"].to_pylist()) == [40] and not either.is_over(ref)
+    assert Forgetting(((Below("at", 2), Below("id", 41)),)).is_over(ref)
+    both = Forgetting(((Below("at", 3),), (Below("id", 15), Below("at", 2))))
+    assert sorted(both.needed(table)["id"].to_pylist()) == [20, 30, 40]
+    assert [sorted(part["id"].to_pylist()) for part in both.split(table)] == [[20, 30, 40], [10]]
+    apart = Forgetting(((Below("at", 100),), (Below("id", 100),)))
+    assert not apart.is_worth(ref), "what stays could be below either bound, and be rewritten again and again"
 
 
 def test_a_run_of_which_most_is_over_is_rewritten(store: ObjectStore) -> None:

@@ -248,14 +248,17 @@ class Flow(Sources, Readings):
         """Say that no row below `time` follows in an event-time column, in a partition (None: each that is known).
 
         Rows that the source has by now may still be below it. So it counts once they are read: `run()` takes it in when
-        it has read everything, a running flow in the epoch after the first one that finds nothing new in the source.
-        What is said is forgotten if the process ends before. Raises `WatermarkRegress`, and changes nothing, if it was
-        told as much before.
+        it has read everything, a running flow after it has read what was inserted before; of a source that is fed from
+        elsewhere, after the first epoch that finds nothing new in it. What is said is forgotten if the process ends
+        before. Raises `WatermarkRegress`, and changes nothing, if it was told as much before.
         """
         relation = self._timed_source(source)
         name = event_time(relation, column)
         value, known = told_time(relation, name, time), self._runner.partitions.get(relation.name, ())
-        self.engine.say_watermark(relation, name, value, partition, known, is_running=self._runner.is_running)
+        is_in_order = relation.format == "memory" and "latestfirst" not in relation.options
+        newest = self._inbox.newest(relation) if is_in_order else None
+        is_running = self._runner.is_running
+        self.engine.say_watermark(relation, name, value, partition, known, is_running=is_running, newest=newest)
         self._make_epoch()
 
     def _timed_source(self, name: str) -> Source:

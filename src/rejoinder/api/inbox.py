@@ -35,19 +35,26 @@ class Inbox:
         """Forget the rows of a source that is not there."""
         shutil.rmtree(self.folder(source), ignore_errors=True)
 
+    def newest(self, source: Source) -> int:
+        """The number of the file that was written last; 0 if there is none."""
+        self.prepare(source)
+        names = os.listdir(self.folder(source.name))
+        return max((int(name[:20]) for name in names if name[:20].isdigit()), default=0)
+
     def add(self, source: Source, rows: pa.Table | Sequence[Mapping[str, Any]], sign: int) -> None:
         """Write rows as one new file; it appears whole or not at all."""
         if sign < 0 and source.kind == "stream":
             raise InputError(f"stream `{source.name}` is append-only", hint="CREATE CHANGELOG or CREATE TABLE instead")
         table = checked_rows(source, rows)
         table = replaced(table, DIFF, np.full(table.num_rows, sign, np.int64))
-        self.prepare(source)
         folder = self.folder(source.name)
-        last = max((int(name[:20]) for name in os.listdir(folder) if name[:20].isdigit()), default=0)
-        number = max(last + 1, time.time_ns() // 1_000_000)  # ascending, whatever the clock does
+        number = max(self.newest(source) + 1, time.time_ns() // 1_000_000)  # ascending, whatever the clock does
         part = f"{folder}/.{number:020d}.part"
         with pa.OSFile(part, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
+        os.utime(
+            part, ns=(number * 1_000_000,) * 2
+        )  # Spark reads files in the order of their times, to the millisecond
         os.replace(part, f"{folder}/{number:020d}.arrow")
 
 

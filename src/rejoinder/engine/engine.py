@@ -203,6 +203,7 @@ class Engine:
             )
             self._idle = {}
             self.promises.forget(signals.told)
+            self.promises.note_newest(totals.newest)
             reach("after_commit", epoch)
             self._collect()
             reach("after_collection", epoch)
@@ -239,11 +240,13 @@ class Engine:
         known: Iterable[Partition] = (),
         *,
         is_running: bool,
+        newest: int | None = None,
     ) -> None:
         """Note that no row below a value follows in a partition (None: each one that is known) of a source.
 
         An epoch takes it in whose caller finds it due (`Promises.due`). `is_running`: the next epoch may be planned
-        already. Raises `WatermarkRegress` if it does not rise.
+        already; `newest`: the newest file that the source has, if it is read in their order. Raises `WatermarkRegress`
+        if it does not rise.
         """
         with self.lock:
             named = self.watermarks.told_partitions(source, partition, known)
@@ -251,7 +254,7 @@ class Engine:
                 last = self.promises.last(source.name, each, column)
                 self.watermarks.check_rise(source, each, column, value, last)
             planned = self.epoch + (2 if is_running else 1)
-            self.promises.pending += [Promise(source.name, each, column, value, planned) for each in named]
+            self.promises.pending += [Promise(source.name, each, column, value, planned, newest) for each in named]
 
     @property
     def is_ticking(self) -> bool:
@@ -285,7 +288,8 @@ class Engine:
 
     def _note(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
-        lag = max(0, self.clock() - totals.newest) / 1000 if totals.newest else None
+        newest = max(totals.newest.values(), default=0)
+        lag = max(0, self.clock() - newest) / 1000 if newest else None
         rows_out = {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
         progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late)
         self.progress.append(progress)

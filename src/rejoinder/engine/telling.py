@@ -6,7 +6,7 @@ an epoch may take it in only if it, or one before it, reads the last of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -25,7 +25,8 @@ from rejoinder.store.times import TIMELESS, times_of
 class Promise:
     """A watermark of a column, told of a partition. `epoch`: the first that is planned after that for certain.
 
-    `is_read`: all that was there when it was told is read.
+    `newest`: the newest file that was there then, of a source whose files are read in order. `is_read`: all that was
+    there when it was told is read.
     """
 
     source: str
@@ -33,6 +34,7 @@ class Promise:
     column: str
     value: int
     epoch: int
+    newest: int | None = None
     is_read: bool = False
 
 
@@ -51,6 +53,10 @@ class Promises:
         """Note that all that was there when these were told is read."""
         found = set(promises)
         self.pending = [replace(each, is_read=True) if each in found else each for each in self.pending]
+
+    def note_newest(self, newest: Mapping[str, int]) -> None:
+        """Note the newest file of each source that an epoch read: where they are read in order, all before it are."""
+        self.note_read(p for p in self.pending if p.newest is not None and newest.get(p.source, -1) >= p.newest)
 
     def due(self, is_drained: Callable[[str, int], bool]) -> PartitionTimes:
         """What an epoch that begins now may take in, as `Signals.told`.

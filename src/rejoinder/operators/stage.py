@@ -179,7 +179,8 @@ class ScanRound:
                         report.observe(split.source, partition, times)
                     report.add(task.report.to_json())
                     yield from exchange_rows(task, self.work.setting.spool)
-                report.newest = max(report.newest, split.modified if split.path else 0)
+                if split.path:
+                    report.newest[split.source] = max(report.newest.get(split.source, 0), split.modified)
                 reach("scan", self.work.epoch)
         if report.rows_in or report.emitted:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])

@@ -32,8 +32,8 @@ MAX_PAIRS = 50_000_000
 class Report:
     """What a task tells the driver: names and counts, never rows.
 
-    `newest`: when the newest file was written (ms); `observed`: the largest time of each event-time column, by
-    source and partition; `late`: how many rows came too late, by view and by whose they are.
+    `newest`: when the newest file of each source was written (ms); `observed`: the largest time of each event-time
+    column, by source and partition; `late`: how many rows came too late, by view and by whose they are.
     """
 
     spines: dict[str, Spine] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Report:
     changelogs: dict[str, Spine] = field(default_factory=dict)
     rows_in: dict[str, int] = field(default_factory=dict)
     rows_out: dict[str, int] = field(default_factory=dict)
-    newest: int = 0
+    newest: dict[str, int] = field(default_factory=dict)
     observed: dict[str, dict[Input, dict[str, int]]] = field(default_factory=dict)
     late: dict[str, dict[str, int]] = field(default_factory=dict)
 
@@ -70,7 +70,8 @@ class Report:
         for view, inputs in data["late"].items():
             for name, rows in inputs.items():
                 self.count_late(view, name, rows)
-        self.newest = max(self.newest, data["newest"])
+        for source, written in data["newest"].items():
+            self.newest[source] = max(written, self.newest.get(source, 0))
         for source, partitions in data["observed"].items():
             for partition, columns in partitions:
                 self.observe(source, partition, columns)

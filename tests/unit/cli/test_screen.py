@@ -41,7 +41,7 @@ def test_examples_in_docstrings(module: Any) -> None:
         (b"\x00" * 40, "0x" + "00" * 24 + "…"),
         ("two\nlines", "two⏎lines"),
         ([("k", 1), ("l", None)], "{k: 1, l: NULL}"),
-        ({"start": 1, "end": 2}, "{start: 1, end: 2}"),
+        ({"start": 1, "end": 2}, "[1, 2)"),
         ({"start": datetime(2026, 1, 1), "end": datetime(2026, 1, 2)}, "[2026-01-01 00:00, 2026-01-02 00:00)"),
     ],
 )

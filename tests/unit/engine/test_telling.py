@@ -103,6 +103,16 @@ def test_a_promise_waits_until_what_was_there_is_read() -> None:
     assert engine.watermarks.of("s", "t") == 20 and engine.seconds_to_tick() is None
 
 
+def test_files_that_are_read_in_order_tell_that_all_is_read() -> None:
+    driver = flow()
+    promises = driver._engine.promises
+    for value, newest in ((10, 5), (20, 8)):
+        driver._engine.say_watermark(source(driver), "t", value, None, is_running=True, newest=newest)
+    for read, due in (({"r": 9}, None), ({"s": 4}, None), ({"s": 7}, 10), ({"s": 8}, 20)):
+        promises.note_newest(read)
+        assert promises.due(never) == ({} if due is None else {"s": {0: {"t": due}}}), read
+
+
 def test_a_promise_rises_above_those_that_wait_and_goes_with_its_source() -> None:
     driver = flow()
     engine = driver._engine

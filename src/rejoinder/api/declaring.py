@@ -31,8 +31,8 @@ def frame_fields(source: str, frame: DataFrame) -> list[pa.Field]:
 def watermark(source: str, event_time: str | None, delay: str | int | None) -> dict[str, str]:
     """What WATERMARK … DELAY OF … would say of a source: the column, and the text of the delay; none if it is told.
 
-    >>> watermark("orders", "ts", "5 seconds")
-    {'ts': 'INTERVAL 5 seconds'}
+    >>> watermark("orders", "ts", "5 seconds"), watermark("orders", "ts", None)
+    ({'ts': 'INTERVAL 5 seconds'}, {'ts': ''})
     """
     if event_time is None:
         if delay is not None:

@@ -295,7 +295,8 @@ class Flow(Sources, Readings):
         before, told = self.engine.epoch, list(self.engine.promises.pending)
         self._run_once()
         if told:
-            self.engine.promises.note_read(told)
+            with self.engine.lock:
+                self.engine.promises.note_read(told)
             self._run_once()
         return [progress for progress in self.engine.progress if progress.epoch > before]
 

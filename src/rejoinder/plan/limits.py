@@ -10,7 +10,7 @@ from rejoinder.plan.frontier import Formula
 
 @dataclass(frozen=True)
 class Limit:
-    """Rows whose `column` is below a formula are asked for no more; those that are NULL there only if `timeless`."""
+    """Rows whose `column` is below a formula are asked for no more, nor those that are NULL there unless `timeless`."""
 
     column: str
     below: Formula

@@ -347,9 +347,13 @@ class Frontiers:
         return [{name: below for name in names if (below := self.of(relation, name)) is not None}]
 
     def _reach(self, each: Input, name: str) -> Formula | None:
-        """The frontier of the changes of an input that rows which are there already can meet."""
+        """The frontier of the changes of an input that rows which are there already can meet.
+
+        Of rows of one input that have a partner, these are the changes of the partners: the row itself comes with its
+        own. A row of a join may come with another input of the join.
+        """
         made = self.derived.get(each.relation)
-        if made is not None and each.partners:
+        if made is not None and each.partners and each.partners == len(made.blocks[0].inputs) - 1:
             (inner,) = made.blocks
             rising = dict(inner.outputs)[name].rises
             starts = range(len(inner.inputs) - each.partners, len(inner.inputs))

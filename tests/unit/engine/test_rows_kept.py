@@ -309,3 +309,21 @@ def test_a_padded_row_is_kept_for_who_does_not_ask_for_its_padding() -> None:
     for source in "lr":
         driver.watermark(source, 100)
     assert driver.step()["v0"] == [({"k": None, "t": 5}, 1)]
+
+
+@pytest.mark.parametrize("kind", ["EXISTS", "NOT EXISTS"])
+def test_a_row_is_kept_for_pairs_that_are_tested_when_they_come(kind: str) -> None:
+    """Whether a pair has a partner is asked when it comes, with rows of which one was there long before."""
+    driver = Driver(parallelism=2)
+    driver.sql(SOURCES + "CREATE STREAM o (t BIGINT, WATERMARK t)")
+    driver.sql(
+        "CREATE VIEW v AS SELECT l.t, r.t AS u FROM (SELECT DISTINCT t FROM l) l JOIN r ON r.t BETWEEN l.t AND l.t + 3"
+        f" WHERE {kind} (SELECT 1 FROM o WHERE o.t BETWEEN l.t - 3 AND l.t - 1)"
+    )
+    driver.insert("o", *([{"t": 4}] if kind == "EXISTS" else []))
+    driver.insert("l", {"k": 1, "t": 6, "f": 0})
+    driver.watermark("o", 6)
+    driver.step()
+    driver.step()
+    driver.insert("r", {"k": 2, "t": 9, "f": 0})
+    assert driver.step()["v"] == [({"t": 6, "u": 9}, 1)]

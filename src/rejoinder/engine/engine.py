@@ -35,6 +35,7 @@ from rejoinder.store import gc
 from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.manifest import Manifest, commit, latest
 from rejoinder.store.objects import ObjectStore
+from rejoinder.store.spine import trimmed
 from rejoinder.store.spool import Spool
 
 KEEP_VERSIONS = 8
@@ -304,12 +305,12 @@ class Engine:
             refuse_products(new, self.dataflow, self.state.statistics(), self.max_pairs)
             self.executor.check(new.dataflow.functions - self.dataflow.functions)
             arrangements = [a.id for a in new.dataflow.arrangements]
-            state = self.state
+            state = self._trimmed(new)
             filled = self.filled()
             watermarks = self.watermarks.merging(merges_of(new.dataflow, new.program.gates))
             fresh = set(new.dataflow.views) - set(state.changelogs)
             if fresh or not {a.id for a in filled} >= set(arrangements):
-                state = self._hydrate(new, filled, set(new.dataflow.views) - fresh, watermarks)
+                state = self._hydrate(new, state, filled, set(new.dataflow.views) - fresh, watermarks)
             state = state.keeping(arrangements, new.dataflow.views)
             changed = [view for view in catalog.views if view not in self.catalog.views]
             check_limits(new, changed, state, self.limits)
@@ -345,20 +346,33 @@ class Engine:
         times = self.watermarks.times
         return {name: forgetting_of(kept, times) for name, kept in self.dataflow.retentions.items()}
 
-    def _hydrate(self, new: Plan, filled: list[Arrangement], views: set[str], watermarks: Watermarks) -> State:
+    def _trimmed(self, new: Plan) -> State:
+        """The state without rows that are over and that new users of their arrangement would ask for."""
+        forgetting = self.forgetting()
+        known, asked = self.dataflow.retentions, new.dataflow.retentions
+        changed = [a.id for a in new.dataflow.arrangements if a.id in known and asked.get(a.id) != known[a.id]]
+        parts = dict(self.state.arrangements)
+        for name in changed:
+            each = forgetting[name]
+            parts[name] = tuple(trimmed(self.store, part, each, epoch=self.epoch) for part in parts.get(name, ()))
+        return replace(self.state, arrangements=parts)
+
+    def _hydrate(
+        self, new: Plan, state: State, filled: list[Arrangement], views: set[str], watermarks: Watermarks
+    ) -> State:
         dataflow = plan_hydration(new.program, filled, views)
-        splits = self.state.splits(dataflow)
+        splits = state.splits(dataflow)
         if not splits:
-            return self.state
+            return state
         now = self.timeline.latest
         clock = clock_of(new.program.gates, watermarks, now, now)
         setting = replace(self.setting(dataflow), forgetting=self.forgetting())
-        work = EpochWork(setting, self.epoch, self.state.parts, clock)
+        work = EpochWork(setting, self.epoch, state.parts, clock)
         reports = self.executor.run_listed(work, splits)
         reach("in_hydration", self.epoch)
         if self.spool is not None:
             self.spool.clear(self.epoch)
-        return self.state.with_reports(reports)
+        return state.with_reports(reports)
 
     # -- commit -----------------------------------------------------------------------------------------------------
 

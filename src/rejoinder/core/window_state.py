@@ -27,7 +27,7 @@ from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.task import Clock, Task
 from rejoinder.plan.accumulators import ROWS, Accumulator
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.frontier import Watermark
+from rejoinder.plan.formula import Watermark
 from rejoinder.plan.limits import Limit, Retention
 from rejoinder.plan.logical import Function
 from rejoinder.plan.steps import Aggregate, Arrange

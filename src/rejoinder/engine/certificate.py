@@ -20,7 +20,8 @@ from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.bounds import direct_bounds
 from rejoinder.plan.catalog import ON_TIME
-from rejoinder.plan.frontier import Formula, Frontiers, Watermark, value_of
+from rejoinder.plan.formula import Formula, Watermark, value_of
+from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.labels import Labels
 from rejoinder.plan.limits import Limit, Retention
 from rejoinder.plan.lineage import sources_of

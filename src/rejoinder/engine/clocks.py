@@ -8,27 +8,20 @@ from rejoinder.engine.state import State
 from rejoinder.engine.watermarks import Watermarks
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.operators.task import Clock
-from rejoinder.plan.frontier import Merged, merges_in, value_of
+from rejoinder.plan.formula import value_of
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import Dataflow, DueScan
 from rejoinder.plan.program import Gate, row_arrangement
-from rejoinder.plan.steps import Channel, Emit, OnTime, Send
+from rejoinder.plan.steps import Channel, Emit, Send
 from rejoinder.store.run import lies_in
 
 
 def released(gate: Gate, watermarks: Watermarks, now: int) -> int:
-    """How far a gate is open: on the clock, or as far as its watermarks are."""
+    """How far a gate is open: on the clock, or as far as its watermarks are, and never less than it was."""
     if gate.interval:
         return now
-    return LEAST if gate.limit is None else value_of(gate.limit, watermarks.times, LEAST)
-
-
-def merges_of(dataflow: Dataflow, gates: Iterable[Gate]) -> tuple[Merged, ...]:
-    """The merges whose values a plan needs, inner ones first."""
-    limits = [gate.limit for gate in gates if gate.limit is not None]
-    limits += [limit.below for retention in dataflow.retentions.values() for limit in retention.limits]
-    limits += [formula for step in dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
-    return tuple(dict.fromkeys(merge for limit in limits for merge in merges_in(limit)))
+    reached = LEAST if gate.limit is None else value_of(gate.limit, watermarks.times, LEAST)
+    return max(reached, watermarks.opened.get(gate.pending.id, LEAST))
 
 
 def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rejoinder.engine.clocks import clock_of, due_dataflow, merges_of, next_tick
+from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
+from rejoinder.engine.remembering import oldest_in, remembered_of
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.telling import Promise, Promises
 from rejoinder.engine.timeline import Timeline
@@ -126,7 +127,7 @@ class Engine:
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
         self._reorder()
-        self.watermarks = self.watermarks.merging(merges_of(self.dataflow, self.plan.program.gates))
+        self.watermarks = self.watermarks.remembering(remembered_of(self.plan))
 
     def replan(self) -> None:
         """Order the paths by the statistics of today; fill what a newer planner wants and the state does not have."""
@@ -190,10 +191,12 @@ class Engine:
             reports = self.executor.run(self._work(self.dataflow, epoch, self.state, before), splits)
             reach("after_tasks", epoch)
             totals = _totals(reports)
+            state = self.state.with_reports(reports)
             moved = self.watermarks.advanced(sources, totals.observed, signals, now, self.started)
-            moved = moved.merging(merges_of(self.dataflow, gates)).counting(totals.late)
+            moved = moved.remembering(remembered_of(self.plan), oldest_in(self.plan, state)).counting(totals.late)
             after = clock_of(gates, moved, now, now)
-            state = self._release(self.state.with_reports(reports), epoch, before, after, totals)
+            moved = moved.opening(after.released)
+            state = self._release(state, epoch, before, after, totals)
             check_limits(self.plan, self.catalog.views, state, self.limits)
             reach("after_release", epoch)
             if self.spool is not None:
@@ -307,10 +310,12 @@ class Engine:
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self._trimmed(new)
             filled = self.filled()
-            watermarks = self.watermarks.merging(merges_of(new.dataflow, new.program.gates))
+            watermarks = self.watermarks.remembering(remembered_of(new))
+            clock = clock_of(new.program.gates, watermarks, self.timeline.latest, self.timeline.latest)
+            watermarks = watermarks.opening(clock.released)
             fresh = set(new.dataflow.views) - set(state.changelogs)
             if fresh or not {a.id for a in filled} >= set(arrangements):
-                state = self._hydrate(new, state, filled, set(new.dataflow.views) - fresh, watermarks)
+                state = self._hydrate(new, state, filled, set(new.dataflow.views) - fresh, clock)
             state = state.keeping(arrangements, new.dataflow.views)
             changed = [view for view in catalog.views if view not in self.catalog.views]
             check_limits(new, changed, state, self.limits)
@@ -357,15 +362,11 @@ class Engine:
             parts[name] = tuple(trimmed(self.store, part, each, epoch=self.epoch) for part in parts.get(name, ()))
         return replace(self.state, arrangements=parts)
 
-    def _hydrate(
-        self, new: Plan, state: State, filled: list[Arrangement], views: set[str], watermarks: Watermarks
-    ) -> State:
+    def _hydrate(self, new: Plan, state: State, filled: list[Arrangement], views: set[str], clock: Clock) -> State:
         dataflow = plan_hydration(new.program, filled, views)
         splits = state.splits(dataflow)
         if not splits:
             return state
-        now = self.timeline.latest
-        clock = clock_of(new.program.gates, watermarks, now, now)
         setting = replace(self.setting(dataflow), forgetting=self.forgetting())
         work = EpochWork(setting, self.epoch, state.parts, clock)
         reports = self.executor.run_listed(work, splits)

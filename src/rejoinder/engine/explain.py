@@ -11,14 +11,14 @@ import pyarrow as pa
 from rejoinder.engine.description import describe
 from rejoinder.engine.engine import SINK_PROGRESS, Engine
 from rejoinder.engine.holding import holder_of, watermark_rows
-from rejoinder.engine.outputs import Outputs
 from rejoinder.engine.planner import plan
 from rejoinder.engine.rendering import plain
 from rejoinder.engine.sinks.values import Values
 from rejoinder.errors import Unsupported
-from rejoinder.kernels.ordered import as_column
+from rejoinder.kernels.ordered import LEAST, as_column
 from rejoinder.options import redacted
 from rejoinder.plan.catalog import Catalog, Sink, Source, View
+from rejoinder.plan.formula import value_of
 from rejoinder.plan.steps import Aggregate, Distinct
 from rejoinder.sql.binder import bind
 from rejoinder.sql.message_definition import written_columns
@@ -80,11 +80,12 @@ def _view(engine: Engine, view: View) -> dict[str, Any]:
 
 def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
     """The watermarks of a view's columns, as values of their types; a window's is that of its start."""
-    found = Outputs(engine.plan, engine.state, engine.watermarks.times).of_view(view)
     schema = engine.dataflow.views[view]
     result = {}
-    for name, value in found.items():
-        kind = schema.field(name).type
+    for name, formula in engine.plan.outputs[view].items():
+        kind, value = schema.field(name).type, value_of(formula, engine.watermarks.times, LEAST)
+        if value == LEAST:
+            continue
         time = kind.field("start").type if pa.types.is_struct(kind) else kind
         result[name] = plain(as_column(np.array([value]), time)[0].as_py())
     return result

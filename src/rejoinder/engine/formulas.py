@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from rejoinder.engine.texts import length_text
 from rejoinder.kernels.rising import Step, floor, shift, simplified
-from rejoinder.plan.frontier import Formula, Greatest, Least, Merged, Stepped, Watermark, watermarks_in
+from rejoinder.plan.catalog import ON_TIME
+from rejoinder.plan.formula import Formula, Greatest, Kept, Least, Merged, Stepped, Watermark, watermarks_in
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 Kinds = Callable[[str, str], pa.DataType]
@@ -41,6 +42,16 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
         return text
     if isinstance(formula, Merged):
         return f"least of those not idle({', '.join(formula_text(each, kinds) for each in formula.of)})"
+    if isinstance(formula, Kept):
+        named = (
+            f"{formula.relation.removesuffix(ON_TIME)}.{formula.column}"
+            if formula.relation.endswith(ON_TIME)
+            else "row"
+        )
+        held = f"the oldest {named} kept"
+        if formula.met is not None:
+            held = f"greatest({formula_text(formula.met, kinds)}, {held})"
+        return f"least({formula_text(formula.own, kinds)}, {held})"
     word = "least" if isinstance(formula, Least) else "greatest"
     flat = (inner for each in formula.of for inner in (each.of if isinstance(each, type(formula)) else (each,)))
     return f"{word}({', '.join(dict.fromkeys(formula_text(each, kinds) for each in flat))})"
@@ -78,6 +89,8 @@ def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:
             for step in formula.steps:
                 kind = _counted(step, kind)
             return kind
+        case Kept():
+            return kind_of(formula.own, kinds)
         case Least() | Greatest() | Merged():
             return kind_of(formula.of[0], kinds)
 

@@ -13,7 +13,7 @@ from rejoinder.engine.texts import length_text
 from rejoinder.engine.watermarks import Partition, Watermarks, keys_of, shown
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.frontier import Formula, Greatest, Least, Merged, Stepped, Watermark, value_of
+from rejoinder.plan.formula import Formula, Greatest, Kept, Least, Merged, Stepped, Watermark, value_of
 
 DAY = 86_400_000_000
 Holder = tuple[str, Partition | None, str]
@@ -92,6 +92,8 @@ def _holding(formula: Formula, known: Watermarks) -> Watermark | None:
             branches = zip(formula.of, formula.sources, strict=True)
             active = [branch for branch, names in branches if not all(known.is_idle(name) for name in names)]
             return _holding(min(active, key=value), known) if active else None
+        case Kept(own, met):  # what is kept waits for the other inputs
+            return _holding(own if met is None or value(formula) >= value(own) else met, known)
 
 
 def _partition(known: Watermarks, source: Source, leaf: Watermark) -> Partition | None:

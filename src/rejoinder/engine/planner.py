@@ -19,6 +19,7 @@ from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
 from rejoinder.plan.notes import refuse_missing
+from rejoinder.plan.outputs import Outputs, outputs_of
 from rejoinder.plan.physical import Dataflow
 from rejoinder.plan.program import Gate, Program, program_of
 from rejoinder.plan.recording import depends_on_past
@@ -28,10 +29,11 @@ from rejoinder.sql.binder import bind
 
 @dataclass(frozen=True)
 class Plan:
-    """The dataflow of an epoch, and the program that it came from."""
+    """The dataflow of an epoch, the program that it came from, and the watermarks of the views' columns."""
 
     program: Program
     dataflow: Dataflow
+    outputs: Mapping[str, Outputs]
 
 
 def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
@@ -61,7 +63,7 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     program = replace(program, sources={name: sources[name] for name in program.sources})
     dataflow = Builder(program).build()
     refuse_missing(catalog, program, dataflow.views)
-    return Plan(program, dataflow)
+    return Plan(program, dataflow, outputs_of(program))
 
 
 def _normal(

@@ -7,7 +7,7 @@ not idle decides about the source (`operators.source_watermarks`). All of it is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,12 +21,13 @@ from rejoinder.kernels.ordered import LEAST, as_column
 from rejoinder.operators.coalescer import Input
 from rejoinder.operators.source_watermarks import SourceWatermarks
 from rejoinder.plan.catalog import MOST_PARTITIONS, Source
-from rejoinder.plan.frontier import MERGED, Merged, value_of
+from rejoinder.plan.formula import REMEMBERED, Kept, Merged, Remembered, value_of
 
 Partition = Input
 Times = Mapping[str, Mapping[str, int]]
 PartitionTimes = Mapping[str, Mapping[Partition, Mapping[str, int]]]
 Snapshot = Mapping[str, Any]
+Oldest = Callable[[Kept, Times], int]
 SHOWN = 50
 
 
@@ -62,22 +63,25 @@ class Signals:
 class Watermarks:
     """What is known of each source: a snapshot of its partitions, `columns` that the keys in it stand for, and `told`.
 
-    `seen` and `idle_since` are on the epochs' clock, in milliseconds. `merged` are the last values of merges, by key;
-    `late` is how many rows came too late so far, by view and by whose they are.
+    `seen` and `idle_since` are on the epochs' clock, in milliseconds. `remembered` are the last values of merges and
+    joins, by key; `opened` is how far the gates were open last, by what waits there; `late` is how many rows came too
+    late so far, by view and by whose they are.
     """
 
     sources: Mapping[str, Snapshot] = field(default_factory=dict)
-    merged: Mapping[str, int] = field(default_factory=dict)
+    remembered: Mapping[str, int] = field(default_factory=dict)
+    opened: Mapping[str, int] = field(default_factory=dict)
     late: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest."""
-        return {"sources": dict(self.sources), "merged": dict(self.merged), "late": dict(self.late)}
+        return {name: dict(known) for name, known in self.__dict__.items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Watermarks:
-        """Read what `to_json` gave."""
-        return cls(dict(data["sources"]), dict(data["merged"]), dict(data["late"]))
+        """Read what `to_json` gave, or did when merges alone were remembered."""
+        remembered = data["remembered"] if "remembered" in data else data["merged"]
+        return cls(dict(data["sources"]), dict(remembered), dict(data.get("opened", {})), dict(data["late"]))
 
     def keeping(self, sources: Collection[str], views: Collection[str]) -> Watermarks:
         """What is known of these sources and views; the others are let go."""
@@ -106,24 +110,36 @@ class Watermarks:
 
     @property
     def times(self) -> Times:
-        """What formulas are worked out with: the watermarks, and the values of merges."""
-        return {**self.values, MERGED: dict(self.merged)}
+        """What formulas are worked out with: the watermarks, and what is remembered."""
+        return {**self.values, REMEMBERED: dict(self.remembered)}
 
-    def merging(self, merges: Iterable[Merged]) -> Watermarks:
-        """The same with the values of these merges, inner ones first; others are let go.
+    def remembering(self, formulas: Iterable[Remembered], oldest: Oldest | None = None) -> Watermarks:
+        """The same with the values of these formulas, inner ones first; others are let go. None of them goes back.
 
-        A merge is at the least of its branches that are not idle, and never goes back.
+        A merge is at the least of its branches that are not idle. A join is at the least of what it received and of
+        the `oldest` row that it keeps; where nobody can tell that, it stays where it is.
         """
-        found: dict[str, int] = {}
-        for merge in merges:
-            times = {**self.values, MERGED: found}
-            read = zip(merge.of, merge.sources, strict=True)
-            active = [branch for branch, names in read if not all(self.is_idle(name) for name in names)]
-            least = min((value_of(branch, times, LEAST) for branch in active), default=LEAST)
-            value = max(least, self.merged.get(merge.key, LEAST))
+        known, keys = dict(self.remembered), dict[str, None]()
+        times = {**self.values, REMEMBERED: known}
+        for formula in formulas:
+            value = known.get(formula.key, LEAST)
+            if isinstance(formula, Merged):
+                value = max(value, self._merged(formula, times))
+            elif oldest is not None:
+                value = max(value, min(value_of(formula.own, times, LEAST), oldest(formula, times)))
             if value != LEAST:
-                found[merge.key] = value
-        return replace(self, merged=found)
+                known[formula.key] = value
+                keys[formula.key] = None
+        return replace(self, remembered={key: known[key] for key in keys})
+
+    def opening(self, released: Mapping[str, int]) -> Watermarks:
+        """The same with gates that are open so far. None closes again, whatever becomes of the formula of its limit."""
+        return replace(self, opened=dict(released))
+
+    def _merged(self, merge: Merged, times: Times) -> int:
+        read = zip(merge.of, merge.sources, strict=True)
+        active = [branch for branch, names in read if not all(self.is_idle(name) for name in names)]
+        return min((value_of(branch, times, LEAST) for branch in active), default=LEAST)
 
     def of(self, source: str, column: str) -> int | None:
         """The watermark of a column; None before the first."""

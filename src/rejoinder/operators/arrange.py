@@ -44,6 +44,7 @@ def arrange(task: Task, step: Arrange) -> None:
     forgetting = None if step.retention is None else forgetting_of(step.retention, task.clock.watermarks)
     # What may be forgotten already can be met within its epoch; its run is over by itself at the end of it.
     parts = [stream] if forgetting is None else forgetting.split(stream)
+    how = Merging(FAN, order=order, forgetting=forgetting, times=step.times)
     task.arranged[step.arrangement.id] = [
         write_run(
             task.store,
@@ -51,11 +52,11 @@ def arrange(task: Task, step: Arrange) -> None:
             epoch=task.epoch,
             level=level_of(part.num_rows, FAN),
             bounds=task.bounds,
-            times=() if forgetting is None else forgetting.columns,
+            times=how.spanned,
         )
         for part in parts
     ]
-    task.merging[step.arrangement.id] = Merging(FAN, order=order, forgetting=forgetting)
+    task.merging[step.arrangement.id] = how
 
 
 def settle(task: Task) -> None:

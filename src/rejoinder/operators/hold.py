@@ -45,11 +45,12 @@ def hold(task: Task, step: Hold) -> None:
 
 
 def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
+    released = task.clock.released.get(step.pending.id, LEAST)
+    how = Merging(FAN, forgetting=Forgetting.below(RELEASE, released + 1), times=step.times)
     for segment, part in segments(sorted_by_hash(waiting), RELEASE):
         level = level_of(part.num_rows, FAN)
         ref = write_run(
-            task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, times=(RELEASE,)
+            task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, times=how.spanned
         )
         task.arranged.setdefault(step.pending.id, []).append(ref)
-    released = task.clock.released.get(step.pending.id, LEAST)
-    task.merging[step.pending.id] = Merging(FAN, forgetting=Forgetting.below(RELEASE, released + 1))
+    task.merging[step.pending.id] = how

@@ -18,7 +18,7 @@ from rejoinder.kernels.ordered import LEAST, as_column
 from rejoinder.operators.row_text import as_json
 from rejoinder.operators.task import Task
 from rejoinder.plan.catalog import LATE_SCHEMA
-from rejoinder.plan.frontier import value_of
+from rejoinder.plan.formula import value_of
 from rejoinder.plan.steps import OnTime
 from rejoinder.store.times import TIMELESS, times_of
 

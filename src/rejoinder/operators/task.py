@@ -18,7 +18,7 @@ from rejoinder.kernels.ordered import LEAST
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.coalescer import Input
 from rejoinder.plan.arrangement import Key
-from rejoinder.plan.frontier import value_of
+from rejoinder.plan.formula import value_of
 from rejoinder.plan.limits import Limit, Retention
 from rejoinder.store.forgetting import Below, Forgetting
 from rejoinder.store.objects import ObjectStore

@@ -20,7 +20,8 @@ from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
 from rejoinder.plan.delta import PathFinder, asked_for
 from rejoinder.plan.enrichment import answers_arrangement, enrich
-from rejoinder.plan.frontier import Frontiers, Watermark
+from rejoinder.plan.formula import Watermark
+from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.graph import join_graph
 from rejoinder.plan.grouping import group, kept_arrangements
 from rejoinder.plan.judging import judged_arrangement, judged_input, judged_rows, own_arrangement, tested_rows
@@ -56,6 +57,7 @@ class Builder:
         self.needed: dict[str, dict[str, Arrangement]] = {}
         self.joins: dict[str, list[JoinPlan]] = {}
         self.retentions = Retentions(Frontiers(program.sources, program.relations))
+        self.frontiers = Frontiers(program.sources, program.relations, unbounded=True)
         self._channels = 0
         self._streams = 0
 
@@ -252,9 +254,14 @@ class Builder:
                 continue
             fragment = self.deliver(relation, arrangement.key)
             retention = self.retentions.of(arrangement)
-            self.add(fragment.round, Arrange(fragment.stream, arrangement, check, retention))
+            times = self.times(relation, arrangement.schema)
+            self.add(fragment.round, Arrange(fragment.stream, arrangement, check, retention, times))
             self.arranged[arrangement.id] = fragment.round
             check = False
+
+    def times(self, relation: str, schema: pa.Schema) -> tuple[str, ...]:
+        """The columns of a relation that have a frontier, so that the oldest of what is kept holds somebody."""
+        return tuple(name for name in schema.names if self.frontiers.of(relation, name) is not None)
 
     def keeps(self, arrangement: Arrangement) -> bool:
         """Whether this dataflow adds to the arrangement."""
@@ -339,8 +346,9 @@ class Builder:
             number = 1 + max(fragment.round for fragment in self.fragments[name])
             key = row_arrangement(name, self.program.views[name].schema).key
             merged = self.send(self.fragments[name], key, number, name, matching_only=False)
+            times = self.times(name, self.program.views[name].schema)
             for gate in gates:
-                self.add(number, Hold(merged.stream, name, gate.pending, gate.interval, gate.lock))
+                self.add(number, Hold(merged.stream, name, gate.pending, gate.interval, gate.lock, times))
         self.arrange(name, check=False)
 
     def finish(self) -> Dataflow:

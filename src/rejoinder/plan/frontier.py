@@ -2,184 +2,47 @@
 
 - The on-time rows of a source have the watermark as frontier of each event-time column that has one.
 - A column of a join comes from one input. Its own changes keep to that input's frontier; changes of another input meet
-  kept rows only as far back as the bounds of the join allow. The frontier is the least of these.
+  kept rows only as far back as the bounds of the join allow, and no further back than the oldest row that is kept. The
+  frontier is the least of these.
 - A column of a union comes from any of its branches. Nobody waits for a branch all of whose sources are idle: what it
   sends later, below what was promised meanwhile, is late for the union.
 - A value that rises with a column, such as the start of a window, has the frontier of the column, sent the same way.
 - A row that is kept to be looked up may be forgotten once no change that could still come can meet it.
 
-A frontier is a formula over watermarks: it is planned once and worked out whenever a watermark moves.
+A frontier is a formula over watermarks, and over what is kept: it is planned once and worked out after each epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 
 import pyarrow as pa
 
 from rejoinder.kernels.expression import Expression, column
-from rejoinder.kernels.rising import Step, shift, simplified, stepped
+from rejoinder.kernels.rising import Step, simplified
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.bounds import Distances, all_bounds, looser
 from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.formula import Formula, Kept, Merged, Watermark, greatest, least, raised
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block, Derived, Distinct, Input, Last, Versions
 
 
-@dataclass(frozen=True)
-class Watermark:
-    """The watermark of a source's column, minus a constant."""
-
-    source: str
-    column: str
-    minus: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.source}.{self.column}" + (f" - {self.minus}" if self.minus else "")
-
-
-@dataclass(frozen=True)
-class Least:
-    """The least of several formulas."""
-
-    of: tuple[Formula, ...]
-
-    def __str__(self) -> str:
-        return f"least({', '.join(map(str, self.of))})"
-
-
-@dataclass(frozen=True)
-class Greatest:
-    """The greatest of several formulas."""
-
-    of: tuple[Formula, ...]
-
-    def __str__(self) -> str:
-        return f"greatest({', '.join(map(str, self.of))})"
-
-
-@dataclass(frozen=True)
-class Stepped:
-    """A formula sent through steps: rounded down to a window, moved."""
-
-    of: Formula
-    steps: tuple[Step, ...]
-
-    def __str__(self) -> str:
-        text = str(self.of)
-        for step in self.steps:
-            text += f" {'+' if step.plus > 0 else '-'} {abs(step.plus)}" if step.plus else ""
-            text = f"floor({text}, {step.width})" if step.width > 1 else text
-            text = f"{text} in units" if step.unit != step.width else text
-        return text
-
-
-@dataclass(frozen=True)
-class Merged:
-    """The least over the branches of a union that are not idle: those with a source that is not. It never goes back.
-
-    What it was last is kept with the watermarks, under `key`. While all branches are idle it stays where it is. `place`
-    is the union of a gate, whose past must not reach further back than that of what sorts out late changes there.
-    """
-
-    of: tuple[Formula, ...]
-    sources: tuple[tuple[str, ...], ...]
-    place: str = ""
-
-    def __str__(self) -> str:
-        return f"merged({', '.join(map(str, self.of))})"
-
-    @property
-    def key(self) -> str:
-        """What identifies it: the formulas of its branches, and the sources that they read."""
-        read = (f"{formula} of {', '.join(names)}" for formula, names in zip(self.of, self.sources, strict=True))
-        return f"merged({'; '.join(read)})" + (f" at {self.place}" if self.place else "")
-
-
-Formula = Watermark | Least | Greatest | Stepped | Merged
-
-MERGED = "#merged"
-"""Where the values of merges are, by key, among the watermarks: no source has such a name."""
-
-
-def least(formulas: Sequence[Formula]) -> Formula:
-    """The least of formulas, each once."""
-    each = tuple(dict.fromkeys(formulas))
-    return each[0] if len(each) == 1 else Least(each)
-
-
-def greatest(formulas: Sequence[Formula]) -> Formula:
-    """The greatest of formulas, each once."""
-    each = tuple(dict.fromkeys(formulas))
-    return each[0] if len(each) == 1 else Greatest(each)
-
-
-def lowered(formula: Formula, by: int) -> Formula:
-    """A formula minus a constant."""
-    match formula:
-        case Watermark():
-            return Watermark(formula.source, formula.column, formula.minus + by)
-        case Least():
-            return Least(tuple(lowered(each, by) for each in formula.of))
-        case Greatest():
-            return Greatest(tuple(lowered(each, by) for each in formula.of))
-        case Stepped() | Merged():
-            return raised(formula, shift(-by))
-
-
-def raised(formula: Formula, steps: tuple[Step, ...]) -> Formula:
-    """A formula sent through steps."""
-    if all(step.width == step.unit == 1 for step in steps) and not isinstance(formula, Stepped | Merged):
-        return lowered(formula, -sum(step.plus for step in steps))
-    if isinstance(formula, Stepped):
-        return replace(formula, steps=(*formula.steps, *steps))
-    return Stepped(formula, steps) if steps else formula
-
-
-def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none: int) -> int:
-    """Work a formula out; a watermark, or the value of a merge, that is not there yet is `none`, the least of all."""
-    match formula:
-        case Watermark():
-            found = watermarks.get(formula.source, {}).get(formula.column)
-            return none if found is None else found - formula.minus
-        case Least():
-            return min(value_of(each, watermarks, none) for each in formula.of)
-        case Greatest():
-            return max(value_of(each, watermarks, none) for each in formula.of)
-        case Stepped():
-            found = value_of(formula.of, watermarks, none)
-            return none if found == none else stepped(found, formula.steps)
-        case Merged():
-            return watermarks.get(MERGED, {}).get(formula.key, none)
-
-
-def merges_in(formula: Formula) -> Iterator[Merged]:
-    """The merges in a formula, inner ones first."""
-    if not isinstance(formula, Watermark):
-        for each in (formula.of,) if isinstance(formula, Stepped) else formula.of:
-            yield from merges_in(each)
-    if isinstance(formula, Merged):
-        yield formula
-
-
-def watermarks_in(formula: Formula) -> Iterator[Watermark]:
-    """The watermarks that a formula is made of."""
-    if isinstance(formula, Watermark):
-        yield formula
-        return
-    for each in (formula.of,) if isinstance(formula, Stepped) else formula.of:
-        yield from watermarks_in(each)
-
-
 @dataclass
 class Frontiers:
-    """Works out frontiers of relations and limits of inputs, each once."""
+    """Works out frontiers of relations and limits of inputs, each once.
+
+    A column of a join that no condition bounds has one only if `unbounded` is set: as far as the rows go that are kept.
+    That may never move, so it is told to people, and nothing is forgotten or let out by it.
+    """
 
     sources: Mapping[str, Source]
     derived: Mapping[str, Derived]
+    unbounded: bool = False
     _known: dict[tuple[str, str], Formula | None] = field(default_factory=dict)
     # by identity, for a block hashes all it holds, and by which of its inputs have a row
     _bounds: dict[tuple[int, frozenset[int]], tuple[Block, Distances]] = field(default_factory=dict)
@@ -212,7 +75,7 @@ class Frontiers:
                 return None
             if _is_padding(outputs[name]):  # no time, which is below none
                 continue
-            found = self.of_output(block, outputs[name])
+            found = self.of_output(made.name, block, outputs[name])
             if found is None:
                 return None
             formulas.append(found)
@@ -226,16 +89,25 @@ class Frontiers:
         named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
         return least(formulas) if len(set(named)) == 1 else Merged(tuple(formulas), named, place)
 
-    def of_output(self, block: Block, expression: Expression) -> Formula | None:
-        """The frontier of an output of a block."""
+    def of_output(self, user: str, block: Block, expression: Expression) -> Formula | None:
+        """The frontier of an output of a block, which makes the relation or view `user`."""
         rising = expression.rises
         if rising is None:
             return None
-        own = input_of(rising.column)
-        starts = sorted((s for s, each in enumerate(block.inputs) if not each.arrival), key=lambda s: s != own)
-        found = [self._changed(block, start, rising.column) for start in starts]
-        formulas = [each for each in found if each is not None]
-        return raised(least(formulas), rising.steps) if len(formulas) == len(starts) else None
+        i, at = rising.column, input_of(rising.column)
+        each, name = block.inputs[at], dict(block.inputs[at].columns)[rising.column]
+        starts = [start for start, other in enumerate(block.inputs) if start != at and not other.arrival]
+        limits = [self.limit(block, start, i) for start in starts]
+        known = [limit for limit in limits if limit is not None]
+        met = least(known) if known and len(known) == len(limits) else None
+        if each.arrival:  # it comes with changes of the others alone
+            return None if met is None else raised(met, rising.steps)
+        own = self.of(each.relation, name)
+        if own is None or (starts and met is None and not self.unbounded):
+            return None
+        if not starts:
+            return raised(own, rising.steps)
+        return raised(Kept(own, met, user, each.relation, name, kept_key(user, i, block)), rising.steps)
 
     def _changed(self, block: Block, start: int, i: str) -> Formula | None:
         """Below which time of column `i` changes of input `start` change no row of a block."""
@@ -376,7 +248,7 @@ class Frontiers:
         kind = each.type_of(dict(each.columns)[i])
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
         time = column(i, kind)
-        return is_time and self._is_known_output(block, time) and self.of_output(block, time) is not None
+        return is_time and self._is_known_output(block, time) and self.of_output("", block, time) is not None
 
     def is_known_input(self, made: Derived, name: str) -> bool:
         """Whether a column of what a derived relation is made from is never NULL."""
@@ -425,6 +297,11 @@ def _there(block: Block, inputs: Iterable[int]) -> frozenset[int]:
 def _conditions(block: Block, there: Collection[int]) -> list[Predicate]:
     """The conditions that hold in rows of a block that have rows of these inputs."""
     return [*block.predicates, *(p for at in sorted(there) for p in block.inputs[at].on)]
+
+
+def kept_key(user: str, i: str, block: Block) -> str:
+    """What identifies a column of a block, by what is computed there."""
+    return hashlib.blake2b(f"{user} {i} {block.text}".encode(), digest_size=8).hexdigest()
 
 
 def _is_padding(expression: Expression) -> bool:

@@ -15,7 +15,8 @@ from rejoinder.errors import InvalidSql
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.catalog import ON_TIME, Source
-from rejoinder.plan.frontier import Formula, Frontiers, Merged, Watermark, least, lowered
+from rejoinder.plan.formula import Formula, Merged, Watermark, least, lowered
+from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.lineage import made_from, origins, origins_of, versions_of
 from rejoinder.plan.logical import RELEASE, Emission, Predicate
 from rejoinder.plan.missing import declaration_edit
@@ -38,12 +39,12 @@ def gates_of(
     if emission.clocks:
         each = [replace(pending, relation=f"{view}/pending{at or ''}") for at in range(len(emission.clocks))]
         return tuple(
-            Gate(view, own, 0, Watermark(*origin), at)
+            Gate(view, own, 0, Watermark(*origin), at, partner=True)
             for at, (own, origin) in enumerate(zip(each, emission.clocks, strict=True))
         )
     release = dict(block.outputs)[RELEASE]
     _refuse_padded(view, block, derived, release)
-    final = Frontiers(sources, derived).of_output(block, release)
+    final = Frontiers(sources, derived).of_output(view, block, release)
     if emission.policy == "final" and final is not None:
         return (Gate(view, pending, 0, lowered(final, 1)),)
     return (Gate(view, pending, 0, _limit(view, block, derived, emission, sources)),)

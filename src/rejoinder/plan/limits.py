@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rejoinder.kernels.expression import Expression
-from rejoinder.plan.frontier import Formula
+from rejoinder.plan.formula import Formula
 
 
 @dataclass(frozen=True)

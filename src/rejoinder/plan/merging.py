@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rejoinder.plan.catalog import Source
-from rejoinder.plan.frontier import Frontiers, Merged
+from rejoinder.plan.formula import Merged
+from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.normal import Derived
 from rejoinder.plan.notes import let_pass
 from rejoinder.plan.rounds import Fragment, Rounds

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from rejoinder.errors import UnknownName
 from rejoinder.plan.catalog import LATE, LATE_SCHEMA, NOTES, REJECTED, Catalog, Relation, Source, View
-from rejoinder.plan.frontier import Formula
+from rejoinder.plan.formula import Formula
 from rejoinder.plan.program import Program
 from rejoinder.plan.rounds import Fragment, Rounds
 from rejoinder.plan.steps import Emit, OnTime

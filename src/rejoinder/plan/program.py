@@ -11,7 +11,7 @@ from rejoinder.kernels.expression import column
 from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.catalog import ON_TIME, REJECTED, Catalog, Source
 from rejoinder.plan.delta import Statistics
-from rejoinder.plan.frontier import Formula, watermarks_in
+from rejoinder.plan.formula import Formula, watermarks_in
 from rejoinder.plan.normal import Block, Derived, as_relation
 
 
@@ -21,7 +21,7 @@ class Gate:
 
     - with an `interval` (microseconds): at every multiple of it on the clock;
     - else when `limit`, which is made of watermarks, has reached the release of a row. A view may have several gates:
-      then the `lock` of a row tells which one it waits at.
+      then the `lock` of a row tells which one it waits at. Rows may wait for a `partner`: the limit is of its time.
     """
 
     view: str
@@ -29,6 +29,7 @@ class Gate:
     interval: int = 0
     limit: Formula | None = None
     lock: int = 0
+    partner: bool = False
 
     @property
     def origins(self) -> tuple[tuple[str, str], ...]:

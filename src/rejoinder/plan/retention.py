@@ -16,7 +16,8 @@ from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import ON_TIME, Source
-from rejoinder.plan.frontier import Frontiers, least
+from rejoinder.plan.formula import least
+from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.limits import Limit, Retention
 from rejoinder.plan.missing import missing_edit, named
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Accumulator
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.frontier import Formula
+from rejoinder.plan.formula import Formula
 from rejoinder.plan.functions import PythonFunction
 from rejoinder.plan.limits import Retention
 from rejoinder.plan.normal import Mode
@@ -74,13 +74,15 @@ class Send:
 class Arrange:
     """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there.
 
-    With a `retention`, runs know the span of their times, so that what is over can be forgotten.
+    With a `retention`, runs know the span of their times, so that what is over can be forgotten; also of other `times`,
+    so that the oldest that is kept can be told.
     """
 
     input: str
     arrangement: Arrangement
     check: bool
     retention: Retention | None = None
+    times: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -285,7 +287,7 @@ class Hold:
     """Write the changes of a view that may come out to its changelog, and keep the others by the time of release.
 
     With an `interval`, a change is released at the next multiple of it on the clock, else at its `__release`. If
-    changes have a `__lock`, this is about those with the given one.
+    changes have a `__lock`, this is about those with the given one. Runs know the span of other `times`, too.
     """
 
     input: str
@@ -293,6 +295,7 @@ class Hold:
     pending: Arrangement
     interval: int
     lock: int = 0
+    times: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -70,10 +70,12 @@ class RunRef:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunRef:
-        """Read what `to_json` gave."""
+        """Read what `to_json` gave, or did when a run had one span."""
         usual: dict[str, Any] = {"run": data["name"], "file_rows": data["rows"], "retractions": 0, **data}
         usual |= {name: int(data[name], 16) for name in ("first", "last")}
-        usual |= {"epochs": tuple(data["epochs"]), "spans": tuple(map(tuple, data.get("spans", ())))}
+        only = usual.pop("span", None)
+        spans = data.get("spans", [] if only is None else [only])
+        usual |= {"epochs": tuple(data["epochs"]), "spans": tuple(map(tuple, spans))}
         usual["nulls"] = tuple(data.get("nulls", ()))
         return cls(**usual)
 

@@ -79,7 +79,8 @@ class Spine:
 class Merging:
     """How a spine merges: `fan` runs of a level into one of the next; changelogs keep epochs after `since`.
 
-    `order` names the column by which rows of equal hash are sorted.
+    `order` names the column by which rows of equal hash are sorted, `times` those of which runs know the span, besides
+    those that they are forgotten by.
     """
 
     fan: int
@@ -87,6 +88,13 @@ class Merging:
     since: int = -1
     order: str | None = None
     forgetting: Forgetting | None = None
+    times: tuple[str, ...] = ()
+
+    @property
+    def spanned(self) -> list[str]:
+        """The columns of which runs know the span."""
+        forgotten = () if self.forgetting is None else self.forgetting.columns
+        return list(dict.fromkeys((*forgotten, *self.times)))
 
 
 def level_of(rows: int, fan: int) -> int:
@@ -170,7 +178,7 @@ def _advance(
                 bounds=(first, cut),
                 run=target,
                 segment=inputs[0].segment,
-                times=() if how.forgetting is None else how.forgetting.columns,
+                times=how.spanned,
             )
         )
     return Spine(tuple(kept), max(0, spine.credit - sum(ref.rows for ref in taken)))

@@ -76,7 +76,7 @@ def test_an_interval_of_the_wrong_sign_is_told() -> None:
 
 W = "TUMBLE(o.ts, INTERVAL 5 MINUTES)"
 BOTH = "(SELECT id, ts FROM o UNION ALL SELECT id, ts FROM d) q"
-LEAST = "least(the watermark of o.ts, the watermark of d.ts - 10 minutes)"
+LEAST = "least(the watermark of o.ts, greatest(the watermark of d.ts - 10 minutes, the oldest o.ts kept))"
 
 
 @pytest.mark.parametrize(

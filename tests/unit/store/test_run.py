@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,6 +80,8 @@ def test_a_reference_survives_json(store: ObjectStore) -> None:
     ref = write_run(store, delta([(1, 1)]), epoch=0, level=2, bounds=(5, LAST_HASH - 1), run="other", segment=4)
     text = json.dumps(ref.to_json())
     assert RunRef.from_json(json.loads(text)) == ref
+    older = {**json.loads(text), "span": ["t", 1, 5]}  # when a run had one
+    assert RunRef.from_json(older) == replace(ref, spans=(("t", 1, 5),))
     assert str(LAST_HASH - 1) not in text  # JSON readers lose such numbers
 
 

@@ -1,0 +1,58 @@
+"""What is remembered besides watermarks: how far merges, joins and views that wait are, by the formulas of a plan.
+
+A join is held by the oldest row that it keeps, and a view by the oldest that waits. Each run knows the span of its
+times, so no row is read to find it: a run of which only a part is over counts as it was written, or as far back as the
+bounds of the join reach.
+"""
+
+from __future__ import annotations
+
+from rejoinder.engine.planner import Plan
+from rejoinder.engine.state import State
+from rejoinder.engine.watermarks import Oldest, Times
+from rejoinder.kernels.ordered import LEAST
+from rejoinder.operators.task import forgetting_of
+from rejoinder.plan.formula import Formula, Kept, Remembered, remembered_in, value_of
+from rejoinder.plan.logical import RELEASE
+from rejoinder.plan.steps import OnTime
+from rejoinder.store.forgetting import Forgetting
+from rejoinder.store.times import TIMELESS
+
+
+def remembered_of(plan: Plan) -> tuple[Remembered, ...]:
+    """The formulas of a plan whose values are remembered, inner ones first; what is forgotten by, before the others."""
+    dataflow = plan.dataflow
+    formulas: list[Formula] = [limit.below for kept in dataflow.retentions.values() for limit in kept.limits]
+    formulas += [formula for step in dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
+    formulas += [gate.limit for gate in plan.program.gates if gate.limit is not None]
+    formulas += [formula for columns in plan.outputs.values() for formula in columns.values()]
+    return tuple(dict.fromkeys(each for formula in formulas for each in remembered_in(formula)))
+
+
+def oldest_in(plan: Plan, state: State) -> Oldest:
+    """Tell the oldest time in what is kept for a join, or waits, after an epoch; what is over by then is left out."""
+    dataflow = plan.dataflow
+    kept_for: dict[tuple[str, str], list[str]] = {}
+    for arrangement in dataflow.arrangements:
+        for user in dataflow.users[arrangement.id]:
+            kept_for.setdefault((arrangement.relation, user), []).append(arrangement.id)
+    gates = {gate.pending.id: gate for gate in plan.program.gates}
+
+    def forgetting(name: str, times: Times) -> Forgetting | None:
+        gate = gates.get(name)
+        if gate is not None and gate.limit is not None:
+            return Forgetting.below(RELEASE, value_of(gate.limit, times, LEAST) + 1)
+        retention = dataflow.retentions.get(name)
+        return None if retention is None else forgetting_of(retention, times)
+
+    def oldest(kept: Kept, times: Times) -> int:
+        bound, found = LEAST if kept.met is None else value_of(kept.met, times, LEAST), TIMELESS
+        for name in kept_for[kept.relation, kept.user]:  # whoever joins it looks it up
+            over = forgetting(name, times)
+            for ref in (ref for part in state.arrangements[name] for ref in part.refs):
+                low, high = ref.span(kept.column) or (LEAST, TIMELESS)
+                if high >= bound and not (over is not None and over.is_over(ref)):
+                    found = min(found, low)
+        return max(bound, found)
+
+    return oldest

@@ -48,9 +48,9 @@ def counted(time: str, slide: int = 10, back: int = 0) -> str:
 
 def hopped(relation: str, columns: Iterable[str], slide: int, size: int) -> str:
     """A relation with the windows `w` of its times: found among all that could be, for DuckDB."""
-    first = f"time_bucket(INTERVAL '{slide} minutes', t, TIMESTAMP '1970-01-01') - to_minutes({slide} * i)"
+    first = f"time_bucket(INTERVAL '{slide} minutes', t, TIMESTAMP '1970-01-01') - to_minutes({slide} * step)"
     listed = ", ".join(columns)
-    found = f"SELECT {listed}, t, {first} AS s FROM {relation}, range({-(-size // slide)}) steps(i)"
+    found = f"SELECT {listed}, t, {first} AS s FROM {relation}, range({-(-size // slide)}) steps(step)"
     return (
         f"(SELECT {listed}, {{'start': s, 'end': s + to_minutes({size})}} AS w FROM ({found}) "
         f"WHERE s + to_minutes({size}) > t UNION ALL SELECT {listed}, NULL FROM {relation} WHERE t IS NULL)"

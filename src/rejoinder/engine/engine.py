@@ -18,7 +18,7 @@ from typing import Any
 from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
-from rejoinder.engine.planner import Plan, plan, plan_hydration, refuse_products
+from rejoinder.engine.planner import Plan, moves, plan, plan_hydration, refuse_products
 from rejoinder.engine.remembering import oldest_in, remembered_of
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.telling import Promise, Promises
@@ -138,9 +138,10 @@ class Engine:
                 self.define(self.catalog)
 
     def _reorder(self) -> None:
-        """Plan with the statistics of today, if that asks for the arrangements that are there."""
+        """Plan with the statistics of today, if that asks for the arrangements that are there, as far as they reach."""
         new = plan(self.catalog, self.state.statistics())
-        if {a.id for a in new.dataflow.arrangements} == {a.id for a in self.dataflow.arrangements}:
+        same = {a.id for a in new.dataflow.arrangements} == {a.id for a in self.dataflow.arrangements}
+        if same and not moves(self.dataflow, new.dataflow):
             self.plan = new
 
     @property
@@ -304,8 +305,11 @@ class Engine:
     def define(self, catalog: Catalog) -> None:
         """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit."""
         with self.lock:
-            new = plan(catalog, self.state.statistics())
-            refuse_products(new, self.dataflow, self.state.statistics(), self.max_pairs)
+            statistics = self.state.statistics()
+            new = plan(catalog, statistics)
+            if moves(self.dataflow, new.dataflow):
+                new = plan(catalog, self.plan.program.statistics)
+            refuse_products(new, self.dataflow, statistics, self.max_pairs)
             self.executor.check(new.dataflow.functions - self.dataflow.functions)
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self._trimmed(new)
@@ -341,10 +345,10 @@ class Engine:
             )
 
     def filled(self) -> list[Arrangement]:
-        """The arrangements that are up to date, be they empty; those that hold rows last."""
-        parts = self.state.arrangements
+        """The arrangements that are up to date, be they empty; those that forget nothing, and hold most rows, last."""
+        parts, retentions = self.state.arrangements, self.dataflow.retentions
         known = [a for a in self.dataflow.arrangements if a.id in parts]
-        return sorted(known, key=lambda a: any(part.refs for part in parts[a.id]))
+        return sorted(known, key=lambda a: (a.id not in retentions, sum(part.rows for part in parts[a.id])))
 
     def forgetting(self) -> dict[str, Forgetting]:
         """What may be forgotten by now of the arrangements."""

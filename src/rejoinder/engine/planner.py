@@ -15,6 +15,7 @@ from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.gates import gates_of
 from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.imposing import imposing_scans, with_imposed
+from rejoinder.plan.limits import Retention
 from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
@@ -107,6 +108,21 @@ def _timely(
         return judging
     remembering = normalise(query, timely, imposed=True, judges=False)
     return remembering if is_timed(remembering, sources, relations) else judging
+
+
+def moves(present: Dataflow, new: Dataflow) -> bool:
+    """Whether a user of today would look rows up elsewhere, where some that it needs may be forgotten already.
+
+    Where all arrangements of a relation forget alike, each has what any of their users needs.
+    """
+    ways: dict[str, set[Retention | None]] = {}
+    for arrangement in present.arrangements:
+        ways.setdefault(arrangement.relation, set()).add(present.retentions.get(arrangement.id))
+    known = {user for users in present.users.values() for user in users}
+    return any(
+        len(ways.get(a.relation, ())) > 1 and known & set(new.users[a.id]) - set(present.users.get(a.id, ()))
+        for a in new.arrangements
+    )
 
 
 def refuse_products(new: Plan, present: Dataflow, statistics: Mapping[str, Statistics], max_pairs: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,27 @@ def test_what_a_newer_planner_wants_is_filled(tmp_path: Path, monkeypatch: pytes
     driver.insert("b", {"k": 2, "y": 2})
     assert driver.step()["v"] == [({"k": 2, "x": 20, "y": 2}, 1)]
     assert {a["name"]: a["rows"] for a in driver.arrangements()}["a[x]"] == 2
+
+
+def test_a_view_is_not_moved_to_where_rows_that_it_needs_are_forgotten() -> None:
+    """Skew asks for rows of a key by time. To fill that from what another view keeps, for a minute, would lose rows."""
+    driver, noon = Driver(parallelism=2), datetime(2026, 1, 1, 12)
+    for name, columns in (("a", "x INT, y INT"), ("b", "x INT, z INT"), ("c", "y INT, z INT"), ("d", "x INT, y INT")):
+        driver.sql(f"CREATE STREAM {name} (t TIMESTAMP, {columns}, WATERMARK t DELAY OF INTERVAL 0 SECONDS)")
+    near = "{0}.t BETWEEN {1}.t - INTERVAL {2} AND {1}.t + INTERVAL {2}"
+    driver.sql(
+        "CREATE VIEW hour AS SELECT a.x, b.z, c.y FROM a"
+        f" JOIN b ON a.x = b.x AND {near.format('b', 'a', '1 HOUR')}"
+        f" JOIN c ON c.y = a.y AND c.z = b.z AND {near.format('c', 'a', '1 HOUR')} AND {near.format('c', 'b', '1 HOUR')}"
+    )
+    minute = near.format("d", "a", "1 MINUTE")
+    driver.sql(f"CREATE VIEW minute AS SELECT a.x FROM a JOIN d ON a.x = d.x AND a.y = d.y AND {minute}")
+    driver.insert("a", *({"t": noon, "x": x, "y": 1} for x in range(3000)))
+    driver.insert("b", {"t": noon, "x": 7, "z": 7})
+    driver.step()
+    for name, one, two in (("a", "x", "y"), ("b", "x", "z"), ("c", "y", "z"), ("d", "x", "y")):
+        driver.insert(name, {"t": noon + timedelta(minutes=40), one: -1, two: -1})
+    driver.step()
+    driver.sql("CREATE VIEW another AS SELECT z FROM b")
+    driver.insert("c", {"t": noon + timedelta(minutes=41), "y": 1, "z": 7})
+    assert ({"x": 7, "z": 7, "y": 1}, 1) in driver.step()["hour"]

@@ -180,3 +180,13 @@ def test_two_flows_at_once_on_one_session(spark: SparkSession, tmp_path: Path) -
         wait_until(lambda flow=flow: view(flow, "v").total() == 5)  # type: ignore[misc]
         flow.stop()
         assert view(flow, "v") == bag([(10 * turn + 2 * at,) for turn in range(5)])
+
+
+def test_a_listener_that_stops_its_flow_is_told_that_it_cannot(flow: rj.Flow) -> None:
+    flow.sql("CREATE STREAM a (id BIGINT)")
+    flow.sql("CREATE VIEW v AS SELECT id FROM a")
+    flow.on_progress(lambda _: flow.stop())
+    flow.insert("a", [{"id": 1}])
+    with pytest.raises(StateError, match="cannot be stopped, or started anew, by what it calls after an epoch"):
+        flow.run()
+    assert view(flow, "v") == bag([(1,)]), "the epoch was committed before"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
@@ -65,6 +66,7 @@ class Runner:
         self._streams: list[str] = []  # Spark's own sources, as its progress lists them
         self._is_idle = False
         self._is_stopping = self._is_cancelling = False
+        self._thread: int | None = None  # that of the epoch under way
 
     @property
     def is_running(self) -> bool:
@@ -134,6 +136,12 @@ class Runner:
 
     def stop(self) -> None:
         """Stop the query when the epoch under way, if any, is committed. Raises what had ended it before that."""
+        if self._thread == threading.get_ident():
+            raise StateError(
+                "a flow cannot be stopped, or started anew, by what it calls after an epoch",
+                detail="it would wait for the end of that very call",
+                hint="do it in another thread, or once flow.run() or flow.wait() has returned",
+            )
         self._is_idle = False
         if self.query is None:
             return
@@ -163,6 +171,7 @@ class Runner:
     def _guarded(self, batch: DataFrame, epoch: int) -> None:
         if self._is_stopping:
             raise InterruptedError(f"epoch {epoch} is left to the next start")
+        self._thread = threading.get_ident()
         try:
             self.on_batch(batch, epoch)
             self.ticker.wake()
@@ -170,6 +179,8 @@ class Runner:
             if not self._is_cancelling:  # else it was us who cancelled its job
                 self.failure = error
             raise
+        finally:
+            self._thread = None
 
     def _translated(self, error: BaseException | None) -> BaseException:
         """What went wrong, in our words where we have any. The next start plans the epoch anew."""

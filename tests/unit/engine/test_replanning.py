@@ -43,7 +43,8 @@ def test_a_view_is_not_moved_to_where_rows_that_it_needs_are_forgotten() -> None
     driver.sql(
         "CREATE VIEW hour AS SELECT a.x, b.z, c.y FROM a"
         f" JOIN b ON a.x = b.x AND {near.format('b', 'a', '1 HOUR')}"
-        f" JOIN c ON c.y = a.y AND c.z = b.z AND {near.format('c', 'a', '1 HOUR')} AND {near.format('c', 'b', '1 HOUR')}"
+        f" JOIN c ON c.y = a.y AND {near.format('c', 'a', '1 HOUR')}"
+        f" AND c.z = b.z AND {near.format('c', 'b', '1 HOUR')}"
     )
     minute = near.format("d", "a", "1 MINUTE")
     driver.sql(f"CREATE VIEW minute AS SELECT a.x FROM a JOIN d ON a.x = d.x AND a.y = d.y AND {minute}")

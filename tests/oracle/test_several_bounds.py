@@ -11,17 +11,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.store.run import read_run
 from rejoinder.testing import Driver
+from tests.oracle.batch_join import KINDS, batch_join
 from tests.oracle.budget import budget
 
 Row = dict[str, Any]
-KINDS = ["", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "FULL ANTI"]
 EPOCHS, EVER, FAR = 8, 10_000, 2**63 - 1
 NAMES = ("k", "t", "u", "due")
 FURTHER = {  # conditions beside the bound between l.t and r.t: what l, or r, can be behind (column, how far, clock)
@@ -120,21 +119,10 @@ class Played:
 
     def wanted(self) -> Counter[tuple[Any, ...]]:
         """DuckDB's answer over the rows that were not late."""
-        oracle = duckdb.connect()
-        for side, rows in self.rows.items():
-            oracle.execute(f"CREATE TABLE {side} (k INT, t INT, u BIGINT, due BIGINT)")
-            for row in rows:
-                oracle.execute(f"INSERT INTO {side} VALUES (?, ?, ?, ?)", [*row.values()])
         on = self.on.replace(" DIV ", " // ")
-        left, right = (f"{side}.rowid IN (SELECT {side}.rowid FROM l JOIN r ON {on})" for side in "lr")
-        names, nulls = ", ".join(NAMES), ", ".join(["NULL"] * len(NAMES))
-        query = {
-            "LEFT SEMI": f"SELECT {names} FROM l WHERE {left}",
-            "LEFT ANTI": f"SELECT {names} FROM l WHERE NOT {left}",
-            "FULL ANTI": f"SELECT {names}, {nulls} FROM l WHERE NOT {left}"
-            f" UNION ALL SELECT {nulls}, {names} FROM r WHERE NOT {right}",
-        }.get(self.kind, self.query.replace("(SELECT k, t - 1 AS t, u, due FROM s) l", "l").replace(self.on, on))
-        return Counter(oracle.execute(query).fetchall())
+        query = self.query.replace("(SELECT k, t - 1 AS t, u, due FROM s) l", "l").replace(self.on, on)
+        tables = {side: ("k INT, t INT, u BIGINT, due BIGINT", rows) for side, rows in self.rows.items()}
+        return batch_join(tables, self.kind, on, NAMES, query)
 
 
 @pytest.mark.parametrize("is_final", [True, False], ids=["final", "changes"])

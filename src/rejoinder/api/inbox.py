@@ -52,9 +52,8 @@ class Inbox:
         part = f"{folder}/.{number:020d}.part"
         with pa.OSFile(part, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
-        os.utime(
-            part, ns=(number * 1_000_000,) * 2
-        )  # Spark reads files in the order of their times, to the millisecond
+        # Spark reads files in the order of their times, to the millisecond.
+        os.utime(part, ns=(number * 1_000_000,) * 2)
         os.replace(part, f"{folder}/{number:020d}.arrow")
 
 

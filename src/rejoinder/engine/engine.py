@@ -19,7 +19,7 @@ from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.planner import Plan, moves, plan, plan_hydration, refuse_products
-from rejoinder.engine.remembering import oldest_in, remembered_of
+from rejoinder.engine.remembering import oldest_in
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.telling import Promise, Promises
 from rejoinder.engine.timeline import Timeline
@@ -127,7 +127,7 @@ class Engine:
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
         self._reorder()
-        self.watermarks = self.watermarks.remembering(remembered_of(self.plan))
+        self.watermarks = self.watermarks.remembering(self.plan.remembered)
 
     def replan(self) -> None:
         """Order the paths by the statistics of today; fill what a newer planner wants and the state does not have."""
@@ -194,7 +194,7 @@ class Engine:
             totals = _totals(reports)
             state = self.state.with_reports(reports)
             moved = self.watermarks.advanced(sources, totals.observed, signals, now, self.started)
-            moved = moved.remembering(remembered_of(self.plan), oldest_in(self.plan, state)).counting(totals.late)
+            moved = moved.remembering(self.plan.remembered, oldest_in(self.plan, state)).counting(totals.late)
             after = clock_of(gates, moved, now, now)
             moved = moved.opening(after.released)
             state = self._release(state, epoch, before, after, totals)
@@ -314,7 +314,7 @@ class Engine:
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self._trimmed(new)
             filled = self.filled()
-            watermarks = self.watermarks.remembering(remembered_of(new))
+            watermarks = self.watermarks.remembering(new.remembered)
             clock = clock_of(new.program.gates, watermarks, self.timeline.latest, self.timeline.latest)
             watermarks = watermarks.opening(clock.released)
             fresh = set(new.dataflow.views) - set(state.changelogs)

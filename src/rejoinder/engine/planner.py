@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from rejoinder.errors import Unsupported
 from rejoinder.plan.arrangement import Arrangement
@@ -11,6 +12,7 @@ from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.finality import final_by_time, only_grows, with_finality
+from rejoinder.plan.formula import Formula, Remembered, remembered_in
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.gates import gates_of
 from rejoinder.plan.hydration import Hydration
@@ -25,6 +27,7 @@ from rejoinder.plan.physical import Dataflow
 from rejoinder.plan.program import Gate, Program, program_of
 from rejoinder.plan.recording import depends_on_past
 from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded, refuse_unfinished
+from rejoinder.plan.steps import OnTime
 from rejoinder.sql.binder import bind
 
 
@@ -35,6 +38,15 @@ class Plan:
     program: Program
     dataflow: Dataflow
     outputs: Mapping[str, Outputs]
+
+    @cached_property
+    def remembered(self) -> tuple[Remembered, ...]:
+        """The formulas whose values are remembered, inner ones first; what is forgotten by, before the others."""
+        formulas: list[Formula] = [limit.below for kept in self.dataflow.retentions.values() for limit in kept.limits]
+        formulas += [formula for step in self.dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
+        formulas += [gate.limit for gate in self.program.gates if gate.limit is not None]
+        formulas += [formula for columns in self.outputs.values() for formula in columns.values()]
+        return tuple(dict.fromkeys(each for formula in formulas for each in remembered_in(formula)))
 
 
 def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:

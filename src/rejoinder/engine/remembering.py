@@ -1,4 +1,4 @@
-"""What is remembered besides watermarks: how far merges, joins and views that wait are, by the formulas of a plan.
+"""How old the rows are that hold a join, or a view that waits: what is remembered of them besides watermarks.
 
 A join is held by the oldest row that it keeps, and a view by the oldest that waits. Each run knows the span of its
 times, so no row is read to find it: a run of which only a part is over counts as it was written, or as far back as the
@@ -12,21 +12,10 @@ from rejoinder.engine.state import State
 from rejoinder.engine.watermarks import Oldest, Times
 from rejoinder.kernels.ordered import LEAST
 from rejoinder.operators.task import forgetting_of
-from rejoinder.plan.formula import Formula, Kept, Remembered, remembered_in, value_of
+from rejoinder.plan.formula import Kept, value_of
 from rejoinder.plan.logical import RELEASE
-from rejoinder.plan.steps import OnTime
 from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.times import TIMELESS
-
-
-def remembered_of(plan: Plan) -> tuple[Remembered, ...]:
-    """The formulas of a plan whose values are remembered, inner ones first; what is forgotten by, before the others."""
-    dataflow = plan.dataflow
-    formulas: list[Formula] = [limit.below for kept in dataflow.retentions.values() for limit in kept.limits]
-    formulas += [formula for step in dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
-    formulas += [gate.limit for gate in plan.program.gates if gate.limit is not None]
-    formulas += [formula for columns in plan.outputs.values() for formula in columns.values()]
-    return tuple(dict.fromkeys(each for formula in formulas for each in remembered_in(formula)))
 
 
 def oldest_in(plan: Plan, state: State) -> Oldest:

@@ -104,13 +104,13 @@ class Runner:
         }
         splits = [self._splits(source, frames, inbox) for source in sources]
         positions = self._positions(sources, splits)
-        self._streams = list(dict.fromkeys(positions))
         if is_ticking or self.checkpoint.is_fixed:
             self.ticker.prepare()
             splits.append(self.ticker.splits(self.session))
             positions.append(checkpoint.TICKS)
             if once:
                 self.ticker.tick_if_due()
+        self._streams = list(dict.fromkeys(positions))
         folder = self.checkpoint.generation(self.ledger, positions)
         rows = staged(union_splits(splits))
         with interpreted(self.session) if self._is_interpreted(sources) else nullcontext():
@@ -164,8 +164,10 @@ class Runner:
         last = None if self.query is None else self.query.lastProgress
         if last is None or last["batchId"] < epoch:
             return False
-        own = f"{self.ledger.attached.get(source)}/"
-        read = [each for name, each in zip(self._streams, last["sources"], strict=False) if name.startswith(own)]
+        if source not in self.ledger.attached:  # nobody reads it
+            return True
+        own = f"{self.ledger.attached[source]}/"
+        read = [each for name, each in zip(self._streams, last["sources"], strict=True) if name.startswith(own)]
         return all(each["startOffset"] == each["endOffset"] for each in read)
 
     def _guarded(self, batch: DataFrame, epoch: int) -> None:

@@ -27,7 +27,7 @@ from rejoinder.kernels.buffers import file_buffers
 from rejoinder.kernels.columns import EPOCH, diffs, drop_unit_diffs, hashes, numbers, replaced, without
 from rejoinder.kernels.sorting import group_starts, slice_of
 from rejoinder.store.objects import ObjectStore
-from rejoinder.store.times import TIMELESS, nulls_of, span_of
+from rejoinder.store.times import TIMELESS, span_of
 
 OPEN_RUNS = 4096
 
@@ -172,7 +172,7 @@ def write_run(
         file_rows=table.num_rows,
         segment=segment,
         spans=tuple((name, *span_of(table, name)) for name in times),
-        nulls=tuple(name for name in times if nulls_of(table, name).any()),
+        nulls=tuple(name for name in times if table.column(name).null_count),
     )
 
 

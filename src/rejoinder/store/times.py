@@ -37,5 +37,7 @@ def nulls_of(table: pa.Table, column: str) -> Mask:
 
 def span_of(table: pa.Table, column: str) -> tuple[int, int]:
     """The smallest and the largest time in a table; of rows that have none, the smallest is above the largest."""
-    times = times_of(table, column)[~nulls_of(table, column)]
+    times = times_of(table, column)
+    if table.column(column).null_count:
+        times = times[~nulls_of(table, column)]
     return int(np.min(times, initial=TIMELESS)), int(np.max(times, initial=-TIMELESS))

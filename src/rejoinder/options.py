@@ -12,21 +12,38 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from rejoinder.errors import InvalidSql, MissingInput
 
 REFERENCE = "env:"
 HIDDEN = "***"
 _SECRET_WORDS = (
-    r"password|passwd|pwd|passphrase|secret|token|credential|jaas\.config"
-    r"|private\.?key|keystore\.?key|access\.?key|api\.?key|sas\.?key"
+    r"password|passwd|pwd|passphrase|secret|token|credential|jaas[._-]?config|user[._-]?info|authorization|bearer"
+    r"|private[._-]?key|keystore[._-]?key|access[._-]?key|account[._-]?key|shared[._-]?key|api[._-]?key|sas[._-]?key"
 )
-_PLAIN_NAME = re.compile(r"(url|uri|location|endpoint|type|path|class|name)$", re.IGNORECASE)
+_PLAIN_NAME = re.compile(
+    r"(url|uri|location|endpoint|type|path|class|name|credentials\.source|[._](?:seconds|ms|buffer))$", re.IGNORECASE
+)
 _SECRET_NAME = re.compile(_SECRET_WORDS, re.IGNORECASE)
-_IN_VALUE = re.compile(rf"(?P<before>(?:{_SECRET_WORDS})\s*=\s*)(?P<secret>\"[^\"]*\"|[^&;\s'\"]+)", re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"(?P<before>://[^/\s:@]+:|:(?:thin|oci):[^/\s:@]+/)(?P<secret>[^/\s@]+)(?=@)")
+# `/token=a/` is a folder of a partitioned table, `?token=a` is not.
+_IN_VALUE = re.compile(
+    rf"(?P<before>(?<![/\w.-])[\w.-]*(?:{_SECRET_WORDS})[\w.-]{{0,64}}\s*=\s*)(?P<secret>\"[^\"]*\"|[^&;\s'\"]+)",
+    re.IGNORECASE,
+)
+# Signed URLs: S3 and GCS (`X-…-Signature`), Azure (`sig`), CloudFront (`Signature`, `Key-Pair-Id`).
+_IN_SIGNED = re.compile(r"(?P<before>[?&](?:[\w-]*signature|sig|key-pair-id)=)(?P<secret>[^&;\s'\"]+)", re.IGNORECASE)
+# The host of hdfs://name:9000/a@b has a port; a bucket has none, and a secret key of AWS may have a slash.
+_IN_ADDRESS = re.compile(
+    r"(?P<before>://[^/\s:@]*:|:(?:thin|oci):[^/\s:@]+/)(?P<secret>[^/\s@]+)(?=@)"
+    r"|(?P<bucket>\b(?:s3[an]?|gs|oss|cosn?)://[^/\s:@]*:)(?P<key>[^\s@'\"]+)(?=@)"
+    r"|(?P<scheme>\b(?:https?|s3[an]?|gs|ftp|sftp)://)(?P<user>[^/\s:@?#'\"]+)(?=@)",
+    re.IGNORECASE,
+)
 _IN_PEM = re.compile(r"(?P<before>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<secret>.*?)(?=-----END|'|$)", re.DOTALL)
-_IN_VALUES = (_IN_VALUE, _IN_ADDRESS, _IN_PEM)
+_IN_VALUES = (_IN_VALUE, _IN_SIGNED, _IN_ADDRESS, _IN_PEM)
+_ENCODED = re.compile(r"(?<![^\s'\"])[^\s'\"]*%[0-9A-Fa-f]{2}[^\s'\"]*")
+_PLACES = ("path", "sourcearchivedir")
 _IN_TEXT = re.compile(
     rf"(?P<before>[\w.]*(?:{_SECRET_WORDS})[\w.]*[`\"]?\s*=?\s*)'(?P<secret>(?:[^'\\]|\\.|'')*)(?:'|$)", re.IGNORECASE
 )
@@ -37,9 +54,12 @@ def is_secret(name: str, value: str = "") -> bool:
 
     >>> is_secret("password"), is_secret("url", "jdbc:postgresql://db/shop?user=ada&password=x"), is_secret("path")
     (True, True, False)
+    >>> is_secret("path", "s3://KEY:SECRET@bucket/x"), is_secret("path", "s3://bucket/token=7/x")
+    (True, False)
     """
     named = _SECRET_NAME.search(name) and not _PLAIN_NAME.search(name)
-    return bool(named or any(pattern.search(value) for pattern in _IN_VALUES))
+    texts = (value, unquote(value)) if "%" in value else (value,)
+    return bool(named or any(pattern.search(text) for pattern in _IN_VALUES for text in texts))
 
 
 def is_reference(value: str) -> bool:
@@ -67,8 +87,30 @@ def redacted_text(text: str) -> str:
 
     text = _IN_TEXT.sub(hide, text)
     for pattern in _IN_VALUES:
-        text = pattern.sub(rf"\g<before>{HIDDEN}", text)
-    return text
+        text = pattern.sub(_hide_part, text)
+    return _ENCODED.sub(lambda found: HIDDEN if is_secret("", found[0]) else found[0], text)
+
+
+def shown_line(text: str, number: int) -> str:
+    """A line of a text, counted from 1, with secrets hidden: also one whose name is on the line before.
+
+    >>> shown_line("OPTIONS (password\\n 'x', user 'ada')", 2)
+    "'***', user 'ada')"
+    """
+    safe = redacted_text(text).splitlines()
+    if len(safe) != len(text.splitlines()):
+        return "(not shown: the text holds a secret)"
+    return safe[number - 1].strip() if number <= len(safe) else ""
+
+
+def shown_context(text: str, before: str, marked: str, after: str) -> str:
+    """The surroundings of a place in a text; nothing of them if the text holds a secret, which a cut could uncover."""
+    return f"… {before}>>{marked}<<{after}" if redacted_text(text) == text else "(not shown: the text holds a secret)"
+
+
+def _hide_part(found: re.Match[str]) -> str:
+    parts = found.groupdict()
+    return f"{parts['before'] or parts.get('bucket') or parts.get('scheme') or ''}{HIDDEN}"
 
 
 def refuse_clear(owner: str, options: Mapping[str, str]) -> None:
@@ -79,7 +121,10 @@ def refuse_clear(owner: str, options: Mapping[str, str]) -> None:
             raise InvalidSql(
                 f"option `{name}` of {owner} holds a secret in clear",
                 detail="definitions are stored with the state and shown to whoever may read it",
-                hint=f"put it into an environment variable, and write {name} 'env:{variable}'",
+                hint="write the path without credentials, and give those to Spark (spark.hadoop.fs.s3a.…) or set the "
+                "environment variables of the provider (AWS_ACCESS_KEY_ID, …)"
+                if name.lower() in _PLACES
+                else f"put it into an environment variable, and write {name} 'env:{variable}'",
             )
 
 

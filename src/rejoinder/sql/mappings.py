@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
+from rejoinder.options import redacted_text
 
 TYPES = ("File", "Kafka", "Stream")
 _FILES = {"csv": "csv", "json": "json", "json-flat": "json", "parquet": "parquet", "arrow": "arrow"}
@@ -66,6 +67,6 @@ def _refuse_outside(name: str, type_: str, outside: str | None) -> None:
     if outside is not None:
         raise Unsupported(
             f"EXTERNAL NAME of mapping `{name}` means nothing for TYPE {type_}",
-            detail=f"EXTERNAL NAME {outside}",
+            detail=f"EXTERNAL NAME {redacted_text(outside)}",
             hint="say where the rows are with OPTIONS ('path' = '…')" if type_ == "File" else "leave it out",
         )

@@ -58,6 +58,7 @@ def make_sink(name: str, view: str, format_: str, options: Mapping[str, str]) ->
     """Check a definition by itself and make the sink. Raises `PlanningError`s that name the option at fault."""
     given = {option.lower(): str(value) for option, value in options.items()}
     owner = f"sink `{name}`"
+    refuse_clear(owner, given)  # before any check that quotes a value
     listed = f"options: {', '.join(given) or 'none'}"
     offered = [known for known in FORMATS if known != PYTHON]
     if format_ not in FORMATS:
@@ -87,7 +88,6 @@ def make_sink(name: str, view: str, format_: str, options: Mapping[str, str]) ->
             detail=f"`{view}` may hold equal rows, or many for one value: it has no key of its own",
             hint="name the columns that tell its rows apart, as in key 'id' or key 'id, day'",
         )
-    refuse_clear(owner, given)
     return Sink(name, view, format_, given)
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.columns import RESERVED
+from rejoinder.options import refuse_clear
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.emission import Clause, interval_microseconds
 from rejoinder.sql.envelope_definition import check_envelope
@@ -36,6 +37,7 @@ def make_source(
     watermarks: Mapping[str, str] | None = None,
 ) -> Source:
     """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault."""
+    refuse_clear(f"`{name}`", options)  # before any check that quotes a value
     given = {option: text.lower() if option in _POLICIES else text for option, text in options.items()}
     _check_options(name, format_, given)
     if format_ == KAFKA:

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql
-from rejoinder.options import redacted_text
+from rejoinder.options import redacted_text, shown_context, shown_line
 from rejoinder.sql.dialect import SparkSql
 
 _OPENING = (TokenType.COMMA, TokenType.GROUP_BY, TokenType.SELECT)
@@ -27,12 +27,15 @@ def unreadable(failure: SqlglotError, text: str) -> InvalidSql:
     found = getattr(failure, "errors", None)
     if found:
         first = found[0]
-        place = f"line {first['line']}, column {first['col']}: … {first['start_context'][-40:]}>>{first['highlight']}<<"
+        around = first["start_context"][-40:], first["highlight"], first["end_context"][:40]
+        place = f"line {first['line']}, column {first['col']}: {shown_context(text, *around)}"
         fact, hint = _plain_fact(str(first["description"]), first), "look at the text around the marked word"
-        return InvalidSql(fact, detail=redacted_text(place + first["end_context"][:40]), hint=hint)
+        return InvalidSql(fact, detail=place, hint=hint)
     hint = "look for a quote or a comment that is not closed"
     return InvalidSql(
-        "the text cannot be read as SQL", detail=redacted_text(f"{failure}: {text.strip()[:80]}"), hint=hint
+        "the text cannot be read as SQL",
+        detail=f"{redacted_text(str(failure))}: {redacted_text(text).strip()[:80]}",
+        hint=hint,
     )
 
 
@@ -44,10 +47,11 @@ def refuse_gaps(text: str) -> None:
         is_select = token.token_type == TokenType.DISTINCT and tokens[at - 1].token_type == TokenType.SELECT
         opens = (token.token_type in _OPENING or is_select) and (after is None or after in _ENDING)
         if opens or (token.token_type == TokenType.L_PAREN and after == TokenType.COMMA):
-            place = f"{text[max(0, token.start - 40) : token.start]}>>{text[token.start : token.end + 1]}<<"
+            before, after_it = text[max(0, token.start - 40) : token.start], text[token.end + 1 : token.end + 41]
+            place = shown_context(text, before, text[token.start : token.end + 1], after_it)
             raise InvalidSql(
                 f"something is missing after `{token.text}`",
-                detail=redacted_text(f"line {token.line}: … {place}{text[token.end + 1 : token.end + 41]}"),
+                detail=f"line {token.line}: {place}",
                 hint="take the comma out, or add what follows it" if token.text == "," else "add what follows it",
             )
 
@@ -182,5 +186,4 @@ class TokenReader:
 
     def place(self, token: Token) -> str:
         """Where a token stands, for messages."""
-        line = self.text.splitlines()[token.line - 1] if self.text.splitlines() else ""
-        return f"line {token.line}: {redacted_text(line.strip())}"
+        return f"line {token.line}: {shown_line(self.text, token.line)}"

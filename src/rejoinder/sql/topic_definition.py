@@ -10,7 +10,6 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.avro import fields_of
 from rejoinder.kernels.related_types import is_related
-from rejoinder.options import refuse_clear
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.records import KEY_FORMATS, PARTS, VALUE_FORMATS, Layout, layout_of, listed
 from rejoinder.sql.types import is_integer, spark_name
@@ -53,7 +52,6 @@ def topic_options(name: str, options: Mapping[str, str]) -> dict[str, str]:
                 detail="the partitions of the topic are those of the watermarks",
                 hint="leave it out",
             )
-    refuse_clear(f"`{name}`", given)
     return given
 
 

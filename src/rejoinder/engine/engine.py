@@ -7,7 +7,6 @@ collection of old files. The manifest is the commit: before it nothing has happe
 from __future__ import annotations
 
 import hashlib
-import secrets
 import threading
 import time
 from collections import deque
@@ -25,6 +24,7 @@ from rejoinder.engine.telling import Promise, Promises
 from rejoinder.engine.timeline import Timeline
 from rejoinder.engine.watermarks import Partition, Signals, Watermarks
 from rejoinder.errors import Corrupt, Fenced
+from rejoinder.kernels.entropy import token
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import MAX_PAIRS, Clock, Report, forgetting_of
@@ -44,6 +44,11 @@ HISTORY = 10_000
 REMEMBERED = 10_000
 SILENT = Signals()
 SINK_PROGRESS = "sinks/progress"
+
+
+def system_clock() -> int:
+    """Milliseconds since 1970 by the clock of this machine."""
+    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Engine:
         max_pairs: int = MAX_PAIRS,
         limits: Limits = NO_LIMITS,
         spool: Spool | None = None,
-        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock: Callable[[], int] = system_clock,
     ) -> None:
         check_count("parallelism", buckets)
         check_count("max_pairs", max_pairs)
@@ -402,8 +407,8 @@ class Engine:
         positions = self.positions if positions is None else positions
         watermarks = self.watermarks if watermarks is None else watermarks
         watermarks = watermarks.keeping(new.dataflow.scans, new.dataflow.views)
-        attached = {name: self.attached.get(name) or secrets.token_hex(4) for name in new.dataflow.scans}
-        sinks = {sink.name: self.sinks.get(sink.name) or (secrets.token_hex(4), epoch) for sink in catalog.sinks}
+        attached = {name: self.attached.get(name) or token(4) for name in new.dataflow.scans}
+        sinks = {sink.name: self.sinks.get(sink.name) or (token(4), epoch) for sink in catalog.sinks}
         content: dict[str, Any] = {
             "epoch": epoch,
             "time_ms": now,

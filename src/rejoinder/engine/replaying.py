@@ -12,7 +12,6 @@ view is cheaper.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ from rejoinder.engine.reading import read_changes, timeline_of
 from rejoinder.engine.rendering import Changes, changes_of
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.kernels.columns import DIFF, EPOCH, numbers, replaced, take, without
+from rejoinder.kernels.entropy import token
 from rejoinder.kernels.exchange import encode
 from rejoinder.plan.catalog import LATE, NOTES, Catalog, Kind, Source, View
 from rejoinder.plan.notes import noted, takes_every_row
@@ -107,7 +107,7 @@ def _run(
     epochs: list[int],
 ) -> Changes:
     """Play histories into a flow of their own, and read the changes of its one view."""
-    place = f"replay-{uuid.uuid4().hex}"
+    place = f"replay-{token(16)}"
     try:
         scratch = Engine(open_store(f"memory://{place}"), LocalExecutor(), buckets=1, history=len(epochs) + 1)
         scratch.define(catalog)

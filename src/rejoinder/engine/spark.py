@@ -8,7 +8,6 @@ run stages before it asks us: on a session that has it, an epoch's stages are pu
 from __future__ import annotations
 
 import socket
-import uuid
 import weakref
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from rejoinder.engine.executor import LocalExecutor, reports_from
 from rejoinder.errors import StateError
 from rejoinder.exchange.rounds import attach, listed_splits, run_attached
 from rejoinder.exchange.session import is_adaptive, is_local
+from rejoinder.kernels.entropy import token
 from rejoinder.operators.python_function import load
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.operators.task import Report
@@ -66,7 +66,7 @@ class Import:
 
 def make_marker(owner: object, store: ObjectStore) -> str:
     """An object that tells workers of other hosts that they see what we see; it goes with its owner."""
-    marker = f"markers/{uuid.uuid4().hex}"
+    marker = f"markers/{token(16)}"
     store.put(marker, b"")
     weakref.finalize(owner, store.delete, [marker])
     return marker

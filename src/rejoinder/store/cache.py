@@ -16,7 +16,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import tempfile
 import time
 import zlib
@@ -27,6 +26,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from rejoinder.kernels.entropy import token
 from rejoinder.store.disk import map_file
 from rejoinder.store.failure import NoObjectError, RefusedError
 
@@ -142,7 +142,7 @@ class Cache:
     @contextmanager
     def _temporary(self) -> Iterator[Path]:
         self._make(self._root / _TEMPORARY)
-        path = self._root / _TEMPORARY / f"{os.getpid()}-{secrets.token_hex(8)}"
+        path = self._root / _TEMPORARY / f"{os.getpid()}-{token(8)}"
         try:
             yield path
         finally:

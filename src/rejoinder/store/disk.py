@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 
+from rejoinder.kernels.entropy import token
 from rejoinder.store.objects import Entry
 
 _TEMPORARY = ".temporary"
@@ -113,7 +113,7 @@ class Disk:
 
     @contextmanager
     def _temporary(self, data: memoryview) -> Iterator[Path]:
-        path = self._root / _TEMPORARY / f"{os.getpid()}-{secrets.token_hex(8)}"
+        path = self._root / _TEMPORARY / f"{os.getpid()}-{token(8)}"
         file: BinaryIO = self._in_folder(path, lambda: path.open("xb"))
         try:
             with file:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from rejoinder import errors
+from rejoinder.kernels.entropy import token
 from rejoinder.store.objects import ObjectStore
 
 FORMAT = 1
@@ -49,13 +49,13 @@ class Manifest:
     spines: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
     epochs: tuple[tuple[int, int, int], ...] = ()
-    commit_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    commit_id: str = field(default_factory=lambda: token(8))
     format: int = FORMAT
 
     @classmethod
     def first(cls, *, time_ms: int, epoch: int = -1, **rest: Any) -> Manifest:
         """Make the first manifest of a new flow, with a new `flow_id`; `rest` gives plan, catalog, spines, extra."""
-        flow_id = secrets.token_hex(16)
+        flow_id = token(16)
         return cls(0, epoch, time_ms, "", flow_id, epochs=((epoch, time_ms, 0),), **rest)
 
     def successor(self, *, keep_versions: int, **changes: Any) -> Manifest:
@@ -67,7 +67,7 @@ class Manifest:
             "version": version,
             "parent": self.checksum,
             "epochs": (*retained, (epoch, time_ms, version)),
-            "commit_id": secrets.token_hex(8),
+            "commit_id": token(8),
             "format": FORMAT,
         }
         return dataclasses.replace(self, **{**changes, **own})

@@ -12,7 +12,6 @@ Invariants:
 from __future__ import annotations
 
 import os
-import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
@@ -25,6 +24,7 @@ import pyarrow as pa
 from rejoinder.errors import Corrupt
 from rejoinder.kernels.buffers import file_buffers
 from rejoinder.kernels.columns import EPOCH, diffs, drop_unit_diffs, hashes, numbers, replaced, without
+from rejoinder.kernels.entropy import token
 from rejoinder.kernels.sorting import group_starts, slice_of
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.times import TIMELESS, span_of
@@ -121,7 +121,7 @@ def lies_in(ref: RunRef, column: str, after: int, until: int) -> bool:
 
 def new_name(folder: str, epoch: int) -> str:
     """Make a file name that no other attempt of any task can make."""
-    return f"{folder_of(epoch, folder)}/{uuid.uuid4().hex}.arrow"
+    return f"{folder_of(epoch, folder)}/{token(16)}.arrow"
 
 
 def folder_of(epoch: int, folder: str = "runs") -> str:

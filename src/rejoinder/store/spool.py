@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from rejoinder.kernels.buffers import stream_buffers
+from rejoinder.kernels.entropy import token
 from rejoinder.store.failure import storage_failed
 
 INLINE_BYTES = 1 << 18
@@ -33,7 +33,7 @@ class Spool:
 
     def write(self, epoch: int, tables: Iterable[pa.Table]) -> list[bytes]:
         """Write tables to one new file; a reference to each."""
-        path = f"{self.folder}/{epoch}/{uuid.uuid4().hex}"
+        path = f"{self.folder}/{epoch}/{token(16)}"
         references, offset = [], 0
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)

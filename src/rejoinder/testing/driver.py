@@ -19,11 +19,12 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from rejoinder.engine.definitions import find_sink, is_defined
-from rejoinder.engine.engine import HISTORY, Engine
+from rejoinder.engine.engine import HISTORY, Engine, system_clock
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import output_watermarks, show
 from rejoinder.engine.limits import Limits
@@ -64,7 +65,8 @@ class Driver:
     """One flow in this process. `store` is a path or URL (else one in memory), with its options.
 
     `max_pairs` limits how many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and
-    `max_state_bytes` how much may be kept for a view that does not say so itself.
+    `max_state_bytes` how much may be kept for a view that does not say so itself. `clock` gives the processing time in
+    milliseconds since 1970, for steps that are given none.
     """
 
     def __init__(
@@ -76,12 +78,14 @@ class Driver:
         max_pairs: int = MAX_PAIRS,
         max_state_rows: int | None = None,
         max_state_bytes: int | None = None,
+        clock: Callable[[], int] = system_clock,
         **store_options: Option,
     ) -> None:
         url = f"memory://driver-{os.getpid()}-{next(_names)}" if store is None else os.fspath(store)
         self._store = open_store(url, **store_options)
         self._history, self._max_pairs = history, max_pairs
         self._limits = Limits(max_state_rows, max_state_bytes)
+        self._clock = clock
         self._pending: list[tuple[Source, Row, int]] = []
         self._said = Said()
         self._functions: dict[str, Function] = {}
@@ -97,6 +101,7 @@ class Driver:
             history=self._history,
             max_pairs=self._max_pairs,
             limits=self._limits,
+            clock=self._clock,
         )
         self._engine.replan()
         self._outbox = Outbox(self._engine, self._host)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import posixpath
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from rejoinder.engine.sinks.delivery import Delivery, absolute
 from rejoinder.errors import SinkFailed
+from rejoinder.kernels.entropy import token
 from rejoinder.kernels.faults import reach
 from rejoinder.kernels.json_text import json_lines
 from rejoinder.operators.formats import open_path
@@ -72,7 +72,7 @@ class FilesTarget:
         """Write the files of an epoch."""
         filesystem, folder = self._open()
         hidden = posixpath.join(folder, HIDDEN)
-        staged = posixpath.join(hidden, f"staged-{secrets.token_hex(8)}")
+        staged = posixpath.join(hidden, f"staged-{token(8)}")
         filesystem.create_dir(staged, recursive=True)
         _write(filesystem, posixpath.join(hidden, OWNER), _bytes(sink=self.sink.name, identity=self.identity))
         written = delivery.run(
@@ -109,7 +109,7 @@ class WriteFile:
         if first is None:
             return ""
         filesystem, folder = open_path(self.path)
-        name = f"{number:04d}-{secrets.token_hex(8)}"
+        name = f"{number:04d}-{token(8)}"
         with filesystem.open_output_stream(posixpath.join(folder, HIDDEN, self.staged, name)) as file:
             match self.format:
                 case "parquet":

@@ -8,7 +8,6 @@ is checked, so that a table that others change, or a key that is none, is notice
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from rejoinder.engine.sinks.delta import one_per_key, other_rows, refuse_other_c
 from rejoinder.errors import SinkFailed
 from rejoinder.exchange.jdbc import Connection, DatabaseError, fill, full_options
 from rejoinder.exchange.keyed import ACT, DELETED, INSERTED
+from rejoinder.kernels.entropy import token
 from rejoinder.kernels.faults import reach
 from rejoinder.options import redacted, resolved, scrubbed
 from rejoinder.plan.catalog import Sink
@@ -83,7 +83,7 @@ class JdbcTarget:
         with self._connected() as connection:  # first, since it says at once if there is nobody
             changes = delivery.whole()
             rows = one_per_key(self.sink, changes, key_of(self.sink, self.schema)) if self.is_keyed else changes
-            attempt = secrets.token_hex(8)
+            attempt = token(8)
             fill(rows.drop("_copies").selectExpr("*", f"'{attempt}' AS {ATTEMPT}"), staging, self._options())
             count = rows.count()
             rows.unpersist()

@@ -13,7 +13,7 @@ from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupp
 from rejoinder.options import redacted
 from rejoinder.plan.catalog import NOTES, Catalog, Index, Sink, Source, View
 from rejoinder.plan.notes import readable
-from rejoinder.sql.binder import Binder, bind
+from rejoinder.sql.binder import Binder, bind, bind_view
 from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.emission import is_waiting
 from rejoinder.sql.message_definition import tells_changes
@@ -35,11 +35,11 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             if statement.if_not_exists and catalog.find(statement.name) is not None:
                 return catalog
             check_name(statement.name)
-            query = bind(statement.query, catalog)
+            query = bind(statement.query, catalog, names=statement.names, relation=statement.name)
             refuse_doubles(query.schema.names, f"in view `{statement.name}`")
             refuse_reserved(query.schema.names, f"of `{statement.name}`", CHANGE_COLUMNS.names)
             text, options = statement.query.strip(), dict(statement.options)
-            return catalog.with_relation(View(statement.name, text, query.schema, options))
+            return catalog.with_relation(View(statement.name, text, query.schema, options, statement.names))
         case AlterView():
             return catalog.with_options(_view(catalog, statement.name).name, statement.options)
         case CreateIndex():
@@ -98,7 +98,7 @@ def _as_defined(statement: CreateSource | CreateView | CreateIndex | CreateSink)
         case CreateSource(source=source):
             return source
         case CreateView():
-            return View(statement.name, statement.query, pa.schema([]), statement.options)
+            return View(statement.name, statement.query, pa.schema([]), statement.options, statement.names)
         case CreateIndex():
             return Index(statement.name, statement.relation, statement.columns)
 
@@ -111,7 +111,8 @@ def _text(known: Source | View | Index | Sink) -> str:
             return f"SINK FROM {known.view.lower()} USING {known.format} OPTIONS ({listed})"
         case View():
             listed = ", ".join(f"{name} '{value}'" for name, value in sorted(known.options.items()))
-            return f"VIEW{f' OPTIONS ({listed})' if listed else ''} AS {known.query}"
+            names = f" ({', '.join(known.names)})" if known.names else ""
+            return f"VIEW{names}{f' OPTIONS ({listed})' if listed else ''} AS {known.query}"
         case Index():
             return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
         case Source():
@@ -274,7 +275,7 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
     smaller = catalog.without_relation(relation.name)
     for view in smaller.views:
         try:
-            bind(view.query, smaller)
+            bind_view(view, smaller)
         except UnknownName as missing:
             raise DefinitionConflict(
                 f"`{relation.name}` is read by view `{view.name}`",

@@ -28,7 +28,7 @@ from rejoinder.plan.program import Gate, Program, program_of
 from rejoinder.plan.recording import depends_on_past
 from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded, refuse_unfinished
 from rejoinder.plan.steps import OnTime
-from rejoinder.sql.binder import bind
+from rejoinder.sql.binder import bind_view
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     forgetting: list[str] = []
     growing: set[str] = set()
     for view in catalog.views:
-        query = bind(view.query, catalog, forgetting)
+        query = bind_view(view, catalog, forgetting)
         sources = with_imposed(sources, view.name, query.root, imposers)
         if only_grows(query.root, sources, growing):
             growing.add(view.name)

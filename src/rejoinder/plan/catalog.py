@@ -123,12 +123,16 @@ class Source:
 
 @dataclass(frozen=True)
 class View:
-    """A named query; `query` is its text, bound anew whenever the flow is planned."""
+    """A named query; `query` is its text, bound anew whenever the flow is planned.
+
+    `names` is the column list of `CREATE VIEW v (a, b) AS …`; empty where there is none.
+    """
 
     name: str
     query: str
     schema: pa.Schema
     options: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -260,8 +264,10 @@ class Catalog:
 def _relation_to_json(relation: Relation) -> dict[str, Any]:
     columns = schema_to_json(relation.schema)
     if isinstance(relation, View):
-        options = {"options": dict(relation.options)} if relation.options else {}
-        return {"view": relation.name, "query": relation.query, "columns": columns, **options}
+        rest: dict[str, Any] = {"options": dict(relation.options)} if relation.options else {}
+        if relation.names:
+            rest["names"] = list(relation.names)
+        return {"view": relation.name, "query": relation.query, "columns": columns, **rest}
     return {
         "source": relation.name,
         "kind": relation.kind,
@@ -280,7 +286,8 @@ def _relation_to_json(relation: Relation) -> dict[str, Any]:
 def _relation_from_json(data: Mapping[str, Any]) -> Relation:
     schema = schema_from_json(data["columns"])
     if "view" in data:
-        return View(data["view"], data["query"], schema, dict(data.get("options", {})))
+        options, names = dict(data.get("options", {})), tuple(data.get("names", ()))
+        return View(data["view"], data["query"], schema, options, names)
     return Source(
         data["source"],
         data["kind"],

@@ -5,7 +5,7 @@ What is not offered is refused here, pointing at the text; nothing is left to fa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -14,13 +14,15 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.kernels.expression import Expression, column
-from rejoinder.plan.catalog import LATE, REJECTED, Catalog, Source
+from rejoinder.plan.catalog import LATE, REJECTED, Catalog, Source, View
 from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
 from rejoinder.plan.notes import readable
 from rejoinder.sql.arrival import is_at_arrival, refuse_changing
 from rejoinder.sql.as_of import event_time_of, has_version
 from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, relation_name, text_of
+from rejoinder.sql.column_lists import with_column_names, with_item_names
 from rejoinder.sql.emission import (
+    Clause,
     emits_final,
     groups_by_window,
     interval_microseconds,
@@ -44,14 +46,26 @@ from rejoinder.sql.types import common_type, comparable, spark_name
 from rejoinder.sql.windows import ColumnBounds, ends_of_column
 
 
-def bind(text: str, catalog: Catalog, kept: Collection[str] = ()) -> Query:
+def bind(
+    text: str, catalog: Catalog, kept: Collection[str] = (), *, names: Sequence[str] = (), relation: str = ""
+) -> Query:
     """Bind a query; views in `kept` are read as they are, others by their queries.
 
-    Raises a `PlanningError` that names the thing and shows the place.
+    `names` is the column list of the `relation` that the query defines. Raises a `PlanningError` that names the thing
+    and shows the place.
     """
     binder = Binder(catalog, frozenset(kept))
     _, clause = split_emission(text)
-    node = parse_query(text)
+    node = with_item_names(parse_query(text), names)
+    return with_column_names(_with_emission(binder, node, clause), names, relation)
+
+
+def bind_view(view: View, catalog: Catalog, kept: Collection[str] = ()) -> Query:
+    """Bind the query of a view, with its column list. Raises a `PlanningError`."""
+    return bind(view.query, catalog, kept, names=view.names, relation=view.name)
+
+
+def _with_emission(binder: Binder, node: exp.Query, clause: Clause | None) -> Query:
     binder.is_final = clause is not None and clause.policy == "final"
     if clause is None or clause.policy == "changes":
         return binder.query(node, {})
@@ -94,10 +108,8 @@ class Binder:
                 hint = "take RECURSIVE out if no part refers to itself"
                 raise Unsupported("WITH RECURSIVE is not offered", detail=text_of(node), hint=hint)
             for cte in with_.expressions:
-                if cte.args["alias"].columns:
-                    fact = f"column names after `{cte.alias}` are not offered"
-                    raise Unsupported(fact, detail=text_of(cte), hint="use AS in its SELECT")
-                ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, ctes)}
+                names = tuple(name.name for name in cte.args["alias"].columns)
+                ctes = {**ctes, cte.alias.lower(): _Cte(with_item_names(cte.this, names), ctes, names)}
         return ctes
 
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
@@ -189,7 +201,9 @@ class Binder:
         """Bind a subquery in FROM, or parentheses around a join."""
         inner = node.this
         if not (isinstance(inner, exp.Table) or (isinstance(inner, exp.Subquery) and inner.args.get("joins"))):
-            return self.inlined(self.query(inner, ctes), node.alias, node)
+            alias = node.args.get("alias")
+            names = [i.name for i in alias.columns] if isinstance(alias, exp.TableAlias) else []
+            return self.inlined(self.query(with_item_names(inner, names), ctes), node.alias, node)
         if node.alias:
             raise Unsupported(
                 f"an alias for parentheses around relations, `{node.alias}`, is not offered",
@@ -223,7 +237,7 @@ class Binder:
         name, alias = relation_name(node), node.alias or node.name
         cte = ctes.get(name.lower())
         if cte is not None:
-            return self.inlined(self.query(cte.query, cte.ctes), alias, node)
+            return self.inlined(with_column_names(self.query(cte.query, cte.ctes), cte.names, name), alias, node)
         relation = readable(self.catalog, name)
         kept = any(index.relation.lower() == relation.name.lower() for index in self.catalog.indexes)
         kept |= relation.name in self.kept
@@ -231,7 +245,7 @@ class Binder:
             number = next(self.numbers)
             ids = tuple((f"{number}.{field.name}", field.name) for field in relation.schema)
             scan: Node = Scan(relation.name, ids, relation.schema)
-            windows = {} if isinstance(relation, Source) else self.query(parse_query(relation.query), {}).windows
+            windows = {} if isinstance(relation, Source) else self.view(relation).windows
             ends = {
                 name: ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", windows[name].size)
                 for name in windows
@@ -251,7 +265,12 @@ class Binder:
                 hint="a view with EMIT FINAL can read one with EMIT FINAL; else build on its query without EMIT, and "
                 "say when to emit in the last view",
             )
-        return self.inlined(self.query(parse_query(relation.query), {}), alias, node)
+        return self.inlined(self.view(relation), alias, node)
+
+    def view(self, view: View) -> Query:
+        """Bind the query of a view, in the place where it is read."""
+        query = self.query(with_item_names(parse_query(view.query), view.names), {})
+        return with_column_names(query, view.names, view.name)
 
     def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:
         """A query in the place of a relation."""
@@ -302,7 +321,7 @@ class Binder:
         if isinstance(found, Source):
             return found.kind == "stream"
         try:
-            self.refuse_changing(self.query(parse_query(found.query), {}).root, relation, parse_query(found.query))
+            self.refuse_changing(self.view(found).root, relation, parse_query(found.query))
         except Unsupported:
             return False
         return True
@@ -351,3 +370,4 @@ class Binder:
 class _Cte:
     query: exp.Query
     ctes: Ctes
+    names: tuple[str, ...] = ()

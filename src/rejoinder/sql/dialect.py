@@ -5,6 +5,8 @@
 - `window` is a function and a name like others.
 - ASOF JOIN has a MATCH_CONDITION.
 - TUMBLE, HOP, IMPOSE_ORDER and ENRICH take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
+- TUMBLE_START, TUMBLE_END, HOP_START and HOP_END, Flink's older words, are WINDOW_START and WINDOW_END of a window.
+- LEFT ASOF JOIN is ASOF LEFT JOIN.
 - EXPLAIN and SHOW are words like others: what follows them is read, not taken as one string.
 """
 
@@ -16,7 +18,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 _TABLE_FUNCTIONS = ("CHANGES", "CUMULATE", "ENRICH", "HOP", "IMPOSE_ORDER", "LATEST", "TUMBLE")
 _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
@@ -37,6 +39,15 @@ def _table_function(parser: Any) -> exp.Expr:
         parser._match(TokenType.COMMA)
     arguments += parser._parse_function_args(True)
     return exp.Anonymous(this=name, expressions=arguments)
+
+
+def _end_of_window(window: str, end: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """`TUMBLE_START(ts, size)` as `WINDOW_START(TUMBLE(ts, size))`."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        return exp.Anonymous(this=f"WINDOW_{end}", expressions=[exp.Anonymous(this=window, expressions=arguments)])
+
+    return build
 
 
 class SparkSql(Spark):
@@ -61,9 +72,17 @@ class SparkSql(Spark):
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
         # A function that is not offered, of which sqlglot cannot write a call with two arguments.
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
-            name: build for name, build in SparkParser.FUNCTIONS.items() if name != "REGEXP_REPLACE"
+            **{name: build for name, build in SparkParser.FUNCTIONS.items() if name != "REGEXP_REPLACE"},
+            **{f"{name}_{end}": _end_of_window(name, end) for name in ("TUMBLE", "HOP") for end in ("START", "END")},
         }
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             **SparkParser.FUNCTION_PARSERS,
             **dict.fromkeys(_TABLE_FUNCTIONS, _table_function),
         }
+
+        def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:
+            """The words before JOIN; ASOF may stand behind LEFT."""
+            method, side, kind = super()._parse_join_parts()
+            if method is None and side is not None and self._match(TokenType.ASOF):
+                method = self._prev
+            return method, side, kind

@@ -32,6 +32,8 @@ _POLICIES: dict[Policy, tuple[str, ...]] = {
     "watermark": ("EMIT", "WHEN", "WATERMARK", "PAST"),
     "final": ("EMIT", "FINAL"),
 }
+_ON_CLOSE = ["EMIT", "ON", "WINDOW", "CLOSE"]
+"""RisingWave's words for EMIT FINAL."""
 _LENGTH = "as in INTERVAL 10 SECONDS"
 _WINDOWS = ("TUMBLE", "HOP", "VALIDITY_WINDOW", "VALIDITY", "WINDOW")
 _END = f"{RELEASE}_end"
@@ -82,6 +84,8 @@ def _is_clause(tokens: list[Token]) -> bool:
 def _clause(text: str, tokens: list[Token]) -> Clause:
     words = [token.text.upper() for token in tokens]
     end = next((t.start for t in tokens if t.token_type == TokenType.SEMICOLON), len(text))
+    if words[:4] == _ON_CLOSE and not text[tokens[3].end + 1 : end].strip():
+        return Clause("final")
     for policy, start in _POLICIES.items():
         if words[: len(start)] != list(start):
             continue

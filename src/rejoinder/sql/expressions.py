@@ -110,7 +110,7 @@ class _Compiler:
             raise errors.InvalidSql("an argument is missing", hint="look at the calls of functions in the query")
         compiler = _NODES.get(type(node))
         if compiler is None:
-            raise not_offered(node, _NAMED)
+            raise not_offered(node)
         return compiler(self, node)
 
     def resolve(self, column: exp.Column) -> Term:
@@ -146,7 +146,7 @@ def _compile_column(compiler: Compiler, node: exp.Expr) -> Term:
 def _compile_named(compiler: Compiler, node: exp.Expr) -> Term:
     compile_function = _NAMED.get(node.name.lower())
     if compile_function is None:
-        raise not_offered(node, _NAMED)
+        raise not_offered(node)
     return compile_function(compiler, node)
 
 

@@ -219,7 +219,7 @@ class _Groups:
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
-                raise not_offered(part, ())
+                raise not_offered(part)
             if is_aggregate(part):
                 return _reference(self._result(part))
             if isinstance(part, exp.Query):

@@ -57,11 +57,11 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
         predicates = tuple(predicate for ours, theirs in pairs for predicate in _equal(ours, theirs, node))
     else:
         pairs = []
-        if on is None and kind != "inner" and not is_as_of(node):
+        if on is None and node.kind.upper() != "CROSS" and not is_as_of(node):
             raise Unsupported(
-                f"{_words(node)} without a condition is not offered",
-                detail=text_of(node),
-                hint="add ON … or USING (…); ON TRUE pairs every row with every other",
+                f"{_words(node)} without a condition is not supported",
+                detail=f"in `{_words(node)} {text_of(node.this)}`",
+                hint="add ON … or USING (…); CROSS JOIN or ON TRUE pairs every row with every other",
             )
         if on is not None:
             left, right = (Side(*made) for made in repeat_sides(left.parts, right.parts, on, numbers))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.sql.clauses import text_of
+from rejoinder.sql.function_names import meant_functions
 from rejoinder.sql.terms import refuse
 
 _CHANGING = "its value changes without a change of the inputs, so a view of it could never be kept up to date"
@@ -38,8 +37,23 @@ _CHANGING_NAMES = frozenset(
         "localtimestamp",
         "session_user",
         "user",
+        "proctime",
+        "current_row_timestamp",
+        "current_watermark",
+        "mz_now",
+        "mz_logical_timestamp",
     ]
 )
+_ARRIVAL = "a join FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP takes rows as they are on arrival"
+_OF_OTHERS = {
+    "proctime": f"{_ARRIVAL}; elsewhere take the time from a column of the data",
+    "current_row_timestamp": f"{_ARRIVAL}; elsewhere take the time from a column of the data",
+    "current_watermark": "SHOW WATERMARKS lists watermarks; EMIT WHEN WATERMARK PAST … waits for one",
+    "mz_now": "compare columns of time; with watermarks, a join or window keeps only rows that can still match",
+    "mz_logical_timestamp": "compare columns of time; with watermarks, a join or window keeps only rows that can still "
+    "match",
+}
+"""What to write instead of functions of Flink and Materialize."""
 _LAST_DIGIT_NODES = (
     *(exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Cbrt),
     *(exp.Sin, exp.Cos, exp.Tan, exp.Cot, exp.Asin, exp.Acos, exp.Atan, exp.Atan2, exp.Sinh, exp.Cosh, exp.Tanh),
@@ -56,13 +70,13 @@ _ENRICH = "in a function of yours (ENRICH)"
 _FORMAT_NODES = (exp.TimeToStr, exp.UnixToStr, exp.StrToTime)
 
 
-def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
-    """Make the error for a node that has no compiler; `known` are names that may have been meant."""
+def not_offered(node: exp.Expr) -> errors.Unsupported:
+    """Make the error for a node that has no compiler."""
     text = text_of(node)
     name = text.split("(", 1)[0].strip().lower() if isinstance(node, exp.Func) and "(" in text else ""
     if isinstance(node, _CHANGING_NODES) or name in _CHANGING_NAMES:
         is_time = "time" in name or "date" in name or name == "now"
-        hint = f"take {'the time' if is_time else 'it'} from a column of the data"
+        hint = _OF_OTHERS.get(name) or f"take {'the time' if is_time else 'it'} from a column of the data"
         return errors.Unsupported(f"`{name or text}` is not offered in a view", detail=_CHANGING, hint=hint)
     if isinstance(node, exp.AggFunc):
         return refuse(
@@ -93,8 +107,6 @@ def not_offered(node: exp.Expr, known: Iterable[str]) -> errors.Unsupported:
     if isinstance(node, _FORMAT_NODES):
         return refuse(node, f"`{name}` with a format is not offered", "CAST it, and use LEFT, SUBSTRING or EXTRACT")
     if isinstance(node, exp.Func) and name:
-        hint = (
-            errors.near_misses(name, known) or f"compute it before the rows come, {_ENRICH}, or when the view is read"
-        )
+        hint = meant_functions(name) or f"compute it before the rows come, {_ENRICH}, or when the view is read"
         return refuse(node, f"the function `{name}` is not offered", hint)
     return refuse(node, "this is not offered in an expression")

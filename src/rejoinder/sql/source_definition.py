@@ -83,6 +83,8 @@ def delay_of(relation: str, column: str, schema: pa.Schema, text: str, words: st
         )
     if not text:
         return None
+    if text == "0":
+        return 0
     if text.isdigit() and not is_timestamp:
         return int(text)
     if found is not None and pa.types.is_signed_integer(found):

@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.plan.catalog import Kind, Source
+from rejoinder.sql.foreign_spellings import foreign_after_columns
 from rejoinder.sql.mappings import mapped
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.tokens import TokenReader
@@ -45,6 +46,9 @@ class SourceReader(TokenReader):
             elif word == "OPTIONS":
                 options = self.options()
             else:
+                foreign = foreign_after_columns(word, name, self.place(self.tokens[self.at - 1]))
+                if foreign is not None:
+                    raise foreign
                 raise InvalidSql(
                     f"unexpected `{self.tokens[self.at - 1].text}` after the columns of `{name}`",
                     detail=self.place(self.tokens[self.at - 1]),
@@ -76,6 +80,9 @@ class SourceReader(TokenReader):
     def columns(self, relation: str) -> _Columns:
         """Columns, PRIMARY KEY and WATERMARK clauses between parentheses."""
         result = _Columns()
+        foreign = foreign_after_columns(self.peek(), relation, self.place(self.tokens[self.at - 1]))
+        if foreign is not None:
+            raise foreign
         self.expect("(")
         while True:
             word = self.peek()
@@ -106,7 +113,10 @@ class SourceReader(TokenReader):
                 )
 
     def watermark(self, relation: str, known: dict[str, str]) -> None:
-        """WATERMARK column [DELAY OF interval]: adds the column, and the text of the interval, to those `known`."""
+        """WATERMARK column [DELAY OF interval]: adds the column, and the text of the interval, to those `known`.
+
+        Flink's `WATERMARK FOR column AS column - interval` says the same.
+        """
         self.expect("WATERMARK")
         if self.peek() == "FOR":
             self.expect("FOR")
@@ -117,18 +127,38 @@ class SourceReader(TokenReader):
                 f"`{relation}` has two watermarks of `{column}`", detail=place, hint="a column has one: leave one out"
             )
         if self.peek() == "AS":
-            raise Unsupported(
-                f"the watermark of `{relation}`.`{column}` is an expression",
-                detail=place,
-                hint=f"say how far it stays behind the column: WATERMARK {column} DELAY OF INTERVAL 5 SECONDS",
-            )
+            known[column] = self.watermark_expression(relation, column)
+            return
         known[column] = ""
         if self.peek() != "DELAY":
             return
         self.expect("DELAY")
         self.expect("OF")
-        first = self.at
-        while self.at < len(self.tokens) and self.peek() not in (",", ")"):
+        known[column] = self.delay(relation)
+
+    def watermark_expression(self, relation: str, column: str) -> str:
+        """The delay in Flink's `AS column - interval`; `AS column` has none."""
+        self.expect("AS")
+        place = self.place(self.tokens[self.at - 1])
+        is_behind = self.peek() == column.upper()
+        if is_behind:
+            self.take()
+            if self.peek() in (",", ")"):
+                return "0"
+            is_behind = self.word() == "-"
+        if not is_behind:
+            raise Unsupported(
+                f"the watermark of `{relation}`.`{column}` is not the column minus an interval",
+                detail=place,
+                hint=f"write WATERMARK {column} DELAY OF INTERVAL 5 SECONDS: how far it stays behind the column",
+            )
+        return self.delay(relation)
+
+    def delay(self, relation: str) -> str:
+        """The text of an interval or number, up to the next item of the columns."""
+        first, depth = self.at, 0
+        while self.at < len(self.tokens) and (depth or self.peek() not in (",", ")")):
+            depth += (self.peek() == "(") - (self.peek() == ")")
             self.at += 1
         if first == self.at:
             raise InvalidSql(
@@ -136,11 +166,13 @@ class SourceReader(TokenReader):
                 detail=self.place(self.tokens[first - 1]),
                 hint="as in WATERMARK ts DELAY OF INTERVAL 5 SECONDS",
             )
-        known[column] = self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
+        return self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
 
     def column(self, result: _Columns) -> pa.Field:
         """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT."""
         name = self.name()
+        if self.peek() == "AS":
+            raise self.computed(name)
         first = self.at
         depth = 0
         while self.at < len(self.tokens):
@@ -181,6 +213,19 @@ class SourceReader(TokenReader):
             else:
                 self.take()
         return pa.field(name, kind)
+
+    def computed(self, name: str) -> Unsupported:
+        """The error for Flink's computed column, `name AS expression`."""
+        is_clock = any(token.text.upper() == "PROCTIME" for token in self.tokens[self.at : self.at + 2])
+        return Unsupported(
+            f"the computed column `{name}` of a source is not supported",
+            detail=self.place(self.tokens[self.at]),
+            hint="leave it out; a join FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP takes rows as they are on arrival"
+            if is_clock
+            else f"declare the columns that the data has, and compute `{name}` in a view: "
+            f"CREATE VIEW … AS SELECT *, … AS {name} FROM …; "
+            f"a TIMESTAMP, DATE or integer column of the data can have the WATERMARK",
+        )
 
     def options(self) -> dict[str, str]:
         """Key and value pairs: `key 'value'` or `'key' = 'value'`; keys may have dots, quoted or not."""

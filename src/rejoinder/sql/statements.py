@@ -18,6 +18,7 @@ from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.plan.catalog import Sink, Source
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.emission import split_emission
+from rejoinder.sql.foreign_spellings import foreign_create, foreign_start, refuse_foreign_clauses
 from rejoinder.sql.sink_definition import make_sink
 from rejoinder.sql.source_statements import KINDS, SourceReader
 from rejoinder.sql.tokens import refuse_gaps, split_statements, unreadable
@@ -42,6 +43,7 @@ class CreateView:
     query: str
     if_not_exists: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def parse_query(text: str) -> exp.Query:
     text, _ = split_emission(text)
     try:
         refuse_gaps(text)
+        refuse_foreign_clauses(sqlglot.tokenize(text, read=SparkSql), text)
         node = sqlglot.parse_one(text, read=SparkSql)
     except SqlglotError as failure:
         raise unreadable(failure, text) from failure
@@ -128,6 +131,9 @@ class _Reader(SourceReader):
             return self.show()
         if word in ("SELECT", "WITH", "("):
             return self.select()
+        foreign = foreign_start(word, self.place(self.tokens[0]))
+        if foreign is not None:
+            raise foreign
         raise InvalidSql(
             f"a statement cannot start with `{self.tokens[0].text}`",
             detail=self.place(self.tokens[0]),
@@ -174,12 +180,7 @@ class _Reader(SourceReader):
         if word == "VIEW":
             unless = self.if_not_exists()
             name = self.name()
-            if self.peek() == "(":
-                raise Unsupported(
-                    f"column names after view `{name}` are not offered",
-                    detail=self.place(self.tokens[self.at]),
-                    hint="name the columns with AS in the SELECT",
-                )
+            names = self.names() if self.peek() == "(" else ()
             options = {}
             if self.peek() == "OPTIONS":
                 self.expect("OPTIONS")
@@ -193,11 +194,14 @@ class _Reader(SourceReader):
                     detail=self.place(shown),
                     hint=f"leave {how} out here, and ask SELECT {how} * FROM {name}",
                 )
-            return CreateView(name, self.rest(), unless, options)
+            return CreateView(name, self.rest(), unless, options, names)
         if word == "INDEX":
             return self.index()
         if word == "SINK":
             return self.sink()
+        foreign = foreign_create(word, self.place(self.tokens[self.at - 1]))
+        if foreign is not None:
+            raise foreign
         known = (*KINDS, "MAPPING", "VIEW", "INDEX", "SINK")
         raise InvalidSql(
             f"CREATE {word} is not known",

@@ -337,8 +337,8 @@ def test_options_that_make_no_sense_are_refused(options: str, error: type[Except
         ("WATERMARK t DELAY OF INTERVAL 5", "Detail: `INTERVAL '5'` is not an interval that can be read"),
         ("WATERMARK t, WATERMARK T DELAY OF INTERVAL 1 SECOND", "`s` has two watermarks of `T`"),
         (
-            "WATERMARK FOR t AS t - INTERVAL 5 SECONDS",
-            "Hint: say how far it stays behind the column: WATERMARK t DELAY",
+            "WATERMARK FOR t AS s.t - INTERVAL 5 SECONDS",
+            "Hint: write WATERMARK t DELAY OF INTERVAL 5 SECONDS",
         ),
     ],
 )

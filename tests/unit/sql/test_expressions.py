@@ -221,7 +221,7 @@ class TestRefusals:
             ("(select 1)", "a subquery", "join it"),
             ("exp(d)", "its last digit differs", None),
             ("ts - ts", "an interval", "timestampdiff"),
-            ("make_dat(2020, 1, 1)", "the function `make_dat` is not offered", "did you mean `make_date`?"),
+            ("make_dat(2020, 1, 1)", "the function `make_dat` is not offered", "did you mean `make_date(y, m, d)`?"),
             ("explode(a)", "the function `explode` is not offered", "ENRICH"),
             ("cast(d as string)", "Java's", "DECIMAL"),
             ("s like p", "a literal pattern", "contains"),

@@ -42,7 +42,7 @@ def test_the_words_of_sql_give_kind_sides_and_columns(words: str, kind: str, col
     ("query", "expected"),
     [
         ("SELECT a.x FROM a CROSS JOIN c", "inner(a, c | )"),
-        ("SELECT a.x FROM a JOIN c", "inner(a, c | )"),
+        ("SELECT a.x FROM a JOIN c ON TRUE", "inner(a, c | )"),
         ("SELECT a.x FROM a, c WHERE a.k < z", "inner(a, c | )[(a.k < c.z)]"),
         # Spark reads commas and joins from left to right; standard SQL would join first.
         ("SELECT a.x FROM a, c RIGHT JOIN g ON g.w = a.x", "left(g, inner(a, c | ) | (g.w = a.x))"),
@@ -156,9 +156,12 @@ def test_other_comparisons_are_no_ranges(condition: str) -> None:
 
 
 REFUSED: list[tuple[str, type[RejoinderError], str]] = [
-    ("SELECT a.k FROM a LEFT JOIN b", Unsupported, "LEFT JOIN without a condition is not offered"),
-    ("SELECT a.k FROM a FULL OUTER JOIN b", Unsupported, "FULL OUTER JOIN without a condition is not offered"),
-    ("SELECT a.k FROM a ANTI JOIN b", Unsupported, "ANTI JOIN without a condition is not offered"),
+    ("SELECT a.k FROM a JOIN b", Unsupported, "JOIN without a condition is not supported"),
+    ("SELECT a.k FROM a INNER JOIN b", Unsupported, "INNER JOIN without a condition is not supported"),
+    ("SELECT a.k FROM a JOIN b WHERE a.k = b.k", Unsupported, "JOIN without a condition is not supported"),
+    ("SELECT a.k FROM a LEFT JOIN b", Unsupported, "LEFT JOIN without a condition is not supported"),
+    ("SELECT a.k FROM a FULL OUTER JOIN b", Unsupported, "FULL OUTER JOIN without a condition is not supported"),
+    ("SELECT a.k FROM a ANTI JOIN b", Unsupported, "ANTI JOIN without a condition is not supported"),
     ("SELECT b.k FROM a SEMI JOIN b ON a.k = b.k", UnknownName, "there is no column `b.k`"),
     ("SELECT a.k FROM a RIGHT SEMI JOIN b ON a.k = b.k", UnknownName, "there is no column `a.k`"),
     ("SELECT a.k FROM a JOIN b USING (nope)", UnknownName, "there is no column `nope` on the left side of USING"),

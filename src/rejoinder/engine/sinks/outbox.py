@@ -24,7 +24,7 @@ from rejoinder.options import is_reference, scrubbed
 from rejoinder.plan.catalog import Sink, View
 from rejoinder.plan.notes import readable
 from rejoinder.plan.uniqueness import is_unique
-from rejoinder.sql.binder import bind
+from rejoinder.sql.binder import bind_view
 from rejoinder.sql.statements import CreateSink
 
 Function = Callable[[int, Any], object]
@@ -137,7 +137,7 @@ class Outbox:
     def _is_unique(self, sink: Sink, key: Sequence[str]) -> bool:
         catalog = self.engine.catalog
         view = readable(catalog, sink.view)
-        return isinstance(view, View) and is_unique(bind(view.query, catalog), key, catalog)
+        return isinstance(view, View) and is_unique(bind_view(view, catalog), key, catalog)
 
     def _recorded(self) -> Mapping[str, int]:
         found = self.engine.store.find(SINK_PROGRESS)

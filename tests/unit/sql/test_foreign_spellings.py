@@ -1,0 +1,114 @@
+"""Spellings of other systems work, or are answered with ours."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from rejoinder.errors import Unsupported
+from rejoinder.testing import Driver
+
+_TIMES = "k STRING, n INT, ts TIMESTAMP"
+
+
+def _driver() -> Driver:
+    driver = Driver()
+    driver.sql(f"CREATE STREAM s ({_TIMES}, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)")
+    return driver
+
+
+def test_flinks_watermark_is_the_column_minus_a_delay() -> None:
+    driver = _driver()
+    driver.sql(
+        f"CREATE STREAM exact ({_TIMES}, WATERMARK FOR ts AS ts);"
+        "CREATE STREAM counted (n INT, WATERMARK FOR `n` AS n - 5);"
+        f"CREATE STREAM ours ({_TIMES}, WATERMARK ts DELAY OF INTERVAL 5 SECONDS)"
+    )
+    delays = {source.name: dict(source.watermarks) for source in driver.catalog.sources}
+    assert delays == {"s": {"ts": 5_000_000}, "exact": {"ts": 0}, "counted": {"n": 5}, "ours": {"ts": 5_000_000}}
+
+
+@pytest.mark.parametrize("expression", ["k - INTERVAL '5' SECOND", "ts + INTERVAL '5' SECOND", "TO_TIMESTAMP(k)"])
+def test_another_watermark_expression_is_answered_with_our_spelling(expression: str) -> None:
+    with pytest.raises(Unsupported) as failure:
+        Driver().sql(f"CREATE STREAM s ({_TIMES}, WATERMARK FOR ts AS {expression})")
+    assert "WATERMARK ts DELAY OF INTERVAL 5 SECONDS" in str(failure.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("statement", "hint"),
+    [
+        ("CREATE STREAM t (k STRING, ts AS TO_TIMESTAMP(k))", "CREATE VIEW … AS SELECT *, … AS ts FROM …"),
+        ("CREATE STREAM t (k STRING, pt AS PROCTIME())", "FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP"),
+        ("CREATE STREAM t (k STRING) WITH ('connector' = 'kafka')", "USING format OPTIONS (key 'value', …)"),
+        ("CREATE STREAM t AS SELECT k FROM s", "CREATE VIEW name AS SELECT"),
+        ("CREATE TABLE t (k STRING) AS SELECT k FROM s", "CREATE VIEW name AS SELECT"),
+        ("CREATE SOURCE t (k STRING)", "CREATE STREAM name (columns)"),
+        ("CREATE STREAMING TABLE t AS SELECT k FROM s", "CREATE VIEW name AS SELECT"),
+        ("SUBSCRIBE s", "SELECT STREAM * FROM name"),
+        ("TAIL s", "SELECT STREAM * FROM name"),
+        ("INSERT INTO t SELECT k FROM s", "CREATE SINK name FROM view"),
+        ("CREATE VIEW v AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 5 MINUTES) GROUP BY k", "TUMBLE(time,"),
+        ("CREATE VIEW v AS SELECT k FROM s WINDOW HOPPING (SIZE 5 MINUTES, ADVANCE BY 1 MINUTE)", "HOP(time,"),
+        ("CREATE VIEW v AS SELECT k, PROCTIME() AS p FROM s", "FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP"),
+        ("CREATE VIEW v AS SELECT k FROM s WHERE mz_now() < ts", "compare columns of time"),
+    ],
+)
+def test_a_foreign_spelling_is_answered_with_ours(statement: str, hint: str) -> None:
+    with pytest.raises(Unsupported) as failure:
+        _driver().sql(statement)
+    assert hint in str(failure.value.hint)
+
+
+_ROWS = [("a", 1, "2024-01-01 00:00:01"), ("a", 2, "2024-01-01 00:00:04"), ("b", 3, "2024-01-01 00:00:07")]
+
+
+def _answers(*queries: str) -> list[list[dict[str, object]]]:
+    driver = _driver()
+    for at, query in enumerate(queries):
+        driver.sql(f"CREATE VIEW v{at} AS {query}")
+    driver.insert("s", *({"k": k, "n": n, "ts": datetime.fromisoformat(f"{ts}+00:00")} for k, n, ts in _ROWS))
+    driver.step()
+    driver.insert("s", {"k": "z", "n": 0, "ts": datetime(2024, 1, 1, 1, tzinfo=timezone.utc)})
+    driver.step()
+    return [sorted(driver.sql(f"SELECT * FROM v{at}"), key=repr) for at in range(len(queries))]
+
+
+def test_flinks_older_window_functions_are_ends_of_windows() -> None:
+    size, slide = "INTERVAL '5' SECOND", "INTERVAL '1' SECOND"
+    tumble, hop = f"TUMBLE(ts, {size})", f"HOP(ts, {slide}, {size})"
+    ours, theirs, hopped, hopped_theirs = _answers(
+        f"SELECT k, WINDOW_START({tumble}) AS b, WINDOW_END({tumble}) AS e, COUNT(*) AS n FROM s GROUP BY k, {tumble}",
+        f"SELECT k, TUMBLE_START(ts, {size}) AS b, TUMBLE_END(ts, {size}) AS e, COUNT(*) AS n "
+        f"FROM s GROUP BY k, {tumble}",
+        f"SELECT k, WINDOW_START({hop}) AS b, WINDOW_END({hop}) AS e, COUNT(*) AS n FROM s GROUP BY k, {hop}",
+        f"SELECT k, HOP_START(ts, {slide}, {size}) AS b, HOP_END(ts, {slide}, {size}) AS e, COUNT(*) AS n "
+        f"FROM s GROUP BY k, {hop}",
+    )
+    assert ours == theirs and len(ours) == 3
+    assert hopped == hopped_theirs and len(hopped) > 9
+
+
+def test_emit_on_window_close_is_emit_final() -> None:
+    query = "SELECT k, TUMBLE(ts, INTERVAL 5 SECONDS) AS w, COUNT(*) AS n FROM s GROUP BY k, w"
+    ours, theirs = _answers(f"{query} EMIT FINAL", f"{query} EMIT ON WINDOW CLOSE")
+    assert ours == theirs and len(ours) == 2  # without the window of the last row, which is not closed
+
+
+def test_left_asof_join_is_asof_left_join() -> None:
+    ours, theirs = _answers(
+        "SELECT a.n, b.n AS m FROM s a ASOF LEFT JOIN s b MATCH_CONDITION (a.ts > b.ts) ON a.k = b.k",
+        "SELECT a.n, b.n AS m FROM s a LEFT ASOF JOIN s b MATCH_CONDITION (a.ts > b.ts) ON a.k = b.k",
+    )
+    assert ours == theirs and {"n": 2, "m": 1} in ours and {"n": 3, "m": None} in ours
+
+
+def test_what_needs_no_other_spelling() -> None:
+    driver = _driver()
+    driver.sql(
+        "CREATE MATERIALIZED VIEW a AS SELECT k FROM s EMIT CHANGES;"
+        "CREATE VIEW b AS SELECT window_start, COUNT(*) AS n FROM "
+        "TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTE)) GROUP BY window_start, window_end;"
+        "CREATE VIEW c AS SELECT window(ts, '5 minutes') AS w, COUNT(*) AS n FROM s GROUP BY window(ts, '5 minutes')"
+    )

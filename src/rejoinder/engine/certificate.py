@@ -75,7 +75,7 @@ class Certificate:
                     both = {later, earlier}
                     bounding = [p for p in predicates if any(_columns(bound) == both for bound in p.bounds)]
                     found[self.labels.conditions([p.expression for p in bounding], block)] = None
-        return [f"no pair can satisfy {text}: has an interval the wrong sign?" for text in found]
+        return [f"no pair can satisfy {text}; check the sign of the interval" for text in found]
 
     def lines(self, arrangement: Arrangement) -> list[str]:
         """What is certified of an arrangement."""

@@ -17,12 +17,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import InvalidSql, PlanningError
+from rejoinder.errors import PlanningError
 from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.rising import Step, shift
 from rejoinder.plan.logical import Bound, bound_between
 from rejoinder.sql import types
-from rejoinder.sql.clauses import text_of
 from rejoinder.sql.expressions import Scope, compile_expression
 from rejoinder.sql.intervals import MICROS, interval_of
 
@@ -88,20 +87,6 @@ def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
     found = [bound_between(later, earlier, shift(strict - slack - (unit - 1)))]
     found += [bound_between(earlier, later, shift(slack - (unit - 1)))] if isinstance(node, exp.EQ) else []
     return tuple(bound for bound in found if bound is not None)
-
-
-def refuse_backwards(node: exp.Between, scope: Scope) -> None:
-    """Refuse BETWEEN with two ends around one time of which the second is before the first: it is true of no row."""
-    low, high = (_linear(node.args[end], scope) for end in ("low", "high"))
-    if low is None or high is None or not low.columns:
-        return
-    apart = high.plus(low, -1)
-    if not any(apart.columns.values()) and apart.number * MICROS["DAY"] + apart.micros < 0:
-        raise InvalidSql(
-            f"`{text_of(node)}` is true of no row",
-            detail=f"`{text_of(node.args['high'])}` is always before `{text_of(node.args['low'])}`",
-            hint=f"the earlier end goes first: … BETWEEN {text_of(node.args['high'])} AND {text_of(node.args['low'])}",
-        )
 
 
 def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:

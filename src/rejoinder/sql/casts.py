@@ -18,6 +18,7 @@ from rejoinder.kernels.rising import Step
 from rejoinder.sql import datetime_text, types
 from rejoinder.sql.datetime_text import BLANK
 from rejoinder.sql.literals import constant
+from rejoinder.sql.nested_casts import cast_nested, is_nested_cast
 from rejoinder.sql.terms import (
     Compiler,
     Term,
@@ -114,6 +115,8 @@ def _cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
         return _to_seconds(term, kind, node, safe=safe)
     if kind == types.TIMESTAMP and types.is_integer(source):
         return _from_seconds(term, kind, node, safe=safe)
+    if is_nested_cast(source, kind) and not safe:
+        return cast_nested(term, kind, lambda inner, into: cast(inner, into, node))
     raise _no_such_cast(term, kind, node)
 
 

@@ -24,6 +24,7 @@ _SIGNS: dict[type[exp.Expr], tuple[str, str, str]] = {
     exp.GTE: (">=", "greater_equal", "less_equal"),
 }
 _NULL_SAFE = "IS NOT DISTINCT FROM"
+_EQUALITIES = ("=", "<>", _NULL_SAFE, "IS DISTINCT FROM")
 # Floats are left out: Arrow's NaN is not Spark's.
 _ARROW_COMPARES = (types.TINYINT, types.SMALLINT, types.INT, types.BIGINT, types.STRING)
 
@@ -75,9 +76,17 @@ def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     if windows.is_window(kind) and sign in ("=", _NULL_SAFE):
         return windows.compared(sign, left, right, lambda way, one, two: _compare(way, one, two, node))
     if types.is_nested(kind):
-        raise refuse(node, f"`{sign}` on {types.spark_name(kind)} is not offered", "compare the fields")
+        _check_nested(sign, kind, node)
     make = combine if sign.startswith("IS") else build
     return make(f"({{0}} {sign} {{1}})", types.BOOLEAN, left, right)
+
+
+def _check_nested(sign: str, kind: pa.DataType, node: exp.Expr) -> None:
+    """Allow equality of ARRAY and STRUCT: DuckDB, like Spark, takes NULL inside for equal to NULL, and NaN to NaN."""
+    if not types.comparable(kind, kind):
+        raise mismatch(node, f"`{sign}` on {types.spark_name(kind)}: maps cannot be compared", "take values out of it")
+    if sign not in _EQUALITIES:
+        raise refuse(node, f"`{sign}` on {types.spark_name(kind)} is not supported", "compare the fields")
 
 
 def equal(left: Term, right: Term, node: exp.Expr) -> Term:
@@ -227,7 +236,7 @@ def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expressions")
     terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
     if types.is_nested(kind):
-        raise refuse(node, f"IN on {types.spark_name(kind)} is not offered", "compare the fields")
+        _check_nested("=", kind, node)
     throws = any(term.throws for term in terms)
     if any(term.throws for term in terms[1:]):
         return evaluated_once(terms[0], lambda value: _one_of(value, terms[1:]))

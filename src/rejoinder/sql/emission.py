@@ -8,6 +8,7 @@ EMIT FINAL                            -- once a row can change no more
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -146,26 +147,38 @@ def _released_by(clause: Clause) -> exp.Expr:
 def named_release(node: exp.Select, scope: Scope) -> exp.Select:
     """The query with a release of which names of other outputs are replaced by what these are.
 
-    Columns of FROM go first, as in GROUP BY.
+    Outputs go first, because EMIT is about the rows of the view: `SELECT a.w AS w … EMIT WHEN WATERMARK PAST w.end`
+    means `a.w` even where the columns of FROM have another `w`. A qualified column, `a.ts`, is one of FROM.
     """
     if node.expressions[-1].alias != RELEASE:
         return node
-    aliases = {item.alias.lower(): item.this for item in node.expressions[:-1] if isinstance(item, exp.Alias)}
+    outputs = _named_outputs(node.expressions[:-1])
 
     def meant(part: exp.Expr) -> exp.Expr:
-        if not isinstance(part, exp.Column) or scope.knows(part):
+        if not isinstance(part, exp.Column) or (part.table and scope.knows(part)):
             return part
         first, *fields = part.parts
-        found = None if scope.knows(exp.column(first.copy())) else aliases.get(first.name.lower())
-        if found is None:
+        output = outputs.get(first.name.lower())
+        if output is None:
             return part
         for name in fields:
-            found = exp.Dot(this=found.copy(), expression=name.copy())
-        return found.copy()
+            output = exp.Dot(this=output.copy(), expression=name.copy())
+        return output.copy()
 
     item = node.expressions[-1].this.copy().transform(meant)
     named = exp.alias_(item, _END if _is_end(item, node, scope) else RELEASE, quoted=True)
     return node.select(*node.expressions[:-1], named, append=False, copy=True)
+
+
+def _named_outputs(items: Sequence[exp.Expr]) -> dict[str, exp.Expr]:
+    """What the outputs of a SELECT list are, by their names in lower case. A name that two outputs have is left out."""
+    names = [item.alias_or_name.lower() for item in items]
+    outputs = {
+        name: item.this if isinstance(item, exp.Alias) else item
+        for name, item in zip(names, items, strict=True)
+        if names.count(name) == 1 and isinstance(item, exp.Alias | exp.Column) and not item.is_star
+    }
+    return {name: output for name, output in outputs.items() if next(aggregates_in(output), None) is None}
 
 
 def _is_end(item: exp.Expr, node: exp.Select, scope: Scope) -> bool:

@@ -135,6 +135,8 @@ def _compile_column(compiler: Compiler, node: exp.Expr) -> Term:
                 term = compiler.resolve(
                     exp.column(parts[length - 1].name, table=parts[0].name if length == 2 else None)
                 )
+            except errors.AmbiguousName:
+                raise
             except errors.PlanningError:
                 continue
             for part in parts[length:]:

@@ -56,8 +56,8 @@ SIGNATURES: dict[str, str] = {signature.split("(", 1)[0]: signature for signatur
 def meant_functions(name: str) -> str:
     """A hint with the functions whose names are close to a name; empty if none is.
 
-    >>> meant_functions("substing")
-    'did you mean `substring(text, start, n)`?'
+    >>> meant_functions("lenght")
+    'did you mean `length(text)`?'
     """
     close = difflib.get_close_matches(name.lower(), SIGNATURES, n=2, cutoff=0.7)
     return f"did you mean {' or '.join(f'`{SIGNATURES[match]}`' for match in close)}?" if close else ""

@@ -14,7 +14,7 @@ from sqlglot import exp
 from rejoinder.errors import TypeMismatch
 from rejoinder.kernels.expression import Comparison, Expression
 from rejoinder.plan.logical import Predicate
-from rejoinder.sql.bounds import bounds_of, equal_bounds, refuse_backwards
+from rejoinder.sql.bounds import bounds_of, equal_bounds
 from rejoinder.sql.casts import coerce
 from rejoinder.sql.clauses import refuse_subqueries, text_of
 from rejoinder.sql.expressions import Scope, compile_expression, split_windows
@@ -54,7 +54,6 @@ def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
         fact = f"a condition must be boolean, not {spark_name(whole.type)}"
         raise TypeMismatch(fact, detail=text_of(node), hint="compare it with something")
     if isinstance(node, exp.Between):
-        refuse_backwards(node, scope)
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
         return (*bind_conjunct(low, scope), *bind_conjunct(high, scope))

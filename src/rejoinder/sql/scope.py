@@ -128,7 +128,8 @@ class Scope:
             )
         shown = f"{qualifier}.{name}" if qualifier else name
         known = [c.name for c in self.columns if qualifier is None or c.qualifier.lower() == qualifier.lower()]
-        listed = ", ".join(f"`{n}`" for n in dict.fromkeys(known)) or "none"
+        texts = known or [f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in self.columns if not c.hidden]
+        listed = ", ".join(f"`{n}`" for n in dict.fromkeys(texts)) or "none"
         raise UnknownName(
             f"there is no column `{shown}`",
             detail=f"in {place}; columns here: {listed}",

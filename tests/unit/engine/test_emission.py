@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rejoinder.errors import InvalidSql, RejoinderError, Unsupported
+from rejoinder.errors import AmbiguousName, InvalidSql, RejoinderError, UnknownName, Unsupported
 from rejoinder.testing import Driver
 
 SOURCES = """
@@ -95,10 +95,32 @@ def test_the_end_of_a_window_may_be_named_by_an_output(query: str) -> None:
     assert [(row[1], diff) for *row, diff in changed(driver)] == [(2, 1)], "the watermark is at the end"
 
 
-def test_columns_of_from_go_before_outputs_of_their_name() -> None:
-    driver = flow("SELECT id, ts + INTERVAL 1 HOUR AS ts, ts AS x FROM clicks EMIT WHEN WATERMARK PAST ts")
+@pytest.mark.parametrize(("past", "emitted"), [("ts", []), ("c.ts", [1])])
+def test_outputs_go_before_columns_of_from_unless_these_are_qualified(past: str, emitted: list[int]) -> None:
+    driver = flow(f"SELECT id, ts + INTERVAL 1 HOUR AS ts, ts AS x FROM clicks c EMIT WHEN WATERMARK PAST {past}")
     driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
-    assert [row[0] for row in changed(driver)] == [1]
+    assert [row[0] for row in changed(driver)] == emitted
+
+
+@pytest.mark.parametrize("past", ["w.end", "WINDOW_END(w)", "a.w.end"])
+@pytest.mark.parametrize("item", ["a.w AS w", "a.w"])
+def test_an_output_may_be_called_like_an_ambiguous_column(item: str, past: str) -> None:
+    groups = "(SELECT TUMBLE(ts, INTERVAL 5 MINUTES) AS w, COUNT(*) AS n FROM clicks GROUP BY 1)"
+    driver = flow(f"SELECT {item}, a.n FROM {groups} a JOIN {groups} b ON a.w = b.w EMIT WHEN WATERMARK PAST {past}")
+    driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
+    assert changed(driver) == []
+    driver.insert("clicks", {"id": 3, "ts": at(7)})
+    assert [(row[1], diff) for *row, diff in changed(driver)] == [(2, 1)]
+
+
+def test_an_ambiguous_name_in_emit_is_called_that_and_columns_are_listed() -> None:
+    groups = "(SELECT TUMBLE(ts, INTERVAL 5 MINUTES) AS w, COUNT(*) AS n FROM clicks GROUP BY 1)"
+    join = f"SELECT a.n FROM {groups} a JOIN {groups} b ON a.w = b.w EMIT WHEN WATERMARK PAST"
+    with pytest.raises(AmbiguousName, match="column `w` is ambiguous"):
+        flow(f"{join} w.end")
+    with pytest.raises(UnknownName) as failure:
+        flow(f"{join} z.end")
+    assert "columns here: `a.w`, `a.n`, `b.w`, `b.n`" in str(failure.value)
 
 
 def test_a_column_that_is_called_end_is_no_end_of_a_window() -> None:

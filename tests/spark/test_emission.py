@@ -23,7 +23,7 @@ import rejoinder as rj
 from rejoinder.cli.main import app
 from rejoinder.engine import spark as spark_executor
 from rejoinder.errors import DefinitionConflict, InvalidSql, RejoinderError
-from rejoinder.exchange.checkpoint import TICKS, Checkpoint
+from rejoinder.exchange.checkpoint import TICKS
 from rejoinder.testing import Driver
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import write_rows
@@ -175,25 +175,6 @@ def test_ticks_survive_definitions_and_restarts(open_flow: OpenFlow) -> None:
     wait_until(lambda: view(flow, "slow") == bag([(1,), (2,), (3,), (4,)]))
     flow.stop()
     assert view(flow, "n").total() == 4 and not is_ticking()
-
-
-def test_a_checkpoint_without_generations_has_ticks_from_the_start(
-    open_flow: OpenFlow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Checkpoint, "is_fixed", True)  # as on an object store
-    flow = open_flow()
-    flow.sql("CREATE CHANGELOG c (k INT); CREATE VIEW n AS SELECT k FROM c")
-    flow.insert("c", [{"k": 0}])
-    flow.run()
-    flow.sql("CREATE VIEW slow AS SELECT k FROM c EMIT EVERY INTERVAL 1 SECOND")
-    for turn in range(1, 3):
-        flow.start()
-        flow.insert("c", [{"k": turn}])
-        wait_until(lambda flow=flow, turn=turn: view(flow, "slow").total() == turn + 1)  # type: ignore[misc]
-        flow.stop()
-        flow = open_flow()
-    assert view(flow, "slow") == view(flow, "n") == bag([(0,), (1,), (2,)])
-    assert flow.engine.positions["spark"]["number"] == 0
 
 
 def test_an_error_ends_the_ticks(open_flow: OpenFlow, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from rejoinder.engine.definitions import Definition, execute_definition, find_si
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import show
 from rejoinder.engine.limits import Limits, check_count
+from rejoinder.engine.positions import advanced
 from rejoinder.engine.serving import Serving
 from rejoinder.engine.sinks.hosts import SparkHost
 from rejoinder.engine.sinks.outbox import Outbox
@@ -348,11 +350,16 @@ class Flow(Sources, Readings):
     def _on_batch(self, batch: DataFrame, epoch: int) -> None:
         with self.engine.lock:  # whoever stops the flow waits for the delivery too
             told = self.engine.promises.due(self._runner.is_drained)
-            progress = self.engine.run_epoch(epoch, batch, signals=Signals(told, partitions=self._runner.partitions))
+            signals = Signals(told, partitions=self._runner.partitions)
+            progress = self.engine.run_epoch(epoch, batch, positions=partial(self._positions, epoch), signals=signals)
             self._outbox.deliver()
         if progress is not None:
             for listener in self._listeners:
                 listener(progress)
+
+    def _positions(self, epoch: int) -> dict[str, Any]:
+        """How far the sources are read after an epoch that Spark has planned."""
+        return advanced(self.engine.store, self.engine.positions, epoch, *self._runner.read(epoch))
 
     def on_progress(self, listener: Callable[[Progress], None]) -> None:
         """Call back after every epoch."""

@@ -18,6 +18,7 @@ from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.planner import Plan, moves, plan, plan_hydration, refuse_products
+from rejoinder.engine.positions import kept, position_files, position_of
 from rejoinder.engine.remembering import oldest_in
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.telling import Promise, Promises
@@ -167,13 +168,13 @@ class Engine:
         splits: object,
         *,
         time_ms: int | None = None,
-        positions: dict[str, Any] | None = None,
+        positions: dict[str, Any] | Callable[[], dict[str, Any]] | None = None,
         signals: Signals = SILENT,
     ) -> Progress | None:
         """Run and commit an epoch, once: None if it is the last committed one.
 
-        `positions` says how far the sources were read, for who has no Spark checkpoint to say it; `signals` are what
-        sources say besides their rows.
+        `positions` says how far the sources are read after it (`engine.positions`); a function is called once the
+        tasks are done. `signals` are what sources say besides their rows.
         """
         with self.lock:
             if epoch == self.epoch:
@@ -208,6 +209,7 @@ class Engine:
             if self.spool is not None:
                 self.spool.clear(epoch)
             written = bytes_written(self.state, state)
+            positions = positions() if callable(positions) else positions
             self._commit(
                 self.catalog, self.plan, state, epoch=epoch, time_ms=now, positions=positions, watermarks=moved
             )
@@ -339,6 +341,11 @@ class Engine:
         with self.lock:
             self._commit(self.catalog, self.plan, self.state, epoch=self.epoch, positions=positions)
 
+    def file_lines(self, stream: str) -> tuple[list[bytes], int]:
+        """The files that a stream has read, as lines of Spark's log; how many of them came with its newest epoch."""
+        files = position_of(self.positions, stream).files
+        return files.lines(self.store), files.last
+
     def check_fence(self) -> None:
         """Raise `Fenced` if another driver has committed to this state since we last did."""
         newest = latest(self.store, self.manifest)
@@ -408,6 +415,7 @@ class Engine:
         watermarks = self.watermarks if watermarks is None else watermarks
         watermarks = watermarks.keeping(new.dataflow.scans, new.dataflow.views)
         attached = {name: self.attached.get(name) or token(4) for name in new.dataflow.scans}
+        positions = kept(positions, set(attached.values()))
         sinks = {sink.name: self.sinks.get(sink.name) or (token(4), epoch) for sink in catalog.sinks}
         content: dict[str, Any] = {
             "epoch": epoch,
@@ -443,6 +451,7 @@ class Engine:
 def named_files(manifest: Manifest) -> set[str]:
     """All objects that a manifest names."""
     files = State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
+    files |= position_files(manifest.extra["positions"])
     return files | {SINK_PROGRESS} if manifest.extra.get("sinks") else files
 
 

@@ -1,30 +1,32 @@
-"""Spark's checkpoint of a flow, in generations.
+"""Spark's checkpoint of a flow, in generations. It is disposable: the manifest says how far the sources are read.
 
 Invariants:
 - a generation is a folder under a name that nobody else can make, written before a manifest names it, and used by the
   one driver that made it. So a second driver on the same state never meets the first one's files: manifests fence;
-- it starts as of the last committed epoch. What was planned for an epoch that was not committed is planned anew;
-- Spark knows sources by their position: each takes its offset and its log to its new one, new sources start afresh.
+- it is written from the positions of the last committed epoch, never from an older generation. What was planned for an
+  epoch that was not committed is planned anew; what is lost or damaged in an older generation does not matter;
+- one thing is Spark's alone: the state of operators in the user's own DataFrames. It is linked from the generation
+  before, and a flow that has lost it is refused.
 
-The generation before the present one is kept, in case its driver is still at it.
+The generation before the present one is kept, in case its driver is still using it.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import secrets
-import shutil
-import uuid
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rejoinder.errors import Corrupt, Unsupported
+from rejoinder.exchange.checkpoint_files import CheckpointFiles, HadoopFiles, LocalFiles
+from rejoinder.exchange.spark_log import FIRST_HEADER, StreamRead, read_epoch, read_start, write_checkpoint
+from rejoinder.kernels.entropy import token
 from rejoinder.kernels.faults import reach
 
-TICKS = "ticks/0"  # the source that has no rows
-_NOTHING = "-"  # Spark's word for a source of which nothing was read
-_FIRST_HEADER = ["v1", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0})]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TICKS = "ticks/0"  # the stream that has no rows
 
 
 class Ledger(Protocol):
@@ -35,82 +37,86 @@ class Ledger(Protocol):
     @property
     def epoch(self) -> int: ...
     def annotate(self, positions: dict[str, Any]) -> None: ...
+    def file_lines(self, stream: str) -> tuple[list[bytes], int]: ...
 
 
 class Checkpoint:
-    """The generations of one flow below `folder`, as one driver sees them."""
+    """The generations of one flow below `folder`, as one driver sees them. `session` reaches what is not a disk."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, session: SparkSession | None = None) -> None:
         self.folder = folder.removeprefix("file://")
         self._own = ""
+        self._session = session
+        self._opened: CheckpointFiles | None = None
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether the sources must stay those of the first run: there are no folders to copy."""
-        return "://" in self.folder
+    def _files(self) -> CheckpointFiles:
+        if self._opened is None:
+            assert self._session is not None or "://" not in self.folder, "only a disk is read without Spark"
+            remote = self._session if "://" in self.folder else None
+            self._opened = LocalFiles() if remote is None else HadoopFiles(remote)
+        return self._opened
 
-    def generation(self, ledger: Ledger, sources: Sequence[str]) -> str:
-        """The folder from which a query over these sources goes on; `sources` identifies each by position."""
+    def generation(self, ledger: Ledger, streams: Sequence[str]) -> str:
+        """The folder from which a query over these streams goes on; `streams` identifies each by position."""
         known = ledger.positions.get("spark")
-        same = known is not None and known["sources"] == list(sources)
-        if known is not None and same and self._is_own(known["folder"]):
+        if known is not None and known["sources"] == list(streams) and self._is_own(known["folder"]):
             return f"{self.folder}/{known['folder']}"
         number = 0 if known is None else known["number"] + 1
-        name = f"{number}-{secrets.token_hex(4)}"
-        if not self.is_fixed:
-            before = "" if known is None else f"{self.folder}/{known['folder']}"
-            take_over(before, [] if known is None else known["sources"], f"{self.folder}/{name}", sources, ledger.epoch)
-        elif known is not None or ledger.epoch >= 0:
-            raise Unsupported(
-                "the set of sources changed, and the checkpoint is not on a local disk",
-                detail=f"checkpoint {self.folder}",
-                hint="define all sources before the first run, or keep the checkpoint on a shared file system",
-            )
+        name = f"{number}-{token(4)}"
+        positions = self._write(ledger, known, name, streams)
         reach("in_generation", ledger.epoch)
-        ledger.annotate({**ledger.positions, "spark": {"number": number, "folder": name, "sources": list(sources)}})
+        generation = {"number": number, "folder": name, "sources": list(streams)}
+        if known is not None and "header" in known:
+            generation["header"] = known["header"]
+        ledger.annotate({**ledger.positions, "streams": positions, "spark": generation})
         reach("after_generation", ledger.epoch)
         self._own = name
         self._forget_before(number - 1)
         return f"{self.folder}/{name}"
 
-    def _is_own(self, name: str) -> bool:
-        """Whether this driver may go on with a generation. Where there are no folders to copy there is only one."""
-        return name == self._own or self.is_fixed
+    def read(self, ledger: Ledger, epoch: int) -> tuple[list[str] | None, list[StreamRead]]:
+        """What an epoch that Spark has planned reads of each stream, and its header if Spark keeps state for it."""
+        generation = ledger.positions["spark"]
+        folder, known = f"{self.folder}/{generation['folder']}", ledger.positions.get("streams", {})
+        header, read = read_epoch(self._files, folder, generation["sources"], epoch, known)
+        has_state = self._files.is_folder(f"{folder}/state")
+        return header if has_state else None, [each for each in read if each.stream != TICKS]
 
-    def abandon(self) -> None:
-        """Plan anew from the last committed epoch at the next start: what was planned has failed."""
-        self._own = ""
+    def _write(
+        self, ledger: Ledger, known: Mapping[str, Any] | None, name: str, streams: Sequence[str]
+    ) -> dict[str, Any]:
+        """Write a generation. Gives the positions of the streams as it numbers them."""
+        positions: dict[str, Any] = dict(ledger.positions.get("streams", {}))
+        before = [] if known is None else list(dict.fromkeys(known["sources"]))
+        old, new = "" if known is None else f"{self.folder}/{known['folder']}", f"{self.folder}/{name}"
+        for number, stream in enumerate(before):
+            if stream in streams and stream not in positions and stream != TICKS:
+                start = read_start(self._files, old, number)
+                positions |= {stream: {"offset": "-", "start": start}} if start else {}
+        header, commit = FIRST_HEADER, 'v1\n{"nextBatchWatermarkMs":0}'
+        if known is not None and "header" in known:
+            header, commit = known["header"], self._stateful_commit(old, ledger.epoch) or commit
+            self._copy_state(old, known["sources"], new, streams)
+        offsets = write_checkpoint(
+            self._files, new, streams, ledger.epoch, positions, ledger.file_lines, header=header, commit=commit
+        )
+        return {stream: {**each, "offset": offsets.get(stream, each["offset"])} for stream, each in positions.items()}
 
-    def _forget_before(self, number: int) -> None:
-        if self.is_fixed:
-            return
-        for name in os.listdir(self.folder):
-            if name.partition("-")[0].isdigit() and int(name.partition("-")[0]) < number:
-                shutil.rmtree(f"{self.folder}/{name}", ignore_errors=True)
+    def _stateful_commit(self, old: str, epoch: int) -> str | None:
+        """Spark's own commit of an epoch, which knows the watermark of its operators; None if it died before that."""
+        text = self._files.read(f"{old}/commits/{epoch}")
+        if text is None:
+            return None
+        try:
+            version, _, body = text.partition("\n")
+            int(json.loads(body)["nextBatchWatermarkMs"])
+            int(version.removeprefix("v"))
+        except (ValueError, KeyError, TypeError) as failure:
+            raise _lost_state(f"`{old}/commits/{epoch}` is damaged: {failure}") from failure
+        return text
 
-
-def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], epoch: int) -> None:
-    """Write the generation `new` for the sources `after` from `old` with the sources `before`, as of an epoch."""
-    os.makedirs(new)
-    lines = _offsets(old, epoch) if before and epoch >= 0 else [*_FIRST_HEADER, *(_NOTHING for _ in before)]
-    header, offsets = lines[:2], dict(zip(before, lines[2:], strict=True))
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(before))}
-    for number, name in enumerate(dict.fromkeys(after)):
-        if name in numbers:
-            _copy_log(f"{old}/sources/{numbers[name]}", f"{new}/sources/{number}", offsets[name])
-    if epoch < 0:
-        return
-    moved = "\n".join([*header, *(offsets.get(name, _NOTHING) for name in after)])
-    for known in (epoch - 1, epoch) if epoch else (epoch,):  # Spark wants two; what lies between them is done
-        _write(f"{new}/offsets/{known}", moved)
-    if os.path.exists(f"{old}/commits/{epoch}"):
-        os.makedirs(f"{new}/commits")
-        shutil.copy(f"{old}/commits/{epoch}", f"{new}/commits/{epoch}")
-    else:
-        _write(f"{new}/commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
-    # Spark stops a query of the same identity without a word, and its driver should hear of it from a manifest.
-    _write(f"{new}/metadata", json.dumps({"id": str(uuid.uuid4())}))
-    if os.path.isdir(f"{old}/state"):
+    def _copy_state(self, old: str, before: Sequence[str], new: str, after: Sequence[str]) -> None:
         had, have = ([name for name in names if name != TICKS] for names in (before, after))
         if have[: len(had)] != had:
             raise Unsupported(
@@ -118,63 +124,27 @@ def take_over(old: str, before: Sequence[str], new: str, after: Sequence[str], e
                 detail="Spark finds the state of deduplications and aggregations by their position",
                 hint="do what needs state in a view, or in a query of its own that writes to a table",
             )
-        shutil.copytree(f"{old}/state", f"{new}/state", copy_function=_link)
+        if not self._files.is_folder(f"{old}/state"):
+            raise _lost_state(f"`{old}/state` does not exist")
+        self._files.copy(f"{old}/state", f"{new}/state")
+
+    def _is_own(self, name: str) -> bool:
+        """Whether this driver may go on with a generation."""
+        return name == self._own
+
+    def abandon(self) -> None:
+        """Plan anew from the last committed epoch at the next start: what was planned has failed."""
+        self._own = ""
+
+    def _forget_before(self, number: int) -> None:
+        for name in self._files.list(self.folder):
+            if name.partition("-")[0].isdigit() and int(name.partition("-")[0]) < number:
+                self._files.delete(f"{self.folder}/{name}")
 
 
-def _offsets(checkpoint: str, epoch: int) -> list[str]:
-    path = f"{checkpoint}/offsets/{epoch}"
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read().split("\n")
-    except OSError as missing:
-        raise Corrupt(
-            f"Spark's checkpoint does not know epoch {epoch}",
-            detail=f"`{path}`: {missing.strerror}",
-            hint="restore the checkpoint that belongs to this state",
-        ) from missing
-
-
-def _copy_log(old: str, new: str, offset: str) -> None:
-    """Copy what a source keeps: of a log of files, what is committed; of anything else (where it began), all."""
-    names = os.listdir(old) if os.path.isdir(old) else []
-    committed = json.loads(offset).get("logOffset") if offset.startswith("{") else None
-    if committed is None and offset == _NOTHING and any(_lists_files(f"{old}/{name}") for name in names):
-        committed = -1
-    if committed is not None and _is_whole(names, committed):
-        names = [name for name in names if _number(name) <= committed]
-    os.makedirs(new)
-    for name in names:
-        _link(f"{old}/{name}", f"{new}/{name}")
-
-
-def _lists_files(path: str) -> bool:
-    with open(path, "rb") as file:
-        return b'{"path":' in file.read(4096)
-
-
-def _is_whole(names: Sequence[str], last: int) -> bool:
-    """Whether a log goes from its start, or from a compaction, to `last` without what comes after that."""
-    entries = [name for name in names if not name.startswith(".")]
-    compacted = (_number(name) for name in entries if name.endswith(".compact"))
-    first = max((number for number in compacted if number <= last), default=0)
-    return {_number(name) for name in entries}.issuperset(range(first, last + 1))
-
-
-def _number(name: str) -> int:
-    """The number of an entry: 9, 9.compact, and their checksums .9.crc and .9.compact.crc."""
-    digits = name.lstrip(".").partition(".")[0]
-    return int(digits) if digits.isdigit() else -1
-
-
-def _link(old: str, new: str) -> None:
-    """Copy a file that is never changed in place."""
-    try:
-        os.link(old, new)
-    except OSError:
-        shutil.copy(old, new)
-
-
-def _write(path: str, text: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+def _lost_state(detail: str) -> Corrupt:
+    return Corrupt(
+        "the state that Spark keeps for a DataFrame of this flow is lost or damaged",
+        detail=f"{detail}; deduplications and aggregations in a DataFrame keep their rows there, and nowhere else",
+        hint="restore Spark's checkpoint from a backup, or start a new flow with another state directory",
+    )

@@ -19,6 +19,7 @@ from rejoinder.exchange.kafka import partitions_of, topic_splits
 from rejoinder.exchange.query import interpreted, start_query, wait_for
 from rejoinder.exchange.session import missing_settings
 from rejoinder.exchange.sources import file_splits, frame_splits, literal, streams_in, union_splits
+from rejoinder.exchange.spark_log import StreamRead
 from rejoinder.exchange.ticks import Ticker
 
 OnBatch = Callable[[DataFrame, int], None]
@@ -54,7 +55,7 @@ class Runner:
 
     def __init__(self, session: SparkSession, folder: str, ledger: Ledger, on_batch: OnBatch, ticker: Ticker) -> None:
         self.session = session
-        self.checkpoint = checkpoint.Checkpoint(folder)
+        self.checkpoint = checkpoint.Checkpoint(folder, session)
         self.ledger = ledger
         self.ticker = ticker
         self.on_batch = on_batch
@@ -104,7 +105,7 @@ class Runner:
         }
         splits = [self._splits(source, frames, inbox) for source in sources]
         positions = self._positions(sources, splits)
-        if is_ticking or self.checkpoint.is_fixed:
+        if is_ticking:
             self.ticker.prepare()
             splits.append(self.ticker.splits(self.session))
             positions.append(checkpoint.TICKS)
@@ -169,6 +170,10 @@ class Runner:
         own = f"{self.ledger.attached[source]}/"
         read = [each for name, each in zip(self._streams, last["sources"], strict=True) if name.startswith(own)]
         return all(each["startOffset"] == each["endOffset"] for each in read)
+
+    def read(self, epoch: int) -> tuple[list[str] | None, list[StreamRead]]:
+        """What the epoch under way reads of each stream (`Checkpoint.read`)."""
+        return self.checkpoint.read(self.ledger, epoch)
 
     def _guarded(self, batch: DataFrame, epoch: int) -> None:
         if self._is_stopping:

@@ -13,10 +13,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from rejoinder.engine.engine import Engine
+from rejoinder.engine.positions import files_read, with_files
 from rejoinder.errors import MissingInput
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.feed_definition import DELTA
+from rejoinder.store.file_log import FileRead
 
 Splits = list[tuple[str, str | None, int, bytes | None]]
 
@@ -30,13 +32,15 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
             continue
         source = scan.source
         identity = engine.attached[source.name]
-        seen = set(positions.get(identity, ()))
+        seen = {each.path for each in files_read(engine.store, positions, identity)}
         ordered = _taken(source, [path for path in _files(source) if path not in seen])
-        positions[identity] = [*positions.get(identity, ()), *ordered]
+        read: list[FileRead] = []
         last = -1
         for path in ordered:
             last = max(last + 1, os.stat(path).st_mtime_ns // 1_000_000)  # files of one millisecond keep their order
-            splits.append((source.name, path, last, None))
+            read.append(FileRead(path, last))
+        splits += [(source.name, each.path, each.modified, None) for each in read]
+        positions = with_files(engine.store, positions, f"{identity}/0", engine.epoch + 1, read)
     return positions, splits
 
 

@@ -1,16 +1,19 @@
-"""Generations of Spark's checkpoint: what a driver takes over from the last committed epoch, and what it leaves."""
+"""Generations of Spark's checkpoint: written from positions, whatever is left of the generation before."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rejoinder.errors import Corrupt, Unsupported
-from rejoinder.exchange.checkpoint import TICKS, Checkpoint, take_over
+from rejoinder.exchange.checkpoint import TICKS, Checkpoint
+from rejoinder.exchange.checkpoint_files import LocalFiles
+from rejoinder.exchange.spark_log import StreamRead, read_epoch, write_checkpoint
 
-HEADER = 'v1\n{"batchWatermarkMs":5,"batchTimestampMs":7}'
+HEADER = ["v1", '{"batchWatermarkMs":5,"batchTimestampMs":7}']
 
 
 def write(path: Path, text: str) -> None:
@@ -18,116 +21,12 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def log(folder: Path, *names: str) -> None:
-    """A log of files with these entries, and their checksums."""
-    for name in names:
-        write(folder / name, 'v1\n{"path":"file:///in/x","timestamp":1,"batchId":0}')
-        write(folder / f".{name}.crc", "crc")
+def entry(path: str, batch: int) -> str:
+    return json.dumps({"path": path, "timestamp": batch, "batchId": batch}, separators=(",", ":"))
 
 
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """A generation with two file sources and one that keeps where it began; epoch 7 is committed, 8 is planned."""
-    folder = tmp_path / "old"
-    for epoch in (6, 7, 8):
-        offsets = [f'{{"logOffset":{epoch - 4}}}', f'{{"logOffset":{epoch}}}', '{"0":17}']
-        write(folder / "offsets" / str(epoch), "\n".join([HEADER, *offsets]))
-    write(folder / "commits" / "7", 'v1\n{"nextBatchWatermarkMs":9}')
-    write(folder / "metadata", '{"id":"old"}')
-    log(folder / "sources" / "0", "0", "1", "2", "3", "4")
-    log(folder / "sources" / "1", "0", "1", "2", "3", "4", "5", "6", "7", "8")
-    write(folder / "sources" / "2" / "0", "began here")
-    return folder
-
-
-def taken(old: Path, before: str, after: str, epoch: int = 7) -> Path:
-    new = old.with_name("new")
-    take_over(str(old), list(before), str(new), list(after), epoch)
-    return new
-
-
-def test_what_is_committed_is_taken_over(old: Path) -> None:
-    new = taken(old, "abc", "abc")
-    assert names(new / "offsets") == {"6", "7"} and names(new / "commits") == {"7"}
-    assert (new / "offsets" / "7").read_text() == (old / "offsets" / "7").read_text()
-    assert (new / "commits" / "7").read_text() == (old / "commits" / "7").read_text()
-    assert names(new / "sources" / "0") == {"0", "1", "2", "3"}
-    assert names(new / "sources" / "1") == {"0", "1", "2", "3", "4", "5", "6", "7"}
-    assert names(new / "sources" / "2") == {"0"}
-    assert (new / "sources" / "0" / ".3.crc").exists() and not (new / "sources" / "0" / ".4.crc").exists()
-    assert (new / "metadata").read_text() != (old / "metadata").read_text(), "another query for Spark"
-
-
-def test_sources_take_what_is_theirs_to_new_positions(old: Path) -> None:
-    new = taken(old, "abc", "dcab")
-    lines = (new / "offsets" / "7").read_text().split("\n")
-    assert lines == [*HEADER.split("\n"), "-", '{"0":17}', '{"logOffset":3}', '{"logOffset":7}']
-    assert [names(new / "sources" / str(at)) for at in (1, 2)] == [{"0"}, {"0", "1", "2", "3"}]
-    assert not (new / "sources" / "0").exists()
-
-
-def test_a_source_that_stands_twice_in_the_plan(old: Path) -> None:
-    (old / "sources" / "2").rename(old / "sources" / "1c")
-    (old / "sources" / "1").rename(old / "sources" / "2")
-    (old / "sources" / "1c").rename(old / "sources" / "1")
-    offsets = ['{"logOffset":3}', '{"0":17}', '{"logOffset":3}', '{"logOffset":7}']
-    write(old / "offsets" / "7", "\n".join([HEADER, *offsets]))
-    new = taken(old, "acab", "baca")
-    assert (new / "offsets" / "7").read_text().split("\n")[2:] == [offsets[3], offsets[0], offsets[1], offsets[0]]
-    assert [len(names(new / "sources" / str(at))) for at in (0, 1, 2)] == [8, 4, 1]
-
-
-def test_without_a_commit_of_spark_s_own(old: Path) -> None:
-    (old / "commits" / "7").unlink()
-    assert names(taken(old, "abc", "abc") / "commits") == {"7"}
-
-
-def test_a_log_is_cut_at_a_compaction_only_if_the_rest_is_whole(old: Path) -> None:
-    log(old / "sources" / "1", "9.compact", "10", "11")
-    write(old / "offsets" / "11", "\n".join([HEADER, "-", '{"logOffset":10}', "-"]))
-    for gone in ("0", "1", "2", "3", "4", "5", "6", "7", "8"):
-        (old / "sources" / "1" / gone).unlink()
-    assert names(taken(old, "abc", "abc", 11) / "sources" / "1") == {"9.compact", "10"}
-
-
-def test_a_log_whose_start_is_only_in_a_later_compaction_is_kept(old: Path) -> None:
-    log(old / "sources" / "1", "9.compact")
-    for gone in ("0", "1", "2"):
-        (old / "sources" / "1" / gone).unlink()
-    assert "9.compact" in names(taken(old, "abc", "abc") / "sources" / "1")
-
-
-def test_before_the_first_epoch(old: Path) -> None:
-    """Files that were planned are planned anew; where a source began stays where it was."""
-    new = taken(old, "abc", "cab", -1)
-    assert names(new) == {"sources"}
-    assert [names(new / "sources" / str(at)) for at in (0, 1, 2)] == [{"0"}, set(), set()]
-
-
-def test_a_lost_checkpoint(old: Path) -> None:
-    with pytest.raises(Corrupt, match=r"does not know epoch 5[\s\S]*offsets/5[\s\S]*Hint: restore"):
-        taken(old, "abc", "abc", 5)
-
-
-def test_state_of_a_frame_moves_only_with_its_position(old: Path) -> None:
-    write(old / "state" / "0" / "0" / "1.delta", "x")
-    new = taken(old, "abc", "abcd")
-    assert (new / "state" / "0" / "0" / "1.delta").read_text() == "x"
-    with pytest.raises(Unsupported, match="state of its own"):
-        take_over(str(old), list("abc"), str(old.with_name("newer")), list("bc"), 7)
-
-
-def test_ticks_come_and_go_beside_the_state_of_a_frame(old: Path) -> None:
-    write(old / "state" / "0" / "0" / "1.delta", "x")
-    for number, (before, after) in enumerate([("ab#", "ab"), ("ab#", "abc#"), ("abc", "abc#")]):
-        listed = [[TICKS if name == "#" else name for name in names] for names in (before, after)]
-        new = old.with_name(f"new{number}")
-        take_over(str(old), listed[0], str(new), listed[1], 7)
-        assert (new / "state" / "0" / "0" / "1.delta").exists()
 
 
 class Ledger:
@@ -136,9 +35,144 @@ class Ledger:
     def __init__(self, epoch: int = -1) -> None:
         self.positions: dict[str, Any] = {}
         self.epoch = epoch
+        self.lines: dict[str, list[bytes]] = {}
 
     def annotate(self, positions: dict[str, Any]) -> None:
         self.positions = positions
+
+    def file_lines(self, stream: str) -> tuple[list[bytes], int]:
+        return self.lines[stream], 1
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """A stream of files, a topic, and one that keeps where it began; epoch 7 is committed."""
+    ledger = Ledger(7)
+    ledger.lines["a"] = [entry(f"file:///in/{number}", 0).encode() for number in range(3)]
+    ledger.positions = {
+        "spark": {"number": 4, "folder": "4-lost", "sources": ["a", "b", "c"]},
+        "streams": {
+            "a": {"offset": '{"logOffset":3}', "files": {}},
+            "b": {"offset": '{"t":{"0":17}}'},
+            "c": {"offset": "9", "start": {"0": "v1\nbegan"}},
+        },
+    }
+    return ledger
+
+
+def test_a_checkpoint_is_written_from_positions(ledger: Ledger, tmp_path: Path) -> None:
+    new = Path(Checkpoint(str(tmp_path)).generation(ledger, ["d", "c", "a", "b", "a"]))
+    assert names(new / "offsets") == {"6", "7"} and names(new / "commits") == {"7"}
+    offsets = ["-", "9", '{"logOffset":1}', '{"t":{"0":17}}', '{"logOffset":1}']
+    assert (new / "offsets/7").read_text().split("\n")[2:] == offsets
+    assert (new / "sources/1/0").read_text() == "v1\nbegan"
+    assert (new / "sources/2/0").read_text().split("\n") == ["v1", entry("file:///in/0", 0), entry("file:///in/1", 0)]
+    assert json.loads((new / "sources/2/1").read_text().split("\n")[1]) == {
+        "path": "file:///in/2",
+        "timestamp": 0,
+        "batchId": 1,
+    }
+    assert not (new / "sources/0").exists()
+    streams = ledger.positions["streams"]
+    assert streams["a"]["offset"] == '{"logOffset":1}', "the next epoch is read from there"
+
+
+def test_what_an_epoch_read(ledger: Ledger, tmp_path: Path) -> None:
+    new = Path(Checkpoint(str(tmp_path)).generation(ledger, ["a", "b", "c"]))
+    for number in (2, 3):
+        write(new / f"sources/0/{number}", "\n".join(["v1", entry(f"file:///in/{number + 1}", number)]))
+    offsets = ['{"logOffset":3}', '{"t":{"0":20}}', "11"]
+    write(new / "offsets/8", "\n".join([*HEADER, *offsets]))
+    header, read = read_epoch(LocalFiles(), str(new), ["a", "b", "c"], 8, ledger.positions["streams"])
+    assert header == HEADER
+    assert read == [
+        StreamRead("a", offsets[0], [("file:///in/3", 2), ("file:///in/4", 3)]),
+        StreamRead("b", offsets[1]),
+        StreamRead("c", offsets[2], start={"0": "v1\nbegan"}),
+    ]
+
+
+def test_a_compacted_entry_gives_its_own_files(tmp_path: Path) -> None:
+    write(tmp_path / "offsets/9", "\n".join([*HEADER, '{"logOffset":9}']))
+    lines = [entry(f"file:///in/{number}", number) for number in range(10)]
+    write(tmp_path / "sources/0/9.compact", "\n".join(["v1", *lines]))
+    _, read = read_epoch(LocalFiles(), str(tmp_path), ["a"], 9, {"a": {"offset": '{"logOffset":8}'}})
+    assert read[0].files == [("file:///in/9", 9)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("offsets/9", ""),
+        ("offsets/9", "v1\n{}\n{"),
+        ("offsets/9", 'v1\n{}\n{"logOffset":"x"}'),
+        ("offsets/9", "v1\n{}"),
+        ("sources/0/9", ""),
+        ("sources/0/9", 'v1\n{"pxth":'),
+        ("sources/0/9", 'v1\n{"pxth":1}'),
+        ("sources/0/9", 'w1\n{"path":"x","timestamp":1,"batchId":9}'),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, name: str, text: str) -> None:
+    write(tmp_path / "offsets/9", "\n".join([*HEADER, '{"logOffset":9}']))
+    write(tmp_path / "sources/0/9", "\n".join(["v1", entry("file:///in/9", 9)]))
+    write(tmp_path / name, text)
+    with pytest.raises(Corrupt, match=r"a file of Spark's checkpoint is damaged[\s\S]*Hint: run again"):
+        read_epoch(LocalFiles(), str(tmp_path), ["a"], 9, {"a": {"offset": '{"logOffset":8}'}})
+
+
+def test_before_the_first_epoch(tmp_path: Path) -> None:
+    """Files that were planned are planned anew; where a source began stays where it was."""
+    ledger = Ledger()
+    first = Path(Checkpoint(str(tmp_path)).generation(ledger, ["a", "b", TICKS]))
+    write(first / "sources/0/0", "\n".join(["v1", entry("file:///in/0", 0)]))
+    write(first / "sources/1/0", "v1\nbegan")
+    write(first / "sources/2/0", "\n".join(["v1", entry("file:///ticks/0", 0)]))
+    second = Path(Checkpoint(str(tmp_path)).generation(ledger, ["b", "a", TICKS]))
+    assert names(second) == {"sources"} and names(second / "sources") == {"0"}
+    assert (second / "sources/0/0").read_text() == "v1\nbegan"
+
+
+def test_a_stream_of_files_that_read_none(tmp_path: Path) -> None:
+    known = {"a": {"offset": '{"logOffset":2}'}}
+    assert write_checkpoint(LocalFiles(), str(tmp_path / "x"), ["a"], 3, known, lambda _: ([], 0)) == {"a": "-"}
+
+
+def stateful(ledger: Ledger, tmp_path: Path) -> Path:
+    ledger.positions["spark"]["header"] = HEADER
+    old = tmp_path / "4-lost"
+    write(old / "state/0/0/1.delta", "x")
+    write(old / "commits/7", 'v1\n{"nextBatchWatermarkMs":9}')
+    return old
+
+
+def test_state_of_a_frame_moves_only_with_its_position(ledger: Ledger, tmp_path: Path) -> None:
+    old = stateful(ledger, tmp_path)
+    new = Path(Checkpoint(str(tmp_path)).generation(ledger, ["a", "b", "c", "d"]))
+    assert (new / "state/0/0/1.delta").read_text() == "x"
+    assert (new / "offsets/7").read_text().split("\n")[:2] == HEADER
+    assert (new / "commits/7").read_text() == (old / "commits/7").read_text()
+    with pytest.raises(Unsupported, match="state of its own"):
+        Checkpoint(str(tmp_path)).generation(ledger, ["b", "c"])
+
+
+@pytest.mark.parametrize("text", ["v1\n{", 'v1\n{"nextBatchWatermarkMs":"x"}', "v1", "x1\n{}", ""])
+def test_lost_state_of_a_frame_is_refused(ledger: Ledger, tmp_path: Path, text: str) -> None:
+    old = stateful(ledger, tmp_path)
+    write(old / "commits/7", text)
+    with pytest.raises(Corrupt, match=r"state that Spark keeps for a DataFrame[\s\S]*commits/7"):
+        Checkpoint(str(tmp_path)).generation(ledger, ["a", "b", "c"])
+    (old / "commits/7").unlink()
+    (old / "state").rename(old / "elsewhere")
+    with pytest.raises(Corrupt, match=r"state that Spark keeps for a DataFrame[\s\S]*does not exist"):
+        Checkpoint(str(tmp_path)).generation(ledger, ["a", "b", "c"])
+
+
+def test_ticks_come_and_go_beside_the_state_of_a_frame(ledger: Ledger, tmp_path: Path) -> None:
+    stateful(ledger, tmp_path)
+    for streams in (["a", "b", "c", TICKS], ["a", "b", "c"], ["a", "b", "c", "d", TICKS]):
+        new = Path(Checkpoint(str(tmp_path)).generation(ledger, streams))
+        assert (new / "state/0/0/1.delta").exists()
 
 
 def test_a_driver_goes_on_with_its_own_generation_only(tmp_path: Path) -> None:
@@ -149,13 +183,10 @@ def test_a_driver_goes_on_with_its_own_generation_only(tmp_path: Path) -> None:
     assert second != first and driver.generation(ledger, ["a"]) not in (first, second)
     driver.abandon()
     last = driver.generation(ledger, ["a"])
-    assert sorted(name.partition("-")[0] for name in names(tmp_path)) == ["2", "3"]
     assert ledger.positions["spark"] == {"number": 3, "folder": Path(last).name, "sources": ["a"]}
 
 
-def test_a_checkpoint_elsewhere_has_one_generation() -> None:
-    ledger = Ledger()
-    folder = Checkpoint("s3a://bucket/x").generation(ledger, ["a"])
-    assert Checkpoint("s3a://bucket/x").generation(ledger, ["a"]) == folder
-    with pytest.raises(Unsupported, match="the set of sources changed"):
-        Checkpoint("s3a://bucket/x").generation(ledger, ["a", "b"])
+def test_two_generations_are_kept(ledger: Ledger, tmp_path: Path) -> None:
+    last = [Checkpoint(str(tmp_path)).generation(ledger, ["a"]) for _ in range(4)][-1]
+    kept = sorted(names(tmp_path))
+    assert [name.partition("-")[0] for name in kept] == ["7", "8"] and kept[-1] == Path(last).name

@@ -1,0 +1,69 @@
+"""Positions of sources are in the manifest: which files are read survives a restart, and is named if it is damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rejoinder.engine.engine import named_files
+from rejoinder.engine.positions import Position, files_read, kept, position_of, with_files, with_position
+from rejoinder.errors import Corrupt
+from rejoinder.store.file_log import FileLog, FileRead
+from rejoinder.store.gc import orphans
+from rejoinder.store.objects import open_store
+from rejoinder.testing import Driver
+
+FILES = 150
+
+
+def opened(folder: Path) -> Driver:
+    driver = Driver(store=folder / "state")
+    driver.sql(
+        f"CREATE STREAM IF NOT EXISTS t (a BIGINT) USING csv OPTIONS (path '{folder}/in', maxFilesPerTrigger '7');"
+        "CREATE VIEW IF NOT EXISTS v AS SELECT a FROM t"
+    )
+    return driver
+
+
+def test_a_file_is_read_once_across_restarts(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(FILES):
+        (tmp_path / f"in/{number:03}.csv").write_text(f"{number}\n")
+    for _ in range(0, FILES, 7):
+        opened(tmp_path).step()
+    driver = opened(tmp_path)
+    driver.step()
+    engine = driver._engine
+    read = files_read(engine.store, engine.positions, engine.attached["t"])
+    assert len(read) == FILES
+    assert sorted(row["a"] for row in driver.table("v")) == list(range(FILES))
+    assert sorted(Path(each.path).stem for each in read) == [f"{number:03}" for number in range(FILES)]
+    manifest = engine.manifest
+    assert manifest is not None and len(str(manifest.extra["positions"])) < 12_000
+    left = [name for name in orphans(engine.store, named_files, -1) if not name.startswith("manifests/")]
+    assert not [name for name in left if name.startswith("positions/")], "chunks that were merged are collected"
+
+
+def test_a_damaged_log_of_files_is_named(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(FILES):
+        (tmp_path / f"in/{number:03}.csv").write_text(f"{number}\n")
+    driver = opened(tmp_path)
+    for _ in range(20):
+        driver.step()
+    chunk = next((tmp_path / "state/positions").rglob("*.log"))
+    data = bytearray(chunk.read_bytes())
+    data[len(data) // 3] ^= 1
+    chunk.write_bytes(data)
+    with pytest.raises(Corrupt, match="log of files"):
+        opened(tmp_path).step()
+
+
+def test_positions_go_with_their_source(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    positions = with_files(store, {}, "aa/0", 3, [FileRead("file:///a%20b/c%25.csv", 5), FileRead("s3a://x/y%20z", 6)])
+    positions = with_position(positions, "bb/0", Position('{"t":{"0":7}}', {"0": "began"}))
+    assert position_of(positions, "bb/0") == Position('{"t":{"0":7}}', {"0": "began"}, FileLog())
+    assert [each.path for each in files_read(store, positions, "aa")] == ["file:/a b/c%.csv", "s3a://x/y z"]
+    assert list(kept(positions, {"bb"})["streams"]) == ["bb/0"]

@@ -27,7 +27,8 @@ from rejoinder.api.relation import Relation
 from rejoinder.api.selection import Selection
 from rejoinder.api.sources import Sources
 from rejoinder.api.windowed import WindowedTable
-from rejoinder.engine.definitions import Definition, execute_definition, find_sink, is_defined
+from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
+from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine, Progress
 from rejoinder.engine.explain import show
 from rejoinder.engine.limits import Limits, check_count
@@ -47,7 +48,7 @@ from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Catalog, Sink, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
-from rejoinder.sql.statements import CreateSink, CreateSource, CreateView, Explain, Select, Show, parse_statements
+from rejoinder.sql.statements import CreateSink, CreateView, parse_statements
 from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
@@ -129,9 +130,9 @@ class Flow(Sources, Readings):
         SELECT STREAM gives a DataFrame too, SELECT TVR a list of snapshots, which `str` makes tables of.
         """
         result: Any = None
-        for statement in parse_statements(text):
-            if not isinstance(statement, Explain | Show | Select):
-                self.define(statement)
+        for statement in grouped(parse_statements(text), self.engine):
+            if isinstance(statement, list):
+                self.define(*statement)
                 result = None
                 continue
             match execute(self.engine, statement):
@@ -151,21 +152,40 @@ class Flow(Sources, Readings):
                     result = snapshots
         return result
 
-    def define(self, statement: Definition) -> None:
-        """Carry a CREATE or DROP out between two epochs: a running flow is stopped for it and goes on afterwards."""
+    def define(self, *statements: Definition, is_rerun: bool = False) -> Batch:
+        """Carry CREATE, ALTER and DROP out between two epochs, in one commit: all of them, or none.
+
+        A running flow is stopped for it and goes on afterwards. A definition whose sources have committed no row may
+        be replaced by another one; a warning says so. `is_rerun`: what is defined already is skipped, and the caller
+        says what was replaced (`Batch.notes`).
+        """
         running, interval = self._runner.is_running, self._runner.interval
         if running:
             self._runner.stop()
         try:
-            if isinstance(statement, CreateSource) and self.engine.catalog.find(statement.source.name) is None:
-                self.engine.check_fence()
-                self._inbox.clear(statement.source.name)  # of an earlier source of that name
-            if isinstance(statement, CreateSink):
-                self._outbox.check(statement)
-            execute_definition(self.engine, statement)
+            batch = define_all(self.engine, statements, is_rerun=is_rerun, before_commit=self._before_definitions)
         finally:
             if running:
                 self._start(once=False, interval=interval)
+        for note in () if is_rerun else batch.notes:
+            _say(note)
+        return batch
+
+    def _before_definitions(self, batch: Batch) -> None:
+        self._outbox.check_new(batch)
+        sources = new_sources(batch)
+        if sources:
+            self.engine.check_fence()
+        for source in sources:
+            self._inbox.clear(source.name)  # rows of an earlier source of that name
+
+    def drop(self, name: str, *, cascade: bool = False) -> list[str]:
+        """Drop a source, a view, an index or a sink; with `cascade` also what reads it.
+
+        Gives the names of all that was dropped, `name` first. Raises `DefinitionConflict` if something reads it and
+        `cascade` is not set, and `UnknownName` if there is nothing of that name.
+        """
+        return self.define(drop_statement(self.engine.catalog, name, cascade=cascade)).dropped
 
     def _frame(self, table: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(table)
@@ -217,8 +237,8 @@ class Flow(Sources, Readings):
         self._create_sink(sink)
 
     def _create_sink(self, sink: Sink) -> None:
-        statement = CreateSink(sink, if_not_exists=True)
-        if not is_defined(self.engine.catalog, statement):
+        statement = CreateSink(sink)
+        if not has_same(self.engine.catalog, statement):
             self.define(statement)
 
     def sinks(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from rejoinder.engine.definitions import is_defined
+from rejoinder.engine.definitions import has_same
 from rejoinder.errors import InvalidSql
 from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.notes import readable
@@ -114,14 +114,15 @@ class Selection(ABC):
         sink = None if form is None else make_sink(f"{name}_{form}", name, form, given)
         if sink is not None:
             check_against(sink, self.schema)
-            is_defined(home.catalog, CreateSink(sink, if_not_exists=True))
-        if not is_defined(home.catalog, CreateView(name, self.query)):
-            home.sql(f"CREATE VIEW {quoted(name)} AS {self.query}")
-        if sink is not None:
+        texts = []
+        if not has_same(home.catalog, CreateView(name, self.query)):
+            texts.append(f"CREATE VIEW {quoted(name)} AS {self.query}")
+        if sink is not None and not has_same(home.catalog, CreateSink(sink)):
             listed = ", ".join(f"{option} {_text(value)}" for option, value in given.items())
             words = f" OPTIONS ({listed})" if listed else ""
-            text = f"CREATE SINK IF NOT EXISTS {quoted(sink.name)} FROM {quoted(name)} USING {sink.format}{words}"
-            home.sql(text)
+            texts.append(f"CREATE SINK {quoted(sink.name)} FROM {quoted(name)} USING {sink.format}{words}")
+        if texts:
+            home.sql(";\n".join(texts))
 
 
 def refuse_other_home(left: Selection, right: Selection) -> None:

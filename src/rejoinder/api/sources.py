@@ -10,6 +10,7 @@ from rejoinder.api.declaring import Columns, frame_fields, topic_source, waterma
 from rejoinder.api.relation import Relation
 from rejoinder.api.stream import Stream
 from rejoinder.api.table import Table
+from rejoinder.engine.batches import Batch
 from rejoinder.engine.definitions import Definition
 from rejoinder.plan.catalog import Catalog, Kind
 from rejoinder.sql.source_definition import make_source
@@ -34,8 +35,8 @@ class Sources(ABC):
         """Run statements."""
 
     @abstractmethod
-    def define(self, statement: Definition) -> None:
-        """Carry a definition out."""
+    def define(self, *statements: Definition, is_rerun: bool = False) -> Batch:
+        """Carry definitions out in one commit."""
 
     @abstractmethod
     def relation(self, name: str) -> Relation:

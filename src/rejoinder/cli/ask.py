@@ -10,6 +10,7 @@ from rejoinder.cli.answers import Showing, show_answer
 from rejoinder.cli.prompt import statements
 from rejoinder.cli.screen import err, note, show_error
 from rejoinder.cli.state import open_state
+from rejoinder.engine.batches import define_all, grouped
 from rejoinder.engine.definitions import Definition
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain
@@ -51,12 +52,19 @@ def show_plan(place: str, target: str) -> None:
 
 
 def _run(engine: Engine, text: str, showing: Showing) -> None:
-    for statement in parse_statements(text):
-        if isinstance(statement, Explain | Show | Select):
+    for statement in grouped(parse_statements(text), engine):
+        if not isinstance(statement, list):
             _answer(engine, statement, showing)
-        else:
-            execute(engine, statement)
-            err.print(Text(told(statement), style="green"))
+            continue
+        batch = define_all(engine, statement)
+        for each in statement:
+            err.print(Text(told(each), style="green"))
+        named = {each.name.lower() for each in statement if isinstance(each, Drop)}
+        others = [name for name in batch.dropped if name.lower() not in named]
+        if others:
+            note(f"dropped with it: {', '.join(others)}")
+        for text_ in batch.notes:
+            note(text_)
 
 
 def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing) -> None:

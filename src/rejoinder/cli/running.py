@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,13 @@ from rich.text import Text
 
 from rejoinder.cli.answers import Showing, show_answer
 from rejoinder.cli.changes import SHOWN, changes_of, counts, show_changes
+from rejoinder.cli.first_run import removed_on_failure
 from rejoinder.cli.following import Told, interruptible
 from rejoinder.cli.progress import ProgressLine
 from rejoinder.cli.screen import err, note, out, size, status
 from rejoinder.cli.state import open_state
-from rejoinder.engine.definitions import Definition, defined, is_defined
+from rejoinder.engine.batches import Batch, new_sources
+from rejoinder.engine.definitions import Definition
 from rejoinder.engine.engine import Progress
 from rejoinder.engine.planner import plan
 from rejoinder.engine.statements import execute, find_view
@@ -26,7 +28,7 @@ from rejoinder.engine.waiting import waiting
 from rejoinder.errors import InvalidSql, MissingInput, RejoinderError, UnknownName, Unsupported
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.physical import SourceScan
-from rejoinder.sql.statements import CreateSource, Explain, Select, Show, parse_statements
+from rejoinder.sql.statements import Explain, Select, Show, parse_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,19 +66,23 @@ def read_script(path: Path) -> Script:
     return Script(definitions, questions)
 
 
-def check(script: Script, catalog: Catalog) -> Catalog:
-    """The catalog after the definitions. What cannot be planned or has no input shows before Spark starts."""
+def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalog:
+    """The catalog after the definitions. What cannot be planned or has no input shows before Spark starts.
+
+    `fed`: the sources that have committed rows; what reads none of them may be defined differently now.
+    """
     from rejoinder.exchange.sources import check_path
 
+    batch = Batch(catalog, frozenset(fed), is_rerun=True)
     for statement in script.definitions:
-        if not is_defined(catalog, statement):
-            if isinstance(statement, CreateSource):
-                _refuse_told(statement.source)
-            catalog = defined(catalog, statement)
-    for scan in plan(catalog, {}).dataflow.scans.values():
+        batch.add(statement)
+    batch.finish()
+    for source in new_sources(batch):
+        _refuse_told(source)
+    for scan in plan(batch.catalog, {}).dataflow.scans.values():
         if isinstance(scan, SourceScan) and "path" in scan.source.options:
             check_path(scan.source.name, scan.source.options["path"])
-    return catalog
+    return batch.catalog
 
 
 def _refuse_told(source: Source) -> None:
@@ -103,7 +109,7 @@ def run_file(
     """Run a file until all input is processed, or with an interval until told to stop. `watched`: a view to show."""
     script = read_script(path)
     before = open_state(state, may_create=True)
-    catalog = check(script, before.catalog)
+    catalog = check(script, before.catalog, before.fed)
     if watched is not None and catalog.get(watched) not in catalog.views:
         raise UnknownName(f"`{watched}` is a source: only a view can be watched")
     if before.manifest is None:
@@ -112,7 +118,7 @@ def run_file(
         note(f"state in {state}, resumed after epoch {before.epoch}")
     if not catalog.views:
         note("no view is defined: there is nothing to keep up to date")
-    with spark_flow(state, parallelism, is_debug=is_debug) as flow:
+    with removed_on_failure(before), spark_flow(state, parallelism, is_debug=is_debug) as flow:
         _run(flow, state, script, interval, watched, showing)
         for question in script.questions:
             answer = execute(flow.engine, question)
@@ -121,10 +127,10 @@ def run_file(
 
 
 def define_all(flow: Flow, script: Script, told: Told) -> None:
-    """Make what is not there yet, until told to stop."""
-    for statement in script.definitions:
-        if not told.is_set() and not is_defined(flow.engine.catalog, statement):
-            flow.define(statement)
+    """Make what is not there yet, in one commit, unless told to stop."""
+    if script.definitions and not told.is_set():
+        for text in flow.define(*script.definitions, is_rerun=True).notes:
+            note(text)
 
 
 def _watch(flow: Flow, view: str, showing: Showing) -> None:

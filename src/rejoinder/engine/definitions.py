@@ -1,17 +1,17 @@
-"""Statements that define: CREATE, ALTER and DROP, checked against the catalog and carried out by the engine."""
+"""Statements that define: CREATE, ALTER and DROP, checked against the catalog."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pyarrow as pa
 
-from rejoinder.engine.engine import Engine
+from rejoinder.engine.dependents import key_of, with_dependents, without
 from rejoinder.engine.holding import delay_text
 from rejoinder.engine.rendering import CHANGE_COLUMNS
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.options import redacted
-from rejoinder.plan.catalog import NOTES, Catalog, Index, Sink, Source, View
+from rejoinder.plan.catalog import NOTES, Catalog, Index, Kind, Sink, Source, View
 from rejoinder.plan.notes import readable
 from rejoinder.sql.binder import Binder, bind, bind_view
 from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
@@ -19,11 +19,13 @@ from rejoinder.sql.emission import is_waiting
 from rejoinder.sql.message_definition import tells_changes
 from rejoinder.sql.sink_definition import check_against
 from rejoinder.sql.source_timing import TIMING
-from rejoinder.sql.statements import AlterView, CreateIndex, CreateSink, CreateSource, CreateView, Drop
+from rejoinder.sql.statements import AlterView, CreateIndex, CreateSink, CreateSource, CreateView, Drop, DropKind
 from rejoinder.sql.texts import same_text
 from rejoinder.sql.types import spark_name
 
-Definition = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop
+Creation = CreateSource | CreateView | CreateIndex | CreateSink
+Definition = Creation | AlterView | Drop
+_KINDS: dict[Kind, DropKind] = {"stream": "STREAM", "table": "TABLE", "changelog": "CHANGELOG"}
 
 
 def defined(catalog: Catalog, statement: Definition) -> Catalog:
@@ -59,25 +61,72 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
         return False
     if isinstance(statement, AlterView):
         return statement.options.items() <= _view(catalog, statement.name).options.items()
-    known: Source | View | Index | Sink | None
-    if isinstance(statement, CreateIndex):
-        known = next((i for i in catalog.indexes if i.name.lower() == statement.name.lower()), None)
-    elif isinstance(statement, CreateSink):
-        known = find_sink(catalog, statement.sink.name)
-    else:
-        known = catalog.find(statement.source.name if isinstance(statement, CreateSource) else statement.name)
+    known = find_defined(catalog, statement)
     if known is None:
         return False
-    there, here = _text(known), _text(_as_defined(statement))
-    if there == here or (isinstance(known, View) and same_text(there, here)):
+    if says_same(known, statement):
         return True
     raise DefinitionConflict(
         f"`{known.name}` is defined otherwise in this state",
-        detail=f"there: {there}; here: {here}",
+        detail=f"there: {_text(known)}; here: {_text(_as_defined(statement))}",
         hint=f"ALTER VIEW {known.name} SET OPTIONS (…) changes its options"
         if isinstance(known, View) and isinstance(statement, CreateView) and same_text(known.query, statement.query)
         else "DROP it to define it anew, or take another state",
     )
+
+
+def find_defined(catalog: Catalog, statement: Creation) -> Source | View | Index | Sink | None:
+    """What the catalog has under the name that a statement creates."""
+    match statement:
+        case CreateIndex(name=name):
+            return next((index for index in catalog.indexes if index.name.lower() == name.lower()), None)
+        case CreateSink(sink=sink):
+            return find_sink(catalog, sink.name)
+        case CreateSource(source=source):
+            return catalog.find(source.name)
+        case CreateView(name=name):
+            return catalog.find(name)
+
+
+def says_same(known: Source | View | Index | Sink, statement: Creation) -> bool:
+    """Whether a statement creates what is known, up to white space and the case of words."""
+    there, here = _text(known), _text(_as_defined(statement))
+    return there == here or (isinstance(known, View) and same_text(there, here))
+
+
+def has_same(catalog: Catalog, statement: Creation) -> bool:
+    """Whether the catalog has this very definition; False if the name is free, or stands for something else."""
+    known = find_defined(catalog, statement)
+    return known is not None and says_same(known, statement)
+
+
+def statement_key(statement: Definition) -> tuple[str, str]:
+    """The namespace and the name, in lower case, that a statement is about; see `dependents.Key`."""
+    match statement:
+        case CreateSource(source=source):
+            return ("relation", source.name.lower())
+        case CreateSink(sink=sink):
+            return ("sink", sink.name.lower())
+        case CreateIndex(name=name):
+            return ("index", name.lower())
+        case Drop(what="SINK" | "INDEX" as what, name=name):
+            return (what.lower(), name.lower())
+        case _:
+            return ("relation", statement.name.lower())
+
+
+def as_statement(known: Source | View | Index | Sink) -> Creation:
+    """The statement that creates a definition."""
+    match known:
+        case Source():
+            return CreateSource(known)
+        case View():
+            said = {each.name: getattr(known, each.name) for each in fields(known) if each.name != "schema"}
+            return CreateView(**said)
+        case Index():
+            return CreateIndex(known.name, known.relation, known.columns)
+        case Sink():
+            return CreateSink(known)
 
 
 def _view(catalog: Catalog, name: str) -> View:
@@ -91,7 +140,7 @@ def _view(catalog: Catalog, name: str) -> View:
     )
 
 
-def _as_defined(statement: CreateSource | CreateView | CreateIndex | CreateSink) -> Source | View | Index | Sink:
+def _as_defined(statement: Creation) -> Source | View | Index | Sink:
     match statement:
         case CreateSink(sink=sink):
             return sink
@@ -129,14 +178,6 @@ def _declared(source: Source) -> str:
         text = delay_text(delay, source.schema.field(column).type)
         key += f", WATERMARK {column}" + (f" DELAY OF {text}" if text is not None else "")
     return f"{source.kind.upper()} ({_columns(source)}{key})"
-
-
-def execute_definition(engine: Engine, statement: Definition) -> None:
-    """Carry a defining statement out, at an epoch boundary."""
-    with engine.lock:
-        catalog = defined(engine.catalog, statement)
-        if catalog != engine.catalog:
-            engine.define(catalog)
 
 
 def check_name(name: str) -> None:
@@ -202,6 +243,25 @@ def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
     return catalog.with_index(Index(statement.name, relation.name, tuple(columns)))
 
 
+def drop_statement(catalog: Catalog, name: str, *, cascade: bool = False) -> Drop:
+    """The statement that drops what has this name: a relation, else a sink, else an index. Raises `UnknownName`."""
+    sinks = [sink.name for sink in catalog.sinks]
+    indexes = [index.name for index in catalog.indexes]
+    relation = catalog.find(name)
+    if relation is not None:
+        return Drop("VIEW" if isinstance(relation, View) else _KINDS[relation.kind], relation.name, False, cascade)
+    if name.lower() in [each.lower() for each in sinks]:
+        return Drop("SINK", name, False, cascade)
+    if name.lower() in [each.lower() for each in indexes]:
+        return Drop("INDEX", name, False, cascade)
+    known = [*(each.name for each in catalog.relations), *sinks, *indexes]
+    raise UnknownName(
+        f"there is no relation, sink or index `{name}`",
+        detail=f"known: {', '.join(known) or 'none yet'}",
+        hint=near_misses(name, known) or "SHOW TABLES, SHOW VIEWS and SHOW SINKS list them",
+    )
+
+
 def find_sink(catalog: Catalog, name: str) -> Sink | None:
     """The sink of that name, if there is one."""
     return next((sink for sink in catalog.sinks if sink.name.lower() == name.lower()), None)
@@ -265,12 +325,14 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
             detail=f"DROP {statement.what} {statement.name}",
             hint=f"DROP {kind} {relation.name}",
         )
+    if statement.cascade:
+        return without(catalog, map(key_of, with_dependents(catalog, relation)))
     fed = [sink.name for sink in catalog.sinks if sink.view.partition(".")[0] == relation.name]
     if fed:
         raise DefinitionConflict(
             f"`{relation.name}` is read by sink `{fed[0]}`",
             detail=f"sinks of `{relation.name}`: {', '.join(fed)}",
-            hint=f"DROP SINK {fed[0]} first",
+            hint=f"DROP SINK {fed[0]} first, or DROP {kind} {relation.name} CASCADE",
         )
     smaller = catalog.without_relation(relation.name)
     for view in smaller.views:
@@ -280,6 +342,6 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
             raise DefinitionConflict(
                 f"`{relation.name}` is read by view `{view.name}`",
                 detail=f"{view.name}: {view.query}",
-                hint=f"DROP VIEW {view.name} first",
+                hint=f"DROP VIEW {view.name} first, or DROP {kind} {relation.name} CASCADE",
             ) from missing
     return smaller

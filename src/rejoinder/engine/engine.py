@@ -75,7 +75,7 @@ class Engine:
 
     `attached` gives each source that is read an identity for as long as something needs it: what is kept of a source
     and how far it was read belong together, and are forgotten together. `sinks` gives each sink an identity for as long
-    as it is defined, with the epoch in which it was.
+    as it is defined, with the epoch in which it was. `fed` are the sources that have committed rows.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class Engine:
             self.attached: dict[str, str] = {}
             self.sinks: dict[str, tuple[str, int]] = {}
             self.watermarks = Watermarks()
+            self.fed: set[str] = set()
         else:
             self.catalog = Catalog.from_json(self.manifest.catalog)
             self.state = State.from_json(self.manifest.spines).cut(self.buckets)
@@ -129,6 +130,7 @@ class Engine:
             self.attached = dict(self.manifest.extra["attached"])
             self.sinks = {name: (one, since) for name, (one, since) in self.manifest.extra.get("sinks", {}).items()}
             self.watermarks = Watermarks.from_json(self.manifest.extra["watermarks"])
+            self.fed = set(self.manifest.extra["fed"])
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
@@ -210,6 +212,7 @@ class Engine:
                 self.spool.clear(epoch)
             written = bytes_written(self.state, state)
             positions = positions() if callable(positions) else positions
+            self.fed = self.fed | {name for name, rows in totals.rows_in.items() if rows}
             self._commit(
                 self.catalog, self.plan, state, epoch=epoch, time_ms=now, positions=positions, watermarks=moved
             )
@@ -432,6 +435,7 @@ class Engine:
                 "statistics": {name: [known.rows, known.keys] for name, known in new.program.statistics.items()},
                 "since": epoch - self.history,
                 "watermarks": watermarks.to_json(),
+                "fed": sorted(self.fed & set(new.dataflow.scans)),
             },
         }
         if self.manifest is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.engine.definitions import execute_definition
+from rejoinder.engine.batches import define_all
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain, show
 from rejoinder.engine.query import Ordered, run_query, split_order
@@ -105,7 +105,7 @@ def execute(engine: Engine, statement: Statement) -> Answer | None:
         case Select():
             return _select(engine, statement)
         case _:
-            execute_definition(engine, statement)
+            define_all(engine, [statement])
             return None
 
 

@@ -71,6 +71,8 @@ class Drop:
     what: DropKind
     name: str
     if_exists: bool
+    cascade: bool = False
+    """Drop what reads it, too."""
 
 
 @dataclass(frozen=True)
@@ -256,8 +258,9 @@ class _Reader(SourceReader):
             self.expect("IF")
             self.expect("EXISTS")
         name = self.name()
+        behaviour = self.word() if self.peek() in ("CASCADE", "RESTRICT") else ""
         self.end()
-        return Drop(what, name, exists)
+        return Drop(what, name, exists, behaviour == "CASCADE")
 
     def show(self) -> Show:
         word = self.word()

@@ -23,7 +23,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from rejoinder.engine.definitions import find_sink, is_defined
+from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
+from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine, system_clock
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import output_watermarks, show
@@ -49,7 +50,7 @@ from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCom
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
 from rejoinder.sql.sink_definition import PYTHON, make_sink
-from rejoinder.sql.statements import CreateSink, CreateSource, parse_statements
+from rejoinder.sql.statements import CreateSink, parse_statements
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.run import forget_runs
@@ -120,11 +121,11 @@ class Driver:
         Rows and snapshots are lists, and `str` makes aligned tables of them.
         """
         result: Any = None
-        for statement in parse_statements(text):
-            if isinstance(statement, CreateSink):
-                self._outbox.check(statement)
-            if isinstance(statement, CreateSource):
-                _say(unheeded(statement.source))
+        for statement in grouped(parse_statements(text), self._engine):
+            if isinstance(statement, list):
+                self._define(*statement)
+                result = None
+                continue
             match execute(self._engine, statement):
                 case Explained(text=text):
                     result = text
@@ -138,9 +139,20 @@ class Driver:
                 case Varied(snapshots=snapshots, note=note):
                     _say(note)
                     result = snapshots
-                case None:
-                    result = None
         return result
+
+    def drop(self, name: str, *, cascade: bool = False) -> list[str]:
+        """Drop a source, a view, an index or a sink, as `Flow.drop`; give the names of what was dropped."""
+        return self._define(drop_statement(self._engine.catalog, name, cascade=cascade)).dropped
+
+    def _define(self, *statements: Definition) -> Batch:
+        batch = define_all(self._engine, statements, before_commit=self._outbox.check_new)
+        for source in new_sources(batch):
+            _say(unheeded(source))
+            self._pending = [entry for entry in self._pending if entry[0].name.lower() != source.name.lower()]
+        for note in batch.notes:
+            _say(note)
+        return batch
 
     def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002
         """CREATE SINK IF NOT EXISTS, as `Flow.sink`: files and the console are written in this process."""
@@ -157,10 +169,9 @@ class Driver:
         self._create_sink(sink)
 
     def _create_sink(self, sink: Sink) -> None:
-        statement = CreateSink(sink, if_not_exists=True)
-        if not is_defined(self._engine.catalog, statement):
-            self._outbox.check(statement)
-            execute(self._engine, statement)
+        statement = CreateSink(sink)
+        if not has_same(self._engine.catalog, statement):
+            self._define(statement)
 
     # -- input --------------------------------------------------------------------------------------------------------
 

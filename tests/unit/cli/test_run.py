@@ -53,14 +53,15 @@ def test_the_same_definitions_are_recognised(flow: Path) -> None:
         ("OPTIONS (", "OPTIONS (malformed 'divert', ", "`orders`"),
     ],
 )
-def test_another_text_for_the_same_name_is_an_error(flow: Path, old: str, new: str, named: str) -> None:
+def test_another_text_is_an_error_once_rows_are_committed(flow: Path, old: str, new: str, named: str) -> None:
     catalog = check(read_script(flow), Catalog())
     script = read_script(changed(flow, old, new))
     if not named:
-        assert check(script, catalog) == catalog
+        assert check(script, catalog, {"orders"}) == catalog
         return
     with pytest.raises(DefinitionConflict, match=f"{named} is defined otherwise in this state"):
-        check(script, catalog)
+        check(script, catalog, {"orders"})
+    assert check(script, catalog, {"customers"}) == check(script, Catalog())
 
 
 def test_a_missing_file(rejoinder: Rejoinder, flow: Path) -> None:

@@ -209,3 +209,20 @@ def test_the_snapshots_of_a_query_are_ordered(rejoinder: Rejoinder, shop: str) -
         "2026-01-01 10:00:00,,2",
         "2026-01-01 10:00:00,,1",
     ]
+
+
+def test_drop_cascade_lists_what_was_dropped(rejoinder: Rejoinder, shop: str) -> None:
+    refused = rejoinder("sql", shop, "DROP TABLE prices")
+    assert refused.exit_code == 1 and "DROP TABLE prices CASCADE" in refused.stderr
+    result = rejoinder("sql", shop, "DROP TABLE prices CASCADE")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == ["prices is gone", "dropped with it: priced"]
+
+
+def test_what_is_replaced_is_said(rejoinder: Rejoinder) -> None:
+    assert rejoinder("sql", "new", "CREATE STREAM s (k INT); CREATE VIEW v AS SELECT k FROM s").exit_code == 0
+    result = rejoinder("sql", "new", "CREATE VIEW v AS SELECT k + 1 AS k FROM s")
+    assert result.stderr.splitlines() == [
+        "view v is there",
+        "replaced `v`: no row of its sources was committed yet",
+    ]

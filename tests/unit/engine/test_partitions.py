@@ -245,6 +245,8 @@ def test_options_of_time_belong_to_a_definition() -> None:
     driver = flow("idle_after '1 minute'")
     text = "CREATE STREAM IF NOT EXISTS s (id INT, t BIGINT, p INT, name STRING, WATERMARK t) OPTIONS (idle_after '{}')"
     driver.sql(text.format("60 seconds"))
+    driver.insert("s", {"id": 1, "t": 1, "p": 0})
+    driver.step()
     with pytest.raises(DefinitionConflict, match="exists with other columns or watermarks"):
         driver.sql(text.format("2 minutes"))
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from rejoinder.engine.definitions import defined
+from rejoinder.engine.batches import Batch, new_sinks
 from rejoinder.engine.engine import SINK_PROGRESS, Engine
 from rejoinder.engine.reading import changelog_refs
 from rejoinder.engine.sinks.delivery import Delivery, EpochChanges, Host, Target
@@ -25,7 +25,6 @@ from rejoinder.plan.catalog import Sink, View
 from rejoinder.plan.notes import readable
 from rejoinder.plan.uniqueness import is_unique
 from rejoinder.sql.binder import bind_view
-from rejoinder.sql.statements import CreateSink
 
 Function = Callable[[int, Any], object]
 LONGEST_DETAIL = 1000
@@ -41,12 +40,11 @@ class Outbox:
         self._targets: dict[str, Target] = {}
         self._delivered: dict[str, int] = {}
 
-    def check(self, statement: CreateSink) -> None:
-        """Refuse a sink that could not be written to, before it is defined."""
-        catalog, sink = self.engine.catalog, statement.sink
-        if defined(catalog, statement) != catalog:
+    def check_new(self, batch: Batch) -> None:
+        """Refuse sinks that could not be written to, before they are defined."""
+        for sink in new_sinks(batch):
             with failures_of(sink, None):
-                self._make(sink, "", readable(catalog, sink.view).schema).check()
+                self._make(sink, "", readable(batch.catalog, sink.view).schema).check()
 
     def deliver(self) -> None:
         """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from rejoinder.operators.python_function import load
+from rejoinder.operators.row_errors import raise_failed
 from rejoinder.operators.scan import SPLITS
 from rejoinder.operators.stage import REPORT, BucketRound, EpochWork, ScanRound
 from rejoinder.operators.task import Report
@@ -59,10 +60,11 @@ def split_batch(rows: Sequence[tuple[str, str | None, int, bytes | None]]) -> pa
 
 
 def reports_from(batches: Iterable[pa.RecordBatch]) -> dict[int, Report]:
-    """Collect the reports that the last round left, by bucket."""
+    """Collect the reports that the last round left, by bucket. Raises `EvaluationError` if a row failed for good."""
     result: dict[int, Report] = {}
     for batch in batches:
         for bucket, channel, payload in zip(*batch.columns, strict=True):
             assert channel.as_py() == REPORT, "a stream was sent beyond the last round"
             result.setdefault(bucket.as_py(), Report()).add(json.loads(payload.as_py()))
+    raise_failed(result.values())
     return result

@@ -5,6 +5,9 @@ A *delta* is an Arrow table of payload columns with up to three reserved ones:
 - `__hash` (uint64): hash of the key that the delta is partitioned or sorted by;
 - `__diff` (int64): signed multiplicity of the row. Absent means that every row has multiplicity one;
 - `__epoch` (int64): the epoch of the change, kept in view changelogs only.
+
+On its way along a path a delta may have one more column, `__error` (string): what failed on the row, NULL where nothing
+did (`kernels.row_errors`). It is part of the row, and absent as long as nothing fails.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ DIFF = "__diff"
 EPOCH = "__epoch"
 SEQUENCE = "__sequence"
 PARTITION = "__partition"
+ERROR = "__error"
 RESERVED = frozenset({HASH, DIFF, EPOCH, SEQUENCE, PARTITION})
 
 UInt64 = npt.NDArray[np.uint64]
@@ -87,11 +91,14 @@ def take(table: pa.Table, rows: Int64) -> pa.Table:
 
 
 def contiguous(tables: Sequence[pa.Table]) -> pa.Table:
-    """Concatenate tables of one set of payload columns; `__diff` is filled in where only some have it."""
+    """Concatenate tables of one set of payload columns; `__diff` and `__error` are filled in where only some do."""
     if len(tables) == 1:
         return tables[0].combine_chunks()
     if any(has_diffs(t) for t in tables):
         tables = [t if has_diffs(t) else replaced(t, DIFF, np.ones(t.num_rows, np.int64)) for t in tables]
+    if any(ERROR in t.column_names for t in tables):
+        none = [pa.nulls(t.num_rows, pa.string()) for t in tables]
+        tables = [t if ERROR in t.column_names else replaced(t, ERROR, n) for t, n in zip(tables, none, strict=True)]
     names = tables[0].column_names
     return pa.concat_tables([t if t.column_names == names else t.select(names) for t in tables]).combine_chunks()
 

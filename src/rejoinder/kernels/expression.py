@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ class Expression:
     `text` is what the user wrote, for messages. `comparisons`, if given, is a conjunction with the same TRUE rows as
     `sql`. `throws` says that a row may fail. With `repeats`, `sql` is a list and `type` that of its elements: the row
     comes out once for each of them. At most one output of a projection may do that. `rising`, if given, is a column
-    that the value (of a window: its start) rises with.
+    that the value (of a window: its start) rises with. `conjuncts` are the parts of a conjunction.
     """
 
     sql: str
@@ -46,6 +46,7 @@ class Expression:
     throws: bool = False
     repeats: bool = False
     rising: Rising | None = None
+    conjuncts: tuple[Expression, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def is_column(self) -> bool:
@@ -83,6 +84,7 @@ def conjunction(predicates: Sequence[Expression]) -> Expression | None:
         text=" AND ".join(predicate.text or predicate.sql for predicate in predicates),
         comparisons=tuple(one for each in predicates for one in each.comparisons) if all_comparisons else (),
         throws=any(predicate.throws for predicate in predicates),
+        conjuncts=tuple(part for predicate in predicates for part in predicate.conjuncts or (predicate,)),
     )
 
 
@@ -153,7 +155,15 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
     if rising is not None and rising.column in used:
         below = used[rising.column].rises
         rising = None if below is None else rising.on(below)
-    return replace(expression, sql=sql, columns=tuple(needed), comparisons=comparisons, throws=throws, rising=rising)
+    return replace(
+        expression,
+        sql=sql,
+        columns=tuple(needed),
+        comparisons=comparisons,
+        throws=throws,
+        rising=rising,
+        conjuncts=tuple(substitute(part, columns) for part in expression.conjuncts),
+    )
 
 
 def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:

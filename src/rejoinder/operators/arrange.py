@@ -8,10 +8,10 @@ import pyarrow as pa
 from rejoinder.errors import MissingRow
 from rejoinder.kernels.columns import DIFF, HASH, contiguous, diffs, hashes, take, without
 from rejoinder.kernels.consolidate import consolidate, consolidate_groups
-from rejoinder.kernels.evaluate import select_rows
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.ordered import Ordered, bounds_of, rows_at, sorted_by_hash_and_value
 from rejoinder.kernels.probe import match
+from rejoinder.kernels.row_errors import possible
 from rejoinder.operators.task import Task, forgetting_of, partition_hashes
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import ON_TIME
@@ -31,7 +31,8 @@ def arrange(task: Task, step: Arrange) -> None:
         keys, _ = partition_hashes(stream, step.arrangement.key)
         stream = stream.append_column(HASH, pa.array(keys))
     if step.retention is not None and step.retention.condition is not None:
-        stream = select_rows(stream, step.retention.condition)
+        # a row on which the condition fails may be met: it is up to the lookup to say so
+        stream = possible(stream, step.retention.condition)
     order = step.arrangement.order
     stream = sorted_by_hash(stream) if order is None else sorted_by_hash_and_value(stream, order)
     stream = consolidate_groups(stream, hashes(stream))

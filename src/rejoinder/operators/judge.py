@@ -12,19 +12,23 @@ import pyarrow as pa
 
 from rejoinder.kernels.columns import (
     DIFF,
+    ERROR,
     HASH,
     SEQUENCE,
     Int64,
     contiguous,
     diffs,
     drop_unit_diffs,
+    hashes,
     numbers,
     replaced,
     single_chunk,
     take,
+    without,
 )
 from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.operators.matching import Matching, changed, kept, totals
+from rejoinder.kernels.row_errors import marked, possible, tested, truths
+from rejoinder.operators.matching import Matching, changed, totals
 from rejoinder.operators.task import Task
 from rejoinder.plan.steps import Judge
 
@@ -34,23 +38,34 @@ ENTRY, CHANGE, OWN = "__entry", "__change", "__own"
 def judge(task: Task, step: Judge) -> None:
     """Run the step."""
     stream = changed(task, step)
-    pairs = None if stream is None else _pairs(task, stream, step)
-    if pairs is None or not pairs.num_rows:
+    if stream is not None and step.filter is not None:
+        stream = possible(stream, step.filter)
+    pairs, failed = (None, None) if stream is None or not stream.num_rows else _pairs(task, stream, step)
+    parts = []
+    if pairs is not None and pairs.num_rows:
+        parts.append(_unmatched(task, pairs, step))
+        if step.mode == "left":
+            parts.append(_matched(pairs, step))
+    if failed is not None:
+        parts.append(_failed(failed, step))
+    if not parts:
         return
-    parts = [_unmatched(task, pairs, step)]
-    if step.mode == "left":
-        parts.append(_matched(pairs, step))
     result = contiguous([part for part in parts if part.num_rows] or parts[:1])
     if result.num_rows:
         task.streams[step.output] = drop_unit_diffs(result)
 
 
-def _pairs(task: Task, stream: pa.Table, step: Judge) -> pa.Table | None:
-    """Changed rows with the left rows that they pair with; each of these is known by where it lies."""
+def _pairs(task: Task, stream: pa.Table, step: Judge) -> tuple[pa.Table | None, pa.Table | None]:
+    """Changed rows with the left rows that they pair with, and pairs on which the condition fails, marked.
+
+    Each left row is known by where it lies.
+    """
     runs = task.runs(step.left.id, after=step.after)
     matching = Matching(stream, runs, step.arrangement.key, step.left, task.max_pairs, step.output.split("/")[0])
     tables = []
-    for number, (run, (here, there)) in enumerate(zip(runs, matching.positions(), strict=True)):
+    matching, positions = matching.limited()
+    stream = matching.stream
+    for number, (run, (here, there)) in enumerate(zip(matching.runs, positions, strict=True)):
         if not len(here):
             continue
         columns = {i: single_chunk(stream.column(name)).take(pa.array(here)) for name, i in step.paired}
@@ -61,17 +76,32 @@ def _pairs(task: Task, stream: pa.Table, step: Judge) -> pa.Table | None:
         columns[OWN] = pa.array(diffs(run)[there])
         tables.append(pa.table(columns))
     if not tables:
-        return None
+        return None, None
     pairs = contiguous(tables)
-    return pairs if step.condition is None else kept(pairs, step.condition)
+    if step.restriction is not None:
+        mask, errors = truths(pairs, step.restriction)
+        pairs = take(pairs if errors is None else marked(pairs, errors), np.flatnonzero(mask))
+    return (pairs, None) if step.condition is None else tested(pairs, step.condition)
 
 
 def _matched(pairs: pa.Table, step: Judge) -> pa.Table:
     """The changed pairs."""
-    rows = pairs.select([*(i for _, i in step.fetched), *step.outputs])
+    rows = pairs.select([*(i for _, i in step.fetched), *step.outputs, *_mark(pairs)])
     if step.present is not None:
         rows = rows.append_column(step.present, pa.array(np.ones(rows.num_rows, bool)))
     return replaced(rows, DIFF, numbers(pairs, OWN) * numbers(pairs, CHANGE))
+
+
+def _mark(pairs: pa.Table) -> list[str]:
+    return [ERROR] if ERROR in pairs.column_names else []
+
+
+def _failed(pairs: pa.Table, step: Judge) -> pa.Table:
+    """The changed pairs on which the condition fails: partners for nobody."""
+    rows = _matched(pairs, step)
+    if step.mode != "left":
+        rows = without(rows, [*step.outputs, *([] if step.present is None else [step.present])])
+    return rows if step.fetched else replaced(rows, HASH, hashes(pairs))
 
 
 def _unmatched(task: Task, pairs: pa.Table, step: Judge) -> pa.Table:
@@ -79,13 +109,13 @@ def _unmatched(task: Task, pairs: pa.Table, step: Judge) -> pa.Table:
     _, first, group = np.unique(numbers(pairs, ENTRY), return_index=True, return_inverse=True)
     change = np.bincount(group, weights=numbers(pairs, CHANGE), minlength=len(first)).astype(np.int64)
     names = [i for _, i in step.fetched]
-    rows = replaced(take(pairs.select([*names, HASH, OWN]), first), CHANGE, change)
+    rows = replaced(take(pairs.select([*names, HASH, OWN, *_mark(pairs)]), first), CHANGE, change)
     rows = sorted_by_hash(rows)
     before = _partners(task, rows, step)
     flip = (before + numbers(rows, CHANGE) > 0).astype(np.int64) - (before > 0).astype(np.int64)
     flipped = np.flatnonzero(flip)
     sign = numbers(rows, OWN) * flip * (1 if step.mode == "semi" else -1)
-    result = take(rows.select(names or [HASH]), flipped)
+    result = take(rows.select([*(names or [HASH]), *_mark(rows)]), flipped)
     if step.mode == "left":
         kinds = {i: step.arrangement.schema.field(name).type for name, i in step.paired}
         for i in step.outputs:
@@ -103,5 +133,5 @@ def _partners(task: Task, rows: pa.Table, step: Judge) -> Int64:
     carried = (SEQUENCE, *(i for _, i in step.fetched))
     found = Matching(numbered, runs, step.key, step.arrangement, task.max_pairs, user).pairs(carried, step.paired)
     if found is not None and step.condition is not None:
-        found = kept(found, step.condition)
+        found, _ = tested(found, step.condition)
     return totals(found, rows.num_rows)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from rejoinder.kernels.columns import (
     DIFF,
+    ERROR,
     HASH,
     SEQUENCE,
     contiguous,
@@ -22,10 +23,12 @@ from rejoinder.kernels.columns import (
     take,
     without,
 )
-from rejoinder.kernels.evaluate import filter_project, project
+from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.hashing import hash_rows
-from rejoinder.operators.matching import Matching, kept, totals
+from rejoinder.kernels.row_errors import filter_project_marked, tested
+from rejoinder.operators.matching import Matching, aligned, totals
+from rejoinder.operators.row_errors import settled
 from rejoinder.operators.task import Task, key_columns, needles, valid_keys
 from rejoinder.plan.steps import Lookup
 
@@ -37,18 +40,25 @@ def lookup(task: Task, step: Lookup) -> None:
         return
     if step.mode == "inner":
         stream = needles(stream, step.key, hashed=step.hashed)
-        found = _matching(task, stream, step).pairs(step.carried, step.fetched) if stream.num_rows else None
+        found = _matching(task, stream, step).pairs(_carried(stream, step), step.fetched) if stream.num_rows else None
         found = _present(found, step) if found is not None else None
     else:
         found = _one_sided(task, stream, step)
     if found is None or not found.num_rows:
         return
     if step.outputs is not None:
-        found = filter_project(found, step.predicate, step.outputs, keep=(DIFF,) if has_diffs(found) else ())
+        found = filter_project_marked(found, step.predicate, step.outputs, (DIFF,) if has_diffs(found) else ())
     elif step.predicate is not None:
-        found = kept(found, step.predicate)
+        found = filter_project_marked(found, step.predicate, (), tuple(without(found, [ERROR]).column_names))
+    if step.last:
+        found = settled(task, found)
     if found.num_rows:
         task.streams[step.output] = found
+
+
+def _carried(stream: pa.Table, step: Lookup) -> tuple[str, ...]:
+    """The columns of the stream that pairs have: a row on which something failed stays marked."""
+    return (*step.carried, ERROR) if ERROR in stream.column_names else step.carried
 
 
 def _matching(task: Task, stream: pa.Table, step: Lookup) -> Matching:
@@ -68,24 +78,29 @@ def _matching(task: Task, stream: pa.Table, step: Lookup) -> Matching:
 
 
 def _one_sided(task: Task, stream: pa.Table, step: Lookup) -> pa.Table:
-    """Rows with a partner and rows without one, and what the mode makes of them."""
+    """Rows with a partner and rows without one, and what the mode makes of them.
+
+    A pair on which the filter fails is no partner. It goes on beside the others, marked.
+    """
     able, unable = _split(stream, step)
     matching = _matching(task, replaced(able, SEQUENCE, np.arange(able.num_rows)), step)
-    pairs = None
+    pairs, failed = None, None
     if step.mode != "left" and step.filter is None:
         counts = matching.counts(None)
     else:
-        pairs = matching.pairs((*step.carried, SEQUENCE), step.fetched)
+        pairs = matching.pairs((*_carried(able, step), SEQUENCE), step.fetched)
         if pairs is not None and step.filter is not None:
-            pairs = kept(pairs, step.filter)
+            pairs, failed = tested(pairs, step.filter)
         counts = totals(pairs, able.num_rows)
-    names = [*step.carried, *((DIFF,) if has_diffs(stream) else ())]
+    names = [*_carried(able, step), *((DIFF,) if has_diffs(stream) else ())]
     if step.mode == "semi":
-        return _rows(take(able, np.flatnonzero(counts != 0)), names)
-    alone = contiguous([take(able, np.flatnonzero(counts == 0)).select(unable.column_names), unable])
-    if step.mode == "anti":
-        return _rows(alone, names)
-    return _with_padding(_rows(alone, names), None if pairs is None else without(pairs, [SEQUENCE]), step)
+        result = _rows(take(able, np.flatnonzero(counts != 0)), names)
+    else:
+        alone = contiguous([take(able, np.flatnonzero(counts == 0)).select(unable.column_names), unable])
+        result = _rows(alone, names)
+    if step.mode == "left":
+        result = _with_padding(result, None if pairs is None else without(pairs, [SEQUENCE]), step)
+    return result if failed is None else contiguous([result, aligned(_present(failed, step), result)])
 
 
 def _split(stream: pa.Table, step: Lookup) -> tuple[pa.Table, pa.Table]:
@@ -121,7 +136,7 @@ def _with_padding(alone: pa.Table, pairs: pa.Table | None, step: Lookup) -> pa.T
     pairs = _present(pairs, step)
     if not padding.num_rows:
         return pairs
-    names = [name for name in padding.column_names if name != DIFF]
+    names = [name for name in padding.column_names if name not in (DIFF, ERROR)]
     return contiguous([_cast(pairs, padding), padding]) if names != [HASH] else contiguous([pairs, padding])
 
 
@@ -135,5 +150,5 @@ def _present(pairs: pa.Table, step: Lookup) -> pa.Table:
 def _cast(pairs: pa.Table, like: pa.Table) -> pa.Table:
     """Columns of pairs in the order of the padding's."""
     names = [name for name in like.column_names if name in pairs.column_names]
-    names += [name for name in (DIFF,) if name in pairs.column_names and name not in names]
+    names += [name for name in (DIFF, ERROR) if name in pairs.column_names and name not in names]
     return pa.table({name: single_chunk(pairs.column(name)) for name in names})

@@ -15,9 +15,11 @@ import pyarrow as pa
 from rejoinder.errors import LimitReached
 from rejoinder.kernels.columns import (
     DIFF,
+    ERROR,
     HASH,
     SEQUENCE,
     Int64,
+    contiguous,
     diffs,
     drop_unit_diffs,
     has_diffs,
@@ -25,17 +27,22 @@ from rejoinder.kernels.columns import (
     numbers,
     replaced,
     single_chunk,
+    take,
     without,
 )
-from rejoinder.kernels.evaluate import filter_project, project
+from rejoinder.kernels.consolidate import consolidate
+from rejoinder.kernels.evaluate import project
+from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.probe import TooManyPairsError, count_matches, keep_equal, match
+from rejoinder.kernels.row_errors import or_null, tested
 from rejoinder.operators.ranges import bound, match_nearest, match_range, moved
 from rejoinder.operators.task import Task, key_columns, needles
 from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.steps import Judge, Presence
 
 Names = tuple[tuple[str, str], ...]
+Positions = list[tuple[Int64, Int64]]
 
 
 @dataclass(frozen=True)
@@ -59,13 +66,16 @@ class Matching:
 
     def pairs(self, carried: Sequence[str], fetched: Names) -> pa.Table | None:
         """The pairs: carried columns of the stream, fetched ones (renamed) of the runs, and `__diff` if need be."""
-        keys = key_columns(self.stream, self.here)
+        used, positions = self.limited()
+        return used._gathered(positions, carried, fetched)
+
+    def _gathered(self, positions: Positions, carried: Sequence[str], fetched: Names) -> pa.Table | None:
         signed = has_diffs(self.stream) or any(has_diffs(run) for run in self.runs)
         stream_diffs = diffs(self.stream) if signed else None
         lefts: list[Int64] = []
         products: list[Int64] = []
         arrays: list[list[pa.Array]] = [[] for _ in fetched]
-        for run, (left, right) in zip(self.runs, self.positions(keys), strict=True):
+        for run, (left, right) in zip(self.runs, positions, strict=True):
             if not len(left):
                 continue
             lefts.append(left)
@@ -90,27 +100,68 @@ class Matching:
         """How many rows match each row of the stream; `condition`, on columns of the runs, says which count."""
         rows = self.stream.num_rows
         if condition is not None or self.near is not None:
+            # a row on which the condition fails is no partner; whoever asks for pairs says that it fails
             bare = without(replaced(self.stream, SEQUENCE, np.arange(rows)), [DIFF])
             names = () if condition is None else condition.columns
             found = replace(self, stream=bare).pairs((SEQUENCE,), tuple((name, name) for name in names))
-            return totals(found if found is None or condition is None else kept(found, condition), rows)
+            return totals(found if found is None or condition is None else tested(found, condition)[0], rows)
         keys = key_columns(self.stream, self.here)
         total = np.zeros(rows, np.int64)
+        paired = []
         for run in self.runs:
             if not has_diffs(run) and self._decided_by_hash(keys, run):
                 total += count_matches(hashes(self.stream), hashes(run))
-                continue
-            left, right = self._matched(keys, run)
+            else:
+                paired.append(run)
+        if not paired:
+            return total
+        used, positions = replace(self, stream=replaced(self.stream, SEQUENCE, np.arange(rows)), runs=paired).limited()
+        for run, (left, right) in zip(used.runs, positions, strict=True):
             total += np.bincount(left, weights=diffs(run)[right], minlength=rows).astype(np.int64)
         return total
+
+    def limited(self) -> tuple[Matching, Positions]:
+        """The positions of the pairs, run by run, and the matching that they are about.
+
+        If these are too many, rows that are gone do not count: the pairs are those of netted rows. Then they depend
+        neither on merges nor on what came and went. Raises `LimitReached` if there are still too many.
+        """
+        if self.latest is not None or self.near is not None or self.between is not None:
+            return self, list(self._positions())
+        try:
+            return self, self._few()
+        except TooManyPairsError:
+            netted = self._netted()
+        try:
+            return netted, netted._few()
+        except TooManyPairsError:
+            raise netted._too_many(netted.runs[0]) from None
+
+    def _few(self) -> Positions:
+        found: Positions = []
+        pairs = 0
+        for left, right in self._positions():
+            pairs += len(left)
+            if pairs > self.limit:
+                raise TooManyPairsError
+            found.append((left, right))
+        return found
+
+    def _netted(self) -> Matching:
+        """The same with one run: what is left of the rows that the stream can meet. Numbered rows stay as they are."""
+        wanted = np.unique(hashes(self.stream))
+        parts = [run if self._meets_all else take(run, match(wanted, hashes(run))[1]) for run in self.runs]
+        run = sorted_by_hash(consolidate(contiguous(parts)))
+        if SEQUENCE in self.stream.column_names:
+            return replace(self, runs=[run])
+        return replace(self, runs=[run], stream=sorted_by_hash(consolidate(self.stream)))
 
     def _decided_by_hash(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> bool:
         there = key_columns(run, self.there.key)
         return not keys or (self.here.exact and not any(c.null_count for c in (*keys, *there)))
 
-    def positions(self, keys: Sequence[pa.ChunkedArray] | None = None) -> Iterable[tuple[Int64, Int64]]:
-        """The positions of the pairs, run by run."""
-        keys = key_columns(self.stream, self.here) if keys is None else keys
+    def _positions(self) -> Iterable[tuple[Int64, Int64]]:
+        keys = key_columns(self.stream, self.here)
         if self.latest is not None:
             times = bound(_evaluated(self.stream, self.latest), strict=self.strict)
             return match_nearest(self.stream, self.runs, self.here, self.there, times)
@@ -135,12 +186,9 @@ class Matching:
         if self._meets_all:
             rows, others = self.stream.num_rows, run.num_rows
             if rows * others > self.limit:
-                raise self._too_many(run)
+                raise TooManyPairsError
             return np.repeat(np.arange(rows), others), np.tile(np.arange(others), rows)
-        try:
-            left, right = match(hashes(self.stream), hashes(run), limit=self.limit)
-        except TooManyPairsError:
-            raise self._too_many(run) from None
+        left, right = match(hashes(self.stream), hashes(run), limit=self.limit)
         if not len(left) or self._decided_by_hash(keys, run):
             return left, right
         columns = list(zip(keys, key_columns(run, self.there.key), strict=True))
@@ -167,23 +215,26 @@ class Matching:
 
 
 def _evaluated(table: pa.Table, expression: Expression) -> pa.ChunkedArray:
-    return project(table, [("value", expression)]).column("value")
+    return project(table, [("value", or_null(expression))]).column("value")
 
 
 def changed(task: Task, step: Presence | Judge) -> pa.Table | None:
-    """The changed rows that can match by key and pass the step's filter, sorted by `__hash`; None if there are none."""
+    """The changed rows that can match by key, sorted by `__hash`; None if there are none."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return None
     stream = needles(stream, step.arrangement.key, hashed=True)
-    if step.filter is not None and stream.num_rows:
-        stream = kept(stream, step.filter)
     return stream if stream.num_rows else None
 
 
-def kept(table: pa.Table, condition: Expression) -> pa.Table:
-    """The rows for which a condition is true."""
-    return filter_project(table, condition, (), keep=tuple(table.column_names))
+def aligned(rows: pa.Table, like: pa.Table) -> pa.Table:
+    """Rows on which something failed, in the columns of others; what they do not have is NULL."""
+    for name in like.column_names:
+        if name not in rows.column_names and name not in (DIFF, ERROR):
+            missing = pa.array(np.zeros(rows.num_rows, np.uint64)) if name == HASH else None
+            rows = replaced(rows, name, pa.nulls(rows.num_rows, like.field(name).type) if missing is None else missing)
+    names = [name for name in like.column_names if name not in (DIFF, ERROR)]
+    return rows.select([*names, *((DIFF,) if has_diffs(rows) else ()), ERROR])
 
 
 def totals(pairs: pa.Table | None, rows: int) -> Int64:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import DIFF, HASH, contiguous, diffs, hashes, replaced, take
+from rejoinder.kernels.columns import DIFF, ERROR, HASH, contiguous, diffs, hashes, replaced, take
 from rejoinder.kernels.evaluate import filter_project
 from rejoinder.kernels.expression import column
 from rejoinder.kernels.groups import group_rows
+from rejoinder.kernels.row_errors import tested
 from rejoinder.operators.matching import Matching, changed
 from rejoinder.operators.task import Task, key_columns
 from rejoinder.plan.arrangement import Key
@@ -23,17 +24,34 @@ from rejoinder.plan.steps import Presence
 def presence(task: Task, step: Presence) -> None:
     """Run the step; the output carries `__hash` of the key."""
     stream = changed(task, step)
-    if stream is None:
-        return
+    failed = None
+    if stream is not None and step.filter is not None:
+        stream, failed = tested(stream, step.filter)
+    parts = [_change(task, stream, step)] if stream is not None and stream.num_rows else []
+    if failed is not None:
+        parts.append(_failed(failed, step))
+    result = contiguous(parts) if parts else None
+    if result is not None and result.num_rows:
+        task.streams[step.output] = result
+
+
+def _change(task: Task, stream: pa.Table, step: Presence) -> pa.Table:
     keys = dict(zip(step.keys, key_columns(stream, step.arrangement.key), strict=True))
     keyed = pa.table({**keys, HASH: stream.column(HASH), DIFF: pa.array(diffs(stream))})
     flips = _flips(task, keyed, step)
     if step.mode != "left":
-        result = flips if step.mode == "semi" else replaced(flips, DIFF, -diffs(flips))
-    else:
-        result = _padded(stream, keys, flips, step)
-    if result.num_rows:
-        task.streams[step.output] = result
+        return flips if step.mode == "semi" else replaced(flips, DIFF, -diffs(flips))
+    return _padded(stream, keys, flips, step)
+
+
+def _failed(rows: pa.Table, step: Presence) -> pa.Table:
+    """Changed rows on which the filter fails: no partners, but their pairs fail."""
+    columns = dict(zip(step.keys, key_columns(rows, step.arrangement.key), strict=True))
+    if step.mode == "left":
+        columns |= {name: filter_project(rows, None, [(name, e)]).column(0) for name, e in step.outputs}
+        if step.present is not None:
+            columns[step.present] = pa.array(np.ones(rows.num_rows, bool))
+    return pa.table({**columns, HASH: rows.column(HASH), DIFF: pa.array(diffs(rows)), ERROR: rows.column(ERROR)})
 
 
 def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:

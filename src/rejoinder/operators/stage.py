@@ -28,6 +28,7 @@ from rejoinder.operators.lookup import lookup
 from rejoinder.operators.on_time import on_time
 from rejoinder.operators.presence import presence
 from rejoinder.operators.record import record
+from rejoinder.operators.row_errors import check
 from rejoinder.operators.scan import Split, largest_times, scan
 from rejoinder.operators.stateless import derive, emit, send, settle_changelogs
 from rejoinder.operators.sweep import sweep
@@ -38,6 +39,7 @@ from rejoinder.plan.physical import Dataflow
 from rejoinder.plan.steps import (
     Aggregate,
     Arrange,
+    Check,
     Coverage,
     Derive,
     Distinct,
@@ -68,6 +70,7 @@ EXCHANGE = pa.schema([("bucket", pa.int32()), ("channel", pa.int32()), ("payload
 OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Aggregate: aggregate,
     Arrange: arrange,
+    Check: check,
     Derive: derive,
     Distinct: distinct,
     Emit: emit,

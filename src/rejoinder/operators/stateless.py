@@ -15,9 +15,10 @@ from rejoinder.kernels.columns import (
     without,
 )
 from rejoinder.kernels.consolidate import consolidate_groups, row_hashes
-from rejoinder.kernels.evaluate import filter_project
 from rejoinder.kernels.exchange import scatter
+from rejoinder.kernels.row_errors import filter_project_marked
 from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
+from rejoinder.operators.row_errors import settled
 from rejoinder.operators.task import Task, partition_hashes
 from rejoinder.plan.steps import Derive, Emit, Send
 from rejoinder.store.run import write_run
@@ -32,7 +33,8 @@ def derive(task: Task, step: Derive) -> None:
     if stream is None or not stream.num_rows:
         return
     kept = tuple(name for name in (DIFF, HASH) if name in stream.column_names)
-    result = filter_project(stream, step.predicate, step.outputs, keep=kept)
+    result = filter_project_marked(stream, step.predicate, step.outputs, kept, step.optional)
+    result = settled(task, result) if step.last else result
     if result.num_rows:
         task.streams[step.output] = drop_unit_diffs(result)
 

@@ -15,6 +15,7 @@ from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.hashing import Mask, hash_rows
 from rejoinder.kernels.ordered import LEAST
+from rejoinder.kernels.row_errors import or_null
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.coalescer import Input
 from rejoinder.plan.arrangement import Key
@@ -33,7 +34,8 @@ class Report:
     """What a task tells the driver: names and counts, never rows.
 
     `newest`: when the newest file of each source was written (ms); `observed`: the largest time of each event-time
-    column, by source and partition; `late`: how many rows came too late, by view and by whose they are.
+    column, by source and partition; `late`: how many rows came too late, by view and by whose they are; `failed`: the
+    net number of rows on which an expression failed, by error.
     """
 
     spines: dict[str, Spine] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Report:
     newest: dict[str, int] = field(default_factory=dict)
     observed: dict[str, dict[Input, dict[str, int]]] = field(default_factory=dict)
     late: dict[str, dict[str, int]] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for a metadata row."""
@@ -56,6 +59,7 @@ class Report:
             "newest": self.newest,
             "observed": {source: list(partitions.items()) for source, partitions in self.observed.items()},
             "late": self.late,
+            "failed": self.failed,
         }
 
     def add(self, data: Mapping[str, Any]) -> None:
@@ -64,7 +68,11 @@ class Report:
         self.changelogs |= {name: Spine.from_json(spine) for name, spine in data["changelogs"].items()}
         for name, refs in data["emitted"].items():
             self.emitted.setdefault(name, []).extend(RunRef.from_json(ref) for ref in refs)
-        for counts, more in ((self.rows_in, data["rows_in"]), (self.rows_out, data["rows_out"])):
+        for counts, more in (
+            (self.rows_in, data["rows_in"]),
+            (self.rows_out, data["rows_out"]),
+            (self.failed, data["failed"]),
+        ):
             for name, rows in more.items():
                 counts[name] = counts.get(name, 0) + rows
         for view, inputs in data["late"].items():
@@ -151,10 +159,10 @@ def forgetting_of(retention: Retention, watermarks: Mapping[str, Mapping[str, in
 
 
 def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:
-    """Evaluate the parts of a key on a table."""
+    """Evaluate the parts of a key on a table. A part that fails on a row is NULL there (`plan.steps.Check` says so)."""
     if all(part.is_column for part in key.parts):
         return [table.column(part.columns[0]) for part in key.parts]
-    keyed = project(table, [(str(i), part) for i, part in enumerate(key.parts)])
+    keyed = project(table, [(str(i), or_null(part)) for i, part in enumerate(key.parts)])
     return [keyed.column(str(i)) for i in range(len(key.parts))]
 
 

@@ -16,7 +16,8 @@ from rejoinder.plan.padding import is_null_on_padding
 class Conditions:
     """The conditions of a one-sided join: all of them, and what they are about.
 
-    `residual`: there are some on pairs of rows besides equalities. `keyed`: there is an equality.
+    `residual`: there are some on pairs of rows besides equalities, or that can fail on a left row, which is to be asked
+    only where it has a partner. `keyed`: there is an equality.
     `needs_one_input`: the left side has to be one input for them.
     """
 
@@ -35,7 +36,7 @@ class Conditions:
         others = [p for p in predicates if not _is_key(p, there)]
         window = _only_window(left, right, predicates, keys) if mode == "left" else ()
         residual = any(
-            there & set(p.expression.columns) and set(p.expression.columns) - there
+            set(p.expression.columns) - there and (there & set(p.expression.columns) or p.expression.throws)
             for p in others
             if not any(p is one for one in window)
         )

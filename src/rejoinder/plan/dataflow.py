@@ -30,7 +30,7 @@ from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.merging import punctual
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.notes import let_pass
-from rejoinder.plan.paths import JoinPlan, path, single
+from rejoinder.plan.paths import JoinPlan, check_keys, path, single
 from rejoinder.plan.physical import Dataflow, Path, Scan, SourceScan
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
 from rejoinder.plan.recording import keep_last, last_arrangement, record
@@ -277,6 +277,7 @@ class Builder:
                 filters = self.labels.conditions(tests, join.block)
                 self.paths.append(Path(view, join.block.inputs[0].relation, (), condition=filters))
             return single(self, join)
+        check_keys(self, join)
         starts = [start for start, each in enumerate(join.block.inputs) if not each.arrival]
         return [path(self, join, view, start, all_after=False) for start in starts]
 

@@ -71,8 +71,8 @@ class Window:
 class Condition:
     """What the `on` of an input with a mode says: its key, what guards the lookup, and which inputs that needs.
 
-    `pairs` are conditions on pairs besides the key. Then all conditions need one input, or the one with the mode is met
-    at arrival.
+    `pairs` are conditions on pairs besides the key, and those that can fail on a row. Then all conditions need one
+    input, or the one with the mode is met at arrival.
     """
 
     links: tuple[Link, ...] = ()
@@ -150,7 +150,7 @@ def _condition(block: Block, at: int, filters: list[Expression]) -> Condition:
             filters.append(predicate.expression)
         elif at in used and predicate.equality is not None:
             links.append(Link(predicate.equality, predicate.null_safe))
-        elif at in used:
+        elif at in used or predicate.expression.throws:  # what can fail is asked only where there is a pair
             pairs.append(predicate.expression)
         else:
             guards.append(predicate.expression)

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from rejoinder.kernels.expression import Expression, column
+from rejoinder.kernels.expression import Expression, column, quoted
 from rejoinder.plan import logical
-from rejoinder.plan.accumulators import UNIT, UNIT_SCHEMA, Grouping, lay_out
+from rejoinder.plan.accumulators import ROWS, UNIT, UNIT_SCHEMA, Grouping, lay_out
 from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.catalog import LATE, ON_TIME, REJECTED
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Input, Recording, Union, derive
@@ -30,7 +30,11 @@ def aggregated(node: logical.Aggregate, block: Block, known: dict[str, Derived])
         nothing = tuple((i, Expression("NULL", e.type, ())) for i, e in layout.inputs)
         blocks += (Block((Input(UNIT, ((f"{UNIT}.c0", "c0"),), UNIT_SCHEMA),), (), nothing),)
     groups = derive("aggregate", layout.grouping, blocks, layout.columns, known, layout.grouping.schema)
-    return replace(groups, outputs=layout.results)
+    if node.keys:
+        return replace(groups, outputs=layout.results)
+    (rows,) = [i for i, name in groups.inputs[0].columns if name == ROWS]
+    alone = Expression(f"({quoted(rows)} = 1)", pa.bool_(), (rows,), text="no rows")
+    return replace(groups, outputs=layout.results, optional=alone)
 
 
 def groups_arrangement(derived: Derived, grouping: Grouping) -> Arrangement:

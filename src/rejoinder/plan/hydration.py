@@ -18,7 +18,7 @@ from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.enrichment import enrich
 from rejoinder.plan.grouping import group
 from rejoinder.plan.normal import Derived, Enrichment, Last, Recording, Union, Versions
-from rejoinder.plan.paths import JoinPlan, path, single
+from rejoinder.plan.paths import JoinPlan, check_keys, path, single
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, UnitScan
 from rejoinder.plan.program import Program, row_arrangement
 from rejoinder.plan.recording import keep_last, record
@@ -135,6 +135,7 @@ class Hydration(Builder):
         """All rows of the smallest input meet the other inputs as they are."""
         if len(join.block.inputs) == 1:
             return single(self, join)
+        check_keys(self, join)
         inner = [at for at, each in enumerate(join.block.inputs) if each.mode == "inner" and not each.arrival]
         start = min(inner, key=lambda at: self._rows(join.block.inputs[at].relation))
         if not self.fragments[join.block.inputs[start].relation]:

@@ -135,8 +135,17 @@ def melt(node: Node, derived: Known) -> Block:
             raise NotImplementedError(type(node).__name__)
 
 
+def _side(node: Node, derived: Known) -> Block:
+    """A side of a join. What is computed from an aggregate without keys is a row of its own, or none if it fails."""
+    block = melt(node, derived)
+    computed = [*(e for _, e in block.outputs), *(p.expression for p in block.predicates)]
+    if block.optional is None or not any(e.throws for e in computed):
+        return block
+    return derive("rows", Union(), (block,), block.columns, derived)
+
+
 def _join(node: logical.Join, derived: Known) -> Block:
-    left, right = melt(node.left, derived), melt(node.right, derived)
+    left, right = _side(node.left, derived), _side(node.right, derived)
     match node.kind:
         case "inner":
             return _inner(left, right, node.predicates)
@@ -155,7 +164,7 @@ def _join(node: logical.Join, derived: Known) -> Block:
 
 def _arrival(node: logical.Arrival, derived: Known) -> Block:
     """Rows that meet the other side when they come: a relation of its own, as no later change may join them again."""
-    left, right = melt(node.left, derived), melt(node.right, derived)
+    left, right = _side(node.left, derived), _side(node.right, derived)
     columns = (*left.columns, *right.columns)
     if node.kind != "full":
         block = _at_arrival(left, right, node.predicates, node.kind, derived)

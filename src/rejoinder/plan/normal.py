@@ -136,11 +136,15 @@ class Input:
 
 @dataclass(frozen=True)
 class Block:
-    """Select-project-join: rows of all inputs, joined in their modes, for which the predicates are true, projected."""
+    """Select-project-join: rows of all inputs, joined in their modes, for which the predicates are true, projected.
+
+    `optional` is true for the row of an aggregate over no rows. Where an expression fails on it, there is no such row.
+    """
 
     inputs: tuple[Input, ...]
     predicates: tuple[Predicate, ...]
     outputs: tuple[tuple[str, Expression], ...]
+    optional: Expression | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -217,7 +221,8 @@ def canonical(block: Block) -> Block:
         for at, i in enumerate(block.inputs)
     )
     predicates = tuple(rewritten(p, named) for p in block.predicates)
-    return Block(inputs, predicates, tuple((name, named(e)) for name, e in block.outputs))
+    optional = None if block.optional is None else named(block.optional)
+    return Block(inputs, predicates, tuple((name, named(e)) for name, e in block.outputs), optional)
 
 
 def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) -> Predicate:

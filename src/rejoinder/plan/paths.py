@@ -17,7 +17,7 @@ from rejoinder.plan.labels import shown
 from rejoinder.plan.normal import PRESENT, Block, Versions
 from rejoinder.plan.physical import Path, PathHop
 from rejoinder.plan.rounds import Fragment, Rounds
-from rejoinder.plan.steps import Coverage, Derive, Judge, Lookup, Presence, Step, Sweep
+from rejoinder.plan.steps import Check, Coverage, Derive, Judge, Lookup, Presence, Step, Sweep
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,32 @@ def single(rounds: Rounds, join: JoinPlan) -> list[Fragment]:
     names = dict(block.inputs[0].columns)
     predicate = conjunction([_plain(p, names) for p in join.graph.filters[0] + join.graph.residual])
     projected = tuple((name, _plain(e, names)) for name, e in block.outputs)
+    optional = None if block.optional is None else _plain(block.optional, names)
     for fragment in rounds.fragments[block.inputs[0].relation]:
         stream = rounds.stream("rows")
-        rounds.add(fragment.round, Derive(fragment.stream, stream, predicate, projected))
+        rounds.add(fragment.round, Derive(fragment.stream, stream, predicate, projected, True, optional))
         outputs.append(Fragment(fragment.round, stream))
     return outputs
+
+
+def check_keys(rounds: Rounds, join: JoinPlan) -> None:
+    """Count the rows on which a side of an equality, or the time of a window, fails.
+
+    A lookup cannot say so: a row without a key meets nothing. Each row that passes the filters of its input is asked.
+    """
+    for at, each in enumerate(join.block.inputs):
+        keys = [side for group in join.graph.classes for side in group.members[at]]
+        keys += [side for on in join.graph.on for link in on.links for side in link.sides]
+        windows = [*join.graph.windows, *(on.window for on in join.graph.on if on.window is not None)]
+        keys += [window.time for window in windows]
+        failing = tuple(dict.fromkeys(key for key in keys if key.throws and inputs_of(key) == {at}))
+        if not failing:
+            continue
+        names = dict(each.columns)
+        predicate = conjunction([_plain(p, names) for p in join.graph.filters[at]])
+        plain = tuple(_plain(key, names) for key in failing)
+        for fragment in rounds.fragments[each.relation]:
+            rounds.add(fragment.round, Check(fragment.stream, predicate, plain))
 
 
 def path(rounds: Rounds, join: JoinPlan, view: str, start: int, *, all_after: bool) -> Fragment:
@@ -74,7 +95,8 @@ class _Path:
             state = self._lookup(state, at, hop, met)
         if not self.hops:
             stream = self.rounds.stream(self.label)
-            self.rounds.add(state.round, Derive(state.stream, stream, conjunction(self.tests), self.block.outputs))
+            step = Derive(state.stream, stream, conjunction(self.tests), self.block.outputs, last=True)
+            self.rounds.add(state.round, step)
             state = replace(state, stream=stream)
         mode = self.block.inputs[self.start].mode
         filters = self.rounds.labels.conditions(self.graph.filters[self.start], self.block, self.names)
@@ -161,6 +183,7 @@ class _Path:
         arrangement, _ = own_arrangement(self.block, self.graph, self.start)
         left, key = judged_arrangement(self.block, self.graph, self.start)
         own = [*self.graph.filters[self.start], *self.graph.filters[at], *on.guards, *on.pairs]
+        restriction = conjunction([p for p in self.graph.filters[at] if p.throws])
         classes = [g for g in self.graph.classes if g.members[self.start] and g.members[at]]
         self.tests += [equal(g.members[self.start][0], g.members[at][0], null_safe=g.null_safe) for g in classes]
         after = self.all_after or (other.versions is not None) or at < self.start
@@ -200,11 +223,12 @@ class _Path:
                 after,
                 each.mode,
                 conjunction([_plain(p, names) for p in self.graph.filters[self.start]]),
-                conjunction(own),
+                conjunction([p for p in own if not (p.throws and p in self.graph.filters[at])]),
                 fetched,
                 paired,
                 outputs,
                 present,
+                restriction,
             ),
         )
         return Fragment(number, output)
@@ -270,6 +294,7 @@ class _Path:
             latest=hop.latest,
             strict=hop.strict,
             near=hop.near,
+            last=last,
         )
         self.rounds.add(state.round, step)
         return Fragment(state.round, output, None if hop.everywhere else state.partition)

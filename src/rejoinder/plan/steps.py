@@ -54,12 +54,27 @@ class OnTime:
 
 @dataclass(frozen=True)
 class Derive:
-    """Filter and project a stream. Stateless."""
+    """Filter and project a stream. Stateless.
+
+    A row on which an expression fails goes on, marked; if this is the `last` step of a path, it is counted and ends
+    here. `optional` says on which rows nothing is to be counted: a row that fails is left out.
+    """
 
     input: str
     output: str
     predicate: Expression | None
     outputs: Outputs
+    last: bool = False
+    optional: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """Count the rows of a stream that satisfy the predicate and on which one of the expressions fails."""
+
+    input: str
+    predicate: Expression | None
+    expressions: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
@@ -120,7 +135,8 @@ class Lookup:
     arrangement can be one (at arrival, which pairs count); `present` names the column that is TRUE in pairs and NULL in
     padded rows. In an ordered arrangement, only rows with an order value in [`between`) are met, or those at the
     `latest` value up to a time; if `strict`, in (`between`], or before a time. `near`: only rows with an order value
-    from so much below a time to so much above it.
+    from so much below a time to so much above it. `last`: it ends the path; rows on which an expression failed are
+    counted and end here.
     """
 
     input: str
@@ -141,6 +157,7 @@ class Lookup:
     latest: Expression | None = None
     strict: bool = False
     near: tuple[Expression, int, int] | None = None
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,7 +186,7 @@ class Judge:
     they one now? The output has the columns `fetched` of the left rows and, in mode `left`, the `outputs` of the
     changed ones; padding has NULL in these. `filter` says which rows of the relation count, `condition` which pairs, of
     the columns `fetched` and `paired`; `after`: left rows are seen with this epoch's changes. `key` is that of left
-    rows.
+    rows. `restriction`, if given, is about left rows alone: where it fails, the left row is marked, not the pair.
     """
 
     input: str
@@ -185,6 +202,7 @@ class Judge:
     paired: tuple[tuple[str, str], ...]
     outputs: tuple[str, ...] = ()
     present: str | None = None
+    restriction: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -306,6 +324,6 @@ class Emit:
     view: str
 
 
-Stateless = OnTime | Derive | Send | Record | Sweep | Emit
+Stateless = OnTime | Derive | Check | Send | Record | Sweep | Emit
 Keeping = Arrange | Upsert | Distinct | Aggregate | Validity | Enrich | Hold
 Step = Stateless | Keeping | Lookup | Presence | Judge | Coverage

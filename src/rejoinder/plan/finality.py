@@ -3,6 +3,7 @@
 - A pair of rows of append-only inputs is final at once. A row without a partner is final when no partner can come any
   more: when the watermark of the other side is past the last time that the bounds allow.
 - Of any other query, a row is final when the frontier of one of its times is past that time: no change comes there.
+  A row of a FULL join has a time of the left or of the right side, and waits for the first that it has.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rejoinder.plan.catalog import Source
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.logical import RELEASE, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
 from rejoinder.plan.missing import condition_edit
-from rejoinder.plan.normal import Normalised
+from rejoinder.plan.normal import Block, Normalised
 from rejoinder.store.times import TIMELESS
 
 LAST_PARTNER = "the last time at which a partner can come"
@@ -106,15 +107,43 @@ def final_by_time(normal: Normalised, frontiers: Frontiers) -> Normalised:
         if each.mode == "inner" and frontiers.is_final(block, i)
     ]
     if not times:
+        either = _either(block, frontiers, shown)
+        if either:
+            return _with_release(normal, tuple(map(after, either)))
         raise Unsupported(
             "EMIT FINAL needs to know when a row is final",
             detail="it is offered for joins of streams with bounds in time, for groups by a window, and where all rows "
             "have an event time",
             hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: EMIT WHEN WATERMARK PAST column",
         )
-    release = after(min(times, key=lambda time: time.columns[0] not in shown))
+    return _with_release(normal, (after(min(times, key=lambda time: time.columns[0] not in shown)),))
+
+
+def _with_release(normal: Normalised, times: tuple[Expression, ...]) -> Normalised:
+    """The normal form with a release: the first of these times that a row has."""
+    block, release = normal.block, times[0]
+    if len(times) > 1:
+        columns = tuple(i for time in times for i in time.columns)
+        text = f"coalesce({', '.join(time.text for time in times)})"
+        release = Expression(f"COALESCE({', '.join(time.sql for time in times)})", release.type, columns, text=text)
+    emission = Emission("final", release=release, times=times)
     outputs = (*block.outputs, (RELEASE, release))
-    return replace(normal, block=replace(block, outputs=outputs), emission=Emission("final", release=release))
+    return replace(normal, block=replace(block, outputs=outputs), emission=emission)
+
+
+def _either(block: Block, frontiers: Frontiers, shown: Container[str]) -> list[Expression]:
+    """Times of one type, of which every row has at least one: of a FULL join, one of each side."""
+    for each in block.inputs:
+        if each.mode != "inner":
+            continue
+        ids = {name: i for i, name in each.columns if frontiers.is_timed(block, i)}
+        for kind in dict.fromkeys(each.schema.field(name).type for name in ids):
+            names = [name for name in ids if each.schema.field(name).type == kind]
+            names.sort(key=lambda name: ids[name] not in shown)
+            chosen = frontiers.covering(each.relation, names)
+            if chosen:
+                return [column(ids[name], kind) for name in chosen]
+    return []
 
 
 def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:

@@ -245,10 +245,31 @@ class Frontiers:
     def is_final(self, block: Block, i: str) -> bool:
         """Whether a column of a block tells of every row when it can change no more: a time with a frontier."""
         each = block.inputs[input_of(i)]
+        return self._is_known_output(block, column(i, each.type_of(dict(each.columns)[i]))) and self.is_timed(block, i)
+
+    def is_timed(self, block: Block, i: str) -> bool:
+        """Whether a column of a block is a time with a frontier: rows that have it are final once that has passed it."""
+        each = block.inputs[input_of(i)]
         kind = each.type_of(dict(each.columns)[i])
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
-        time = column(i, kind)
-        return is_time and self._is_known_output(block, time) and self.of_output("", block, time) is not None
+        return is_time and self.of_output("", block, column(i, kind)) is not None
+
+    def covering(self, relation: str, names: Sequence[str]) -> list[str]:
+        """Some of a relation's columns, such that every row has one that is not NULL; empty if there are none such.
+
+        Rows of a FULL join have a time of the left side or of the right one, and neither column is always known.
+        """
+        made = self.derived.get(relation)
+        if made is None or isinstance(made.operation, Versions | Last | Grouping):
+            return []
+        found: dict[str, None] = {}
+        for block in made.blocks:
+            outputs = dict(block.outputs)
+            known = [name for name in names if name in outputs and self._is_known_output(block, outputs[name])]
+            if not known:
+                return []
+            found[next((name for name in known if name in found), known[0])] = None
+        return list(found)
 
     def is_known_input(self, made: Derived, name: str) -> bool:
         """Whether a column of what a derived relation is made from is never NULL."""

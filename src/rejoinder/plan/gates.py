@@ -44,9 +44,11 @@ def gates_of(
         )
     release = dict(block.outputs)[RELEASE]
     _refuse_padded(view, block, derived, release)
-    final = Frontiers(sources, derived).of_output(view, block, release)
-    if emission.policy == "final" and final is not None:
-        return (Gate(view, pending, 0, lowered(final, 1)),)
+    frontiers = Frontiers(sources, derived)
+    passed = [frontiers.of_output(view, block, time) for time in emission.times or (release,)]
+    final = [formula for formula in passed if formula is not None]
+    if emission.policy == "final" and len(final) == len(passed):
+        return (Gate(view, pending, 0, lowered(least(final), 1)),)
     return (Gate(view, pending, 0, _limit(view, block, derived, emission, sources)),)
 
 

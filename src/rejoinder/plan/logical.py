@@ -250,6 +250,7 @@ class Emission:
     """When changes come out: netted every `interval` (microseconds), or once the watermark is at `release`.
 
     `clocks`, if given, are the (source, column) whose watermark counts; `lock` tells which of them, from 0, for a row.
+    `times`, if given, are what the release is made of: a row is released by the first of them that is not NULL.
     """
 
     policy: Policy
@@ -257,6 +258,7 @@ class Emission:
     release: Expression | None = None
     lock: Expression | None = None
     clocks: tuple[tuple[str, str], ...] = ()
+    times: tuple[Expression, ...] = ()
 
 
 def after(time: Expression) -> Expression:

@@ -248,7 +248,7 @@ class Frontiers:
         return self._is_known_output(block, column(i, each.type_of(dict(each.columns)[i]))) and self.is_timed(block, i)
 
     def is_timed(self, block: Block, i: str) -> bool:
-        """Whether a column of a block is a time with a frontier: rows that have it are final once that has passed it."""
+        """Whether a column of a block is a time with a frontier: a row that has one is final once it has passed."""
         each = block.inputs[input_of(i)]
         kind = each.type_of(dict(each.columns)[i])
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)

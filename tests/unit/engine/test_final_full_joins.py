@@ -1,4 +1,4 @@
-"""EMIT FINAL over FULL joins of windows: rows come once, when their window can change no more, and are the batch rows."""
+"""EMIT FINAL over FULL joins of windows: rows come once, when their window is closed, and are the batch rows."""
 
 from __future__ import annotations
 

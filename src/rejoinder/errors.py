@@ -24,6 +24,7 @@ RejoinderError
 │   ├── NewerFormat          state written by a newer version
 │   ├── NotCommitted         an epoch that is not (or no longer) readable
 │   └── StorageFailed        the disk or object store refused to work
+│       └── Unconfirmed      a commit was sent, and its answer was lost
 ├── SinkFailed               a sink did not take an epoch; what was committed is there
 ├── RuntimeMismatch          Java, Python or Spark are not what we need
 └── LimitReached             a cap that guards the machine
@@ -153,6 +154,10 @@ class NotCommitted(StateError):
 
 class StorageFailed(StateError):
     code = "RJ405"
+
+
+class Unconfirmed(StorageFailed):
+    code = "RJ406"
 
 
 class SinkFailed(RejoinderError):

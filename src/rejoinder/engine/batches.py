@@ -162,6 +162,7 @@ class Batch:
 
 def planned(engine: Engine, statements: Iterable[Definition], *, is_rerun: bool = False) -> Batch:
     """Apply statements to the catalog of an engine, and commit nothing. Raises a `PlanningError`."""
+    engine.publisher.settle()  # a definition whose answer was lost is part of the catalog
     batch = Batch(engine.catalog, frozenset(engine.fed), is_rerun)
     for statement in statements:
         batch.add(statement)

@@ -19,12 +19,13 @@ from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.planner import Plan, moves, plan, plan_hydration, refuse_products
 from rejoinder.engine.positions import kept, position_files, position_of
+from rejoinder.engine.publishing import Publisher
 from rejoinder.engine.remembering import oldest_in
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.telling import Promise, Promises
 from rejoinder.engine.timeline import Timeline
 from rejoinder.engine.watermarks import Partition, Signals, Watermarks
-from rejoinder.errors import Corrupt, Fenced
+from rejoinder.errors import Corrupt
 from rejoinder.kernels.entropy import token
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
@@ -35,7 +36,7 @@ from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Dataflow
 from rejoinder.store import gc
 from rejoinder.store.forgetting import Forgetting
-from rejoinder.store.manifest import Manifest, commit, latest
+from rejoinder.store.manifest import Manifest, newest
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.spine import trimmed
 from rejoinder.store.spool import Spool
@@ -102,6 +103,7 @@ class Engine:
         self.limits = limits
         self.lock = threading.RLock()
         self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
+        self.publisher = Publisher(store)
         self._named: gc.Seen = {}
         self.started: int | None = None  # on the clock, when silence began to count
         self._idle: dict[str, set[Partition]] = {}
@@ -110,7 +112,7 @@ class Engine:
 
     def recover(self) -> None:
         """Take up the last committed state."""
-        self.manifest = latest(self.store)
+        self.manifest = newest(self.store)
         if self.manifest is None:
             self.catalog = Catalog()
             self.state = State(self.buckets)
@@ -140,6 +142,7 @@ class Engine:
     def replan(self) -> None:
         """Order the paths by the statistics of today; fill what a newer planner wants and the state does not have."""
         with self.lock:
+            self.publisher.settle()
             self._reorder()
             self.started = None
             if self.manifest is not None and self.manifest.plan != fingerprint(self.dataflow):
@@ -179,6 +182,7 @@ class Engine:
         tasks are done. `signals` are what sources say besides their rows.
         """
         with self.lock:
+            self.publisher.settle()
             if epoch == self.epoch:
                 return None
             if epoch != self.epoch + 1:
@@ -214,15 +218,25 @@ class Engine:
             positions = positions() if callable(positions) else positions
             self.fed = self.fed | {name for name, rows in totals.rows_in.items() if rows}
             self._commit(
-                self.catalog, self.plan, state, epoch=epoch, time_ms=now, positions=positions, watermarks=moved
+                self.catalog,
+                self.plan,
+                state,
+                epoch=epoch,
+                time_ms=now,
+                positions=positions,
+                watermarks=moved,
+                accepted=lambda: self._take_in(signals, totals),
             )
-            self._idle = {}
-            self.promises.forget(signals.told)
-            self.promises.note_newest(totals.newest)
             reach("after_commit", epoch)
             self._collect()
             reach("after_collection", epoch)
             return self._note(epoch, time.perf_counter() - start, totals, written)
+
+    def _take_in(self, signals: Signals, totals: Report) -> None:
+        """Forget what sources have said, now that an epoch with it is committed."""
+        self._idle = {}
+        self.promises.forget(signals.told)
+        self.promises.note_newest(totals.newest)
 
     def _release(self, state: State, epoch: int, before: Clock, after: Clock, totals: Report) -> State:
         """Let out what became due in this very epoch, and forget the runs that are out as a whole."""
@@ -315,6 +329,7 @@ class Engine:
     def define(self, catalog: Catalog) -> None:
         """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit."""
         with self.lock:
+            self.publisher.settle()
             statistics = self.state.statistics()
             new = plan(catalog, statistics)
             if moves(self.dataflow, new.dataflow):
@@ -351,13 +366,17 @@ class Engine:
 
     def check_fence(self) -> None:
         """Raise `Fenced` if another driver has committed to this state since we last did."""
-        newest = latest(self.store, self.manifest)
-        if self.manifest is not None and newest is not None and newest.version > self.manifest.version:
-            raise Fenced(
-                "another driver has taken over this state",
-                detail=f"epoch {newest.epoch} is committed, and our last commit was epoch {self.epoch}",
-                hint="run one driver per state; stop this one, or start it again once the other has ended",
-            )
+        with self.lock:
+            self.publisher.settle()
+            if self.manifest is not None:
+                self.publisher.check_fence(self.manifest)
+
+    def claim(self) -> None:
+        """Make sure that we are the one driver of this state: with a commit if we have none yet. Raises `Fenced`."""
+        with self.lock:
+            self.check_fence()
+            if self.manifest is not None and self.manifest.writer != self.publisher.writer:
+                self._commit(self.catalog, self.plan, self.state, epoch=self.epoch)
 
     def filled(self) -> list[Arrangement]:
         """The arrangements that are up to date, be they empty; those that forget nothing, and hold most rows, last."""
@@ -407,8 +426,10 @@ class Engine:
         created: dict[str, int] | None = None,
         positions: dict[str, Any] | None = None,
         watermarks: Watermarks | None = None,
+        accepted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Publish the manifest; only then take the new state over."""
+        """Publish the manifest; only then take the new state over, and call `accepted`."""
+        self.publisher.settle()
         now = self.clock() if time_ms is None else time_ms
         timeline = self.timeline
         if epoch > self.epoch:
@@ -421,6 +442,7 @@ class Engine:
         positions = kept(positions, set(attached.values()))
         sinks = {sink.name: self.sinks.get(sink.name) or (token(4), epoch) for sink in catalog.sinks}
         content: dict[str, Any] = {
+            "writer": self.publisher.writer,
             "epoch": epoch,
             "time_ms": now,
             "plan": fingerprint(new.dataflow),
@@ -442,11 +464,15 @@ class Engine:
             manifest = Manifest.first(**content)
         else:
             manifest = self.manifest.successor(keep_versions=KEEP_VERSIONS, **content)
-        commit(self.store, manifest)
-        self.manifest, self.catalog, self.plan, self.state = manifest, catalog, new, state
-        self.timeline, self.created, self.positions, self.attached = timeline, created, positions, attached
-        self.sinks = sinks
-        self.watermarks = watermarks
+
+        def accept() -> None:
+            self.manifest, self.catalog, self.plan, self.state = manifest, catalog, new, state
+            self.timeline, self.created, self.positions, self.attached = timeline, created, positions, attached
+            self.sinks = sinks
+            self.watermarks = watermarks
+            accepted()
+
+        self.publisher.publish(manifest, accept)
 
     def _collect(self) -> None:
         gc.collect(self.store, KEEP_VERSIONS, named_files, known=self.manifest, seen=self._named)

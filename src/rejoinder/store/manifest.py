@@ -1,11 +1,22 @@
 """The manifest: one object per commit that names all state of the flow. Writing it is the commit.
 
 Invariants:
-- `manifests/<version>.json` is written once, by `put_if_absent`: of two drivers, exactly one gets a version;
+- `manifests/<version>.json` is written by `put_if_absent`. Of two drivers, one gets a version;
 - versions have no gaps, and each manifest carries the checksum of the one before it (`parent`);
-- manifests are deleted in ascending order, one after the other (`gc`). So whoever sees version v still there after
-  he saw no v + 1 knows that v + 1 was not committed at that moment; `latest` and `commit` rest on this;
-- `manifests/latest` is a hint: missing, stale or damaged, it costs time and nothing else.
+- old manifests are deleted in ascending order, one after the other (`gc`), and the newest is never deleted. So a name
+  that was deleted has a newer one above it for ever, and a name that was never used has none. A driver that has put
+  its manifest lists the folder: it is committed if nothing is above it, or if the next one is its child. Otherwise the
+  name had been used before and was free only because it was deleted; the driver is fenced and removes what it put;
+- a manifest names its writer, a random identity of one driver, and counts in `writer_epoch` how often the writer
+  changed. The count is a fencing token: whoever has a lower one than another has been replaced;
+- an answer that is lost decides nothing. A driver publishes no other manifest before it has published that one (again,
+  with the same bytes) or was fenced; see `engine.publishing`;
+- `manifests/latest` is a hint. Readers start there; a driver starts from the listing (`newest`). A hint that is
+  missing, stale or damaged costs time and nothing else;
+- `flow.json` says which flow lives here, from its first commit on. Without it, without a hint and without runs of an
+  epoch, a store that lists no manifest is a new one. Otherwise its manifests are lost, which is an error.
+
+[ADR 0033](../../../docs/adr/0033-commit-protocol.md) argues why this survives answers that are lost, late or doubled.
 """
 
 from __future__ import annotations
@@ -13,6 +24,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,9 +36,12 @@ from rejoinder.store.objects import ObjectStore
 
 FORMAT = 1
 FOLDER = "manifests"
+FLOW = "flow.json"
 _HINT = f"{FOLDER}/latest"
 _PROBES = 16
 _TRIES = 20
+_RUNS = "runs"
+_OF_AN_EPOCH = re.compile(r"runs/\d{10}/")
 _RESTORE = "restore the state from a backup; all manifests belong together, so restore them into an empty folder"
 
 
@@ -36,7 +51,8 @@ class Manifest:
 
     `version` counts commits of any kind, `epoch` is the last committed one (-1 before the first), `time_ms` its
     processing time. `epochs` lists (epoch, time_ms, version) of the retained commits, this one included.
-    `commit_id` is random, so that two drivers never write the same bytes.
+    `commit_id` is random, so that two drivers never write the same bytes. `writer` is the identity of the driver,
+    `writer_epoch` the number of drivers before it.
     """
 
     version: int
@@ -50,6 +66,8 @@ class Manifest:
     extra: dict[str, Any] = field(default_factory=dict)
     epochs: tuple[tuple[int, int, int], ...] = ()
     commit_id: str = field(default_factory=lambda: token(8))
+    writer: str = ""
+    writer_epoch: int = 0
     format: int = FORMAT
 
     @classmethod
@@ -59,7 +77,10 @@ class Manifest:
         return cls(0, epoch, time_ms, "", flow_id, epochs=((epoch, time_ms, 0),), **rest)
 
     def successor(self, *, keep_versions: int, **changes: Any) -> Manifest:
-        """Make the next manifest: what `changes` does not give (epoch, time_ms, plan, …) stays as it is."""
+        """Make the next manifest: what `changes` does not give (epoch, time_ms, plan, …) stays as it is.
+
+        Another `writer` than before is the next one: it gets a `writer_epoch` of its own.
+        """
         version = self.version + 1
         epoch, time_ms = changes.get("epoch", self.epoch), changes.get("time_ms", self.time_ms)
         retained = tuple(entry for entry in self.epochs if entry[2] > version - keep_versions)
@@ -68,6 +89,7 @@ class Manifest:
             "parent": self.checksum,
             "epochs": (*retained, (epoch, time_ms, version)),
             "commit_id": token(8),
+            "writer_epoch": self.writer_epoch + (changes.get("writer", self.writer) != self.writer),
             "format": FORMAT,
         }
         return dataclasses.replace(self, **{**changes, **own})
@@ -124,32 +146,77 @@ def name_of(version: int) -> str:
 def commit(store: ObjectStore, manifest: Manifest) -> None:
     """Publish `manifest`; when this returns, it is committed.
 
-    `errors.Fenced` if somebody else has its version, or had it and went on so far that it was dropped;
-    `errors.Corrupt`, and nothing is published, if the stored manifest before it is not its parent. After any other
-    error it may or may not be committed: call again with the same manifest, which makes no second commit.
+    `errors.Fenced` if another driver has its version, or had it and went on so far that it was dropped;
+    `errors.Corrupt`, and nothing is published, if the stored manifest before it is not its parent. After
+    `errors.Unconfirmed` it may or may not be committed: call again with the same manifest, which makes no second
+    commit. After any other error it is not committed.
     """
     data = manifest.to_bytes()
     _check_place(store, manifest)
+    try:
+        _put(store, manifest, data)
+        _confirm(store, manifest)
+    except errors.StorageFailed as failure:
+        raise errors.Unconfirmed(
+            "the storage did not confirm a commit",
+            detail=f"version {manifest.version} (epoch {manifest.epoch}) may or may not be stored: "
+            + (failure.detail or failure.fact),
+            hint="fix the storage and go on: the next commit of this flow finishes this one first. "
+            + (failure.hint or ""),
+        ) from failure
+    if manifest.version == 0:
+        _check_fence(store, manifest)
+    with suppress(errors.StorageFailed):  # it is committed; the hint only saves time, the marker comes with the next
+        store.put(_HINT, b"%d" % manifest.version)
+        if manifest.version == 0:
+            mark_flow(store, manifest)
+
+
+def _put(store: ObjectStore, manifest: Manifest, data: bytes) -> None:
+    """Put the manifest under its name, if that is free or holds this very manifest."""
     for _ in range(3):
         if store.put_if_absent(manifest.name, data):
-            # Our version may have been free because it was dropped. Then what comes before it was dropped, too.
-            _check_place(store, manifest)
-            if manifest.version == 0:
-                _check_fence(store, manifest)
-            break
+            return
         stored = store.find(manifest.name)
-        if stored == data:  # our own earlier try, whose answer was lost
-            break
+        if stored == data:  # an earlier request of ours, whose answer was lost
+            return
         if stored is not None:
             raise _fenced(manifest, stored)
-    else:
-        raise errors.StorageFailed(
-            "the storage refuses a commit and shows no other one",
-            detail=f"`{manifest.name}` in {store.url} is said to exist, and cannot be found",
-            hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
+    raise errors.StorageFailed(
+        "the storage refuses a commit and shows no other one",
+        detail=f"`{manifest.name}` in {store.url} is said to exist, and cannot be found",
+        hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
+    )
+
+
+def _confirm(store: ObjectStore, manifest: Manifest) -> None:
+    """Raise `errors.Fenced` if the name of `manifest`, which is put, had been used and deleted before."""
+    stored = versions(store)
+    if not stored or stored[-1] <= manifest.version:
+        # The listing is proof where listings are consistent; a name is deleted after the one below it in any case.
+        if manifest.version == 0 or store.exists(name_of(manifest.version - 1)):
+            return
+        raise _taken_over(store, manifest, "the one before it is no longer kept")
+    child = find(store, manifest.version + 1) if manifest.version + 1 in stored else None
+    if child is not None and child.parent == manifest.checksum:
+        return  # another driver has built on it
+    if manifest.version in stored and store.find(manifest.name) == manifest.to_bytes():
+        store.delete([manifest.name])
+    raise _taken_over(store, manifest, f"version {stored[-1]} is committed")
+
+
+def mark_flow(store: ObjectStore, manifest: Manifest) -> None:
+    """Write down that there is a flow; `errors.Corrupt` if there is another one."""
+    data = json.dumps({"flow_id": manifest.flow_id}).encode()
+    if store.put_if_absent(FLOW, data):
+        return
+    found = store.find(FLOW)
+    if found is not None and found != data:
+        raise errors.Corrupt(
+            "the manifests belong to another flow",
+            detail=f"`{FLOW}` in {store.url} names another flow than `{manifest.name}`",
+            hint=_RESTORE,
         )
-    with suppress(errors.StorageFailed):  # it is committed; the hint only saves time
-        store.put(_HINT, b"%d" % manifest.version)
 
 
 def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None:
@@ -164,6 +231,7 @@ def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None
             return found
         stored = versions(store)
         if not stored:
+            _refuse_lost(store)
             return None
         start = find(store, stored[-1])
         if start is not None:
@@ -173,6 +241,37 @@ def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None
         detail=f"the manifests in {store.url} are listed, and are gone when read",
         hint="check that the storage lists what it holds, and nothing else",
     )
+
+
+def newest(store: ObjectStore) -> Manifest | None:
+    """Return the newest manifest as `latest` does, from the listing. For a driver, which is about to commit.
+
+    A manifest that was deleted and came back, because a request was late, can mislead a hint but not a listing.
+    """
+    for _ in range(_TRIES):
+        stored = versions(store)
+        if not stored:
+            return latest(store)
+        start = find(store, stored[-1])
+        if start is None:
+            continue
+        _has_parent(store, start)
+        found = _walk_up(store, start)
+        if found is not None:
+            return found
+    return latest(store)
+
+
+def _refuse_lost(store: ObjectStore) -> None:
+    """Raise `errors.Corrupt` if a flow has been here: nobody may begin a new one over it."""
+    signs = [name for name in (FLOW, _HINT) if store.exists(name)]
+    signs = signs or [name for name in store.list(_RUNS) if _OF_AN_EPOCH.match(name)]
+    if signs:
+        raise errors.Corrupt(
+            "the manifests of this state are missing",
+            detail=f"{store.url} lists no manifest, but has `{signs[0]}`: a flow was here",
+            hint="restore the folder `manifests` from a backup, or use an empty state directory to start a new flow",
+        )
 
 
 def load(store: ObjectStore, version: int) -> Manifest:
@@ -248,14 +347,19 @@ def _has_parent(store: ObjectStore, manifest: Manifest) -> bool:
 
 def _check_place(store: ObjectStore, manifest: Manifest) -> None:
     """Raise unless `manifest` comes right after what is stored (itself aside)."""
-    behind = any(versions(store)) if manifest.version == 0 else not _has_parent(store, manifest)
-    if behind:
-        raise errors.Fenced(
-            "another driver has taken over this state",
-            detail=f"version {manifest.version} cannot be committed to {store.url}: "
-            + ("newer ones are there" if manifest.version == 0 else "the one before it is no longer kept"),
-            hint="run one driver per state; stop this one, or start it again once the other has ended",
-        )
+    if manifest.version == 0:
+        if any(versions(store)):
+            raise _taken_over(store, manifest, "newer ones are stored")
+    elif not _has_parent(store, manifest):
+        raise _taken_over(store, manifest, "the one before it is no longer kept")
+
+
+def _taken_over(store: ObjectStore, manifest: Manifest, why: str) -> errors.Fenced:
+    return errors.Fenced(
+        "another driver has taken over this state",
+        detail=f"version {manifest.version} cannot be committed to {store.url}: {why}",
+        hint="run one driver per state; stop this one, or start it again once the other has ended",
+    )
 
 
 def _check_fence(store: ObjectStore, manifest: Manifest) -> None:

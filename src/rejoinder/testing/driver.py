@@ -244,9 +244,10 @@ class Driver:
 
         An epoch that is refused because of its rows has not happened, and the rows are gone, with what was said of
         watermarks and idle sources; after any other failure, such as that of a function that was asked about them,
-        they wait for the next step.
+        they wait for the next step. After `Unconfirmed` they belong to an epoch that the next step commits first.
         """
         time_ms = time_of(at)
+        self._engine.publisher.settle()
         self._outbox.deliver()  # what was committed and not delivered
         pending, self._pending = self._pending, []
         said, self._said = self._said, Said()
@@ -261,13 +262,13 @@ class Driver:
             self._engine.run_epoch(
                 epoch, [split_batch(splits)], time_ms=time_ms, positions=positions, signals=said.signals()
             )
-        except FunctionFailed:
-            self._pending, self._said = pending, said
+        except (InputError, EvaluationError) as refused:
+            if isinstance(refused, FunctionFailed):
+                self._pending, self._said = pending, said
             raise
-        except (InputError, EvaluationError):
-            raise
-        except Exception:
-            self._pending, self._said = pending, said
+        except BaseException:
+            if self._engine.epoch < epoch and not self._engine.publisher.is_open(epoch):
+                self._pending, self._said = pending, said  # else they are committed, or the next commit is theirs
             raise
         self._outbox.deliver()
         changes = {}

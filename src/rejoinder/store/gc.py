@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rejoinder.store.manifest import FOLDER, Manifest, find, latest, name_of, versions
+from rejoinder.store.manifest import FLOW, FOLDER, Manifest, find, latest, name_of, versions
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import folder_of
 
@@ -91,6 +91,7 @@ def orphans(store: ObjectStore, named: Named, older_than_seconds: float) -> list
     newest = latest(store)
     stored = versions(store)
     wanted = {file for version in stored if (manifest := find(store, version)) for file in named(manifest)}
+    wanted.add(FLOW)
     left = set(stored) - set(_chain_below(store, newest.version, newest.parent)) if newest else set()
     left_behind = {name_of(version) for version in left if newest and version < newest.version}
     before = time.time() - older_than_seconds

@@ -56,7 +56,12 @@ def test_a_fenced_driver_leaves_nothing_behind(store: ObjectStore) -> None:
     line = unreliable(store)
     asleep = grow(store, None, 4)
     ours = asleep.successor(keep_versions=KEEP, epoch=0, writer="asleep")
-    line.before[ours.name] = lambda: (grow(store, asleep, 11), line.next(ours.name, "refused"))
+
+    def sleep() -> None:
+        grow(store, asleep, 11)
+        line.next(ours.name, "refused")
+
+    line.before[ours.name] = sleep
     with pytest.raises(errors.Fenced):
         commit(store, ours)
     assert versions(store) == list(range(7, 15))

@@ -52,7 +52,12 @@ class Line:
 
     def put(self, name: str, data: memoryview) -> None:
         kept = memoryview(bytes(data))
-        self._send(name, lambda: self._backend.put(name, kept) or True)
+
+        def request() -> bool:
+            self._backend.put(name, kept)
+            return True
+
+        self._send(name, request)
 
     def entries(self, prefix: str) -> Iterable[Entry]:
         return [] if prefix in self.hidden else self._backend.entries(prefix)
@@ -80,5 +85,5 @@ class Line:
 def unreliable(store: ObjectStore) -> Line:
     """Put a bad line between a store and its backend."""
     line = Line(store._backend())
-    store._opened = (os.getpid(), line)  # type: ignore[assignment]
+    store._opened = (os.getpid(), line)
     return line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,7 +91,7 @@ def test_sparks_last_commit_is_lost(spark: SparkSession, folder: Path, postgres:
     assert commits
     for commit in commits:
         commit.unlink()
-    (folder / "state" / "sinks" / "progress").unlink()  # as if the process had died before it was written
+    shutil.rmtree(folder / "state" / "sinks")  # as if the process had died before it was written
     flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
     sink_victim.run(flow, folder, postgres.url, SINKS)
     check(flow, folder, postgres)

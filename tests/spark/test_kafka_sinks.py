@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
-from rejoinder.engine.engine import SINK_PROGRESS
+from rejoinder.engine.sink_progress import Delivered, write_note
 from rejoinder.engine.sinks import delivery
 from rejoinder.errors import MissingInput, SinkFailed
 from tests.spark.broker import Broker, Client
@@ -66,9 +66,9 @@ def test_all_modes(open_flow: OpenFlow, broker: Broker, client: Client) -> None:
     assert told == [("10", "u", cat, moved), ("11", "d", dog, None)]
 
     # The process died after it sent epoch 1 and before it noted that: it is sent again, and known by its header.
-    flow.engine.store.put(
-        SINK_PROGRESS, json.dumps({identity: 0 for identity, _ in flow.engine.sinks.values()}).encode()
-    )
+    engine = flow.engine
+    assert engine.manifest is not None
+    write_note(engine.store, engine.manifest, {one: Delivered(0, 0) for one, _ in engine.sinks.values()})
     again = open_flow()
     again.run()
     assert sent(client, "upsert", 1) == [("10", moved), ("10", moved), ("11", None), ("11", None)]

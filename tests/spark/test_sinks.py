@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import rejoinder as rj
 import rejoinder.engine.sinks.delivery as delivery_module
+from rejoinder.engine.sink_progress import Delivered
 from rejoinder.errors import MissingInput, SinkFailed
 from rejoinder.exchange.keyed import by_key
 from tests.spark.postgres import Postgres
@@ -167,10 +168,10 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
 
     check()
     again = rj.Flow(shop.engine.store.path, spark=spark, parallelism=2)
-    (Path(shop.engine.store.path) / "sinks" / "progress").unlink()
+    again.engine.delivered = {}
     again.run()
     assert [each["delivered"] for each in again.sinks()] == [1, 1], "Delta says how far it is"
-    again._outbox._delivered = dict.fromkeys(again._outbox._delivered, 0)
+    again.engine.delivered = {one: Delivered(0, 0) for one in again.engine.delivered}
     again._outbox.deliver()
     check()
 

@@ -21,6 +21,7 @@ from rejoinder.engine.planner import Plan, moves, plan, plan_hydration, refuse_p
 from rejoinder.engine.positions import kept, position_files, position_of
 from rejoinder.engine.publishing import Publisher
 from rejoinder.engine.remembering import oldest_in
+from rejoinder.engine.sink_progress import Delivered, note_name, recorded, to_json
 from rejoinder.engine.state import State, bytes_written
 from rejoinder.engine.telling import Promise, Promises
 from rejoinder.engine.timeline import Timeline
@@ -45,7 +46,6 @@ KEEP_VERSIONS = 8
 HISTORY = 10_000
 REMEMBERED = 10_000
 SILENT = Signals()
-SINK_PROGRESS = "sinks/progress"
 
 
 def system_clock() -> int:
@@ -76,7 +76,8 @@ class Engine:
 
     `attached` gives each source that is read an identity for as long as something needs it: what is kept of a source
     and how far it was read belong together, and are forgotten together. `sinks` gives each sink an identity for as long
-    as it is defined, with the epoch in which it was. `fed` are the sources that have committed rows.
+    as it is defined, with the epoch in which it was; `delivered` says by identity how far it is. `fed` are the sources
+    that have committed rows.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class Engine:
             self.positions: dict[str, Any] = {}
             self.attached: dict[str, str] = {}
             self.sinks: dict[str, tuple[str, int]] = {}
+            self.delivered: dict[str, Delivered] = {}
             self.watermarks = Watermarks()
             self.fed: set[str] = set()
         else:
@@ -131,6 +133,7 @@ class Engine:
             self.positions = dict(self.manifest.extra["positions"])
             self.attached = dict(self.manifest.extra["attached"])
             self.sinks = {name: (one, since) for name, (one, since) in self.manifest.extra.get("sinks", {}).items()}
+            self.delivered = recorded(self.store, self.manifest)
             self.watermarks = Watermarks.from_json(self.manifest.extra["watermarks"])
             self.fed = set(self.manifest.extra["fed"])
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
@@ -441,6 +444,7 @@ class Engine:
         attached = {name: self.attached.get(name) or token(4) for name in new.dataflow.scans}
         positions = kept(positions, set(attached.values()))
         sinks = {sink.name: self.sinks.get(sink.name) or (token(4), epoch) for sink in catalog.sinks}
+        delivered = {one: self.delivered[one] for one, _ in sinks.values() if one in self.delivered}
         content: dict[str, Any] = {
             "writer": self.publisher.writer,
             "epoch": epoch,
@@ -454,6 +458,7 @@ class Engine:
                 "positions": positions,
                 "attached": attached,
                 "sinks": sinks,
+                "delivered": to_json(delivered),
                 "statistics": {name: [known.rows, known.keys] for name, known in new.program.statistics.items()},
                 "since": epoch - self.history,
                 "watermarks": watermarks.to_json(),
@@ -468,7 +473,7 @@ class Engine:
         def accept() -> None:
             self.manifest, self.catalog, self.plan, self.state = manifest, catalog, new, state
             self.timeline, self.created, self.positions, self.attached = timeline, created, positions, attached
-            self.sinks = sinks
+            self.sinks, self.delivered = sinks, delivered
             self.watermarks = watermarks
             accepted()
 
@@ -482,7 +487,7 @@ def named_files(manifest: Manifest) -> set[str]:
     """All objects that a manifest names."""
     files = State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
     files |= position_files(manifest.extra["positions"])
-    return files | {SINK_PROGRESS} if manifest.extra.get("sinks") else files
+    return files | {note_name(manifest)} if manifest.extra.get("sinks") else files
 
 
 def _totals(reports: dict[int, Report]) -> Report:

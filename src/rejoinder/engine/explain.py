@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.description import describe
-from rejoinder.engine.engine import SINK_PROGRESS, Engine
+from rejoinder.engine.engine import Engine
 from rejoinder.engine.holding import holder_of, watermark_rows
 from rejoinder.engine.planner import plan
 from rejoinder.engine.rendering import plain
@@ -97,13 +96,13 @@ def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
     options = redacted(sink.options)
     if options.get("value_format") == "avro":
         options["avro_schema"] = Values(sink).schema(written_columns(sink, engine.catalog.get(sink.view).schema))
-    recorded = engine.store.find(SINK_PROGRESS)
+    delivered = engine.delivered.get(identity)
     return {
         "sink": sink.name,
         "view": sink.view,
         "format": sink.format,
         "options": ", ".join(f"{name} '{value}'" for name, value in options.items()),
-        "delivered": None if recorded is None else json.loads(recorded).get(identity),
+        "delivered": None if delivered is None else delivered.epoch,
     }
 
 

@@ -8,9 +8,10 @@ anew over its own names, and what it left over is removed. So an epoch is there 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ from rejoinder.plan.catalog import Sink
 
 HIDDEN = "_rejoinder"
 OWNER, PROGRESS = "sink.json", "progress.json"
+CHECKSUM = "checksum"
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class FilesTarget:
         filesystem, folder = self._open()
         hidden = posixpath.join(folder, HIDDEN)
         try:
-            owner = _read(filesystem, posixpath.join(hidden, OWNER))
+            owner = self._read(filesystem, posixpath.join(hidden, OWNER))
             if owner is None and not self.identity:
                 filesystem.create_dir(hidden, recursive=True)
                 _write(filesystem, posixpath.join(hidden, "probe"), b"")
@@ -55,18 +57,17 @@ class FilesTarget:
                 detail=str(refused),
                 hint="create the folder where workers and driver can write, or correct OPTIONS (path '…')",
             ) from refused
-        if owner is not None and owner["identity"] != self.identity:
-            raise SinkFailed(
-                f"the folder `{self.sink.options['path']}` of sink `{self.sink.name}` belongs to another sink",
-                detail=f"`{owner['sink']}` wrote to it: what is there and what would come do not belong together",
-                hint="take another folder, or remove this one",
-            )
+        if owner is not None:
+            self._check_owner(owner)
 
     def delivered(self) -> int | None:
         """The last epoch whose files are all there."""
         filesystem, folder = self._open()
-        progress = _read(filesystem, posixpath.join(folder, HIDDEN, PROGRESS))
-        return None if progress is None else int(progress["epoch"])
+        progress = self._read(filesystem, posixpath.join(folder, HIDDEN, PROGRESS))
+        if progress is None:
+            return None
+        self._check_owner(progress)
+        return int(progress["epoch"])
 
     def deliver(self, delivery: Delivery) -> None:
         """Write the files of an epoch."""
@@ -74,7 +75,8 @@ class FilesTarget:
         hidden = posixpath.join(folder, HIDDEN)
         staged = posixpath.join(hidden, f"staged-{token(8)}")
         filesystem.create_dir(staged, recursive=True)
-        _write(filesystem, posixpath.join(hidden, OWNER), _bytes(sink=self.sink.name, identity=self.identity))
+        owner = {"sink": self.sink.name, "identity": self.identity}
+        _write(filesystem, posixpath.join(hidden, OWNER), _sealed(owner))
         written = delivery.run(
             WriteFile(absolute(self.sink.options["path"]), posixpath.basename(staged), self.sink.format)
         )
@@ -86,10 +88,40 @@ class FilesTarget:
         for info in filesystem.get_file_info(pafs.FileSelector(folder)):
             if info.base_name.startswith(prefix) and info.base_name not in names:
                 filesystem.delete_file(info.path)
-        _write(filesystem, posixpath.join(hidden, PROGRESS), _bytes(epoch=delivery.epoch))
+        _write(filesystem, posixpath.join(hidden, PROGRESS), _sealed({**owner, "epoch": delivery.epoch}))
         for info in filesystem.get_file_info(pafs.FileSelector(hidden)):
             if info.base_name.startswith("staged-"):
                 filesystem.delete_dir(info.path)
+
+    def _check_owner(self, owner: Mapping[str, Any]) -> None:
+        if owner["identity"] != self.identity:
+            raise SinkFailed(
+                f"the folder `{self.sink.options['path']}` of sink `{self.sink.name}` belongs to another sink",
+                detail=f"`{owner['sink']}` wrote to it: what is there and what would come do not belong together",
+                hint="take another folder, or remove this one",
+            )
+
+    def _read(self, filesystem: pafs.FileSystem, path: str) -> dict[str, Any] | None:
+        """What `_sealed` made; None if there is no such file. Raises `SinkFailed` if it is damaged."""
+        found = filesystem.get_file_info(path).type
+        if found == pafs.FileType.NotFound:
+            return None
+        data = b""
+        if found == pafs.FileType.File:
+            with filesystem.open_input_file(path) as file:
+                data = file.read()
+        try:
+            fields: dict[str, Any] = json.loads(data)
+            if _sealed(dict(fields)) != data:
+                raise ValueError("it fails its checksum")
+        except (ValueError, TypeError) as failure:
+            raise SinkFailed(
+                f"sink `{self.sink.name}` cannot tell which epochs it has",
+                detail=f"`{path}` is damaged: {failure}",
+                hint=f"restore `{posixpath.dirname(path)}` from a backup, or DROP SINK {self.sink.name} and create one "
+                "that writes elsewhere",
+            ) from failure
+        return fields
 
     def _open(self) -> tuple[pafs.FileSystem, str]:
         return open_path(absolute(self.sink.options["path"]))
@@ -131,16 +163,11 @@ def _again(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
     yield from rest
 
 
-def _bytes(**fields: Any) -> bytes:
-    return json.dumps(fields).encode()
-
-
-def _read(filesystem: pafs.FileSystem, path: str) -> dict[str, Any] | None:
-    if filesystem.get_file_info(path).type != pafs.FileType.File:
-        return None
-    with filesystem.open_input_file(path) as file:
-        found: dict[str, Any] = json.loads(file.read())
-        return found
+def _sealed(fields: Mapping[str, Any]) -> bytes:
+    """The fields as JSON, with their checksum (an earlier one is replaced)."""
+    plain = {name: value for name, value in fields.items() if name != CHECKSUM}
+    checksum = hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return json.dumps({**plain, CHECKSUM: checksum}, sort_keys=True).encode()
 
 
 def _write(filesystem: pafs.FileSystem, path: str, data: bytes) -> None:

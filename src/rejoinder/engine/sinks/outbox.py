@@ -1,21 +1,22 @@
 """The outbox: brings every committed epoch to every sink, in order, and knows how far each has got.
 
-How far a sink is lies in the sink itself where it can keep that together with the rows; for all others, and to know
-about epochs without changes, in an object of the flow's store. An epoch is delivered after its commit and before the
-next one begins. So at most one is under way when a process dies; the next start delivers it first.
+How far a sink is lies in the sink itself where it can keep that together with the rows: what it remembers wins. For all
+others, and to know about epochs without changes, it is in the manifest (`engine.sink_progress`). An epoch is delivered
+after its commit and before the next one begins. So at most one is under way when a process dies; the next start
+delivers it first.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from rejoinder.engine.batches import Batch, new_sinks
-from rejoinder.engine.engine import SINK_PROGRESS, Engine
+from rejoinder.engine.engine import Engine
 from rejoinder.engine.reading import changelog_refs
+from rejoinder.engine.sink_progress import Delivered, write_note
 from rejoinder.engine.sinks.delivery import Delivery, EpochChanges, Host, Target
 from rejoinder.engine.sinks.targets import make_target
 from rejoinder.errors import NotCommitted, RejoinderError, SinkFailed
@@ -28,6 +29,8 @@ from rejoinder.sql.binder import bind_view
 
 Function = Callable[[int, Any], object]
 LONGEST_DETAIL = 1000
+SNAPSHOT = -2
+"""The epoch after which all rows of a view are changes."""
 
 
 class Outbox:
@@ -38,7 +41,6 @@ class Outbox:
         self.host = host
         self.functions: dict[str, Function] = {}
         self._targets: dict[str, Target] = {}
-        self._delivered: dict[str, int] = {}
 
     def check_new(self, batch: Batch) -> None:
         """Refuse sinks that could not be written to, before they are defined."""
@@ -50,30 +52,29 @@ class Outbox:
         """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""
         engine = self.engine
         with engine.lock:
-            before = dict(self._delivered)
+            before = dict(engine.delivered)
             for sink in engine.catalog.sinks:
                 identity = engine.sinks[sink.name][0]
                 try:
                     self._deliver(sink, identity)
                 except BaseException:
                     self._targets.pop(identity, None)  # ask it again how far it is
-                    self._delivered.pop(identity, None)
                     raise
-            if self._delivered != before:
+            if engine.delivered != before:
                 self._record()
 
     def progress(self, sink: Sink) -> int | None:
         """The last epoch that a sink has, as far as is known here; None before its first delivery."""
-        identity = self.engine.sinks[sink.name][0]
-        return self._delivered.get(identity, self._recorded().get(identity))
+        delivered = self.engine.delivered.get(self.engine.sinks[sink.name][0])
+        return None if delivered is None else delivered.epoch
 
     def _deliver(self, sink: Sink, identity: str) -> None:
         engine = self.engine
         schema = readable(engine.catalog, sink.view).schema
-        if identity not in self._delivered:
+        if identity not in self._targets:
             self._open(sink, identity)
         target = self._targets[identity]
-        last = self._delivered[identity]
+        last = engine.delivered[identity].epoch
         since = engine.sinks[sink.name][1]
         while last < engine.epoch:
             # What a view holds before the first epoch (a count of nothing, say) comes with the first one.
@@ -81,16 +82,18 @@ class Outbox:
             is_snapshot = last < since
             if epoch > engine.epoch:
                 return
-            changes = self._changes(sink, schema, -2 if is_snapshot else epoch - 1, epoch)
+            changes = self._changes(sink, schema, SNAPSHOT if is_snapshot else epoch - 1, epoch)
             reach("before_delivery", epoch)
             is_changed = not changes.is_empty
             if is_changed:
                 with failures_of(sink, epoch):
-                    content = self._changes(sink, schema, -2, epoch)
+                    content = self._changes(sink, schema, SNAPSHOT, epoch)
                     unique = partial(self._is_unique, sink)
                     target.deliver(Delivery(sink, identity, changes, content, self.host, unique, is_snapshot))
                 reach("after_delivery", epoch)
-            self._delivered[identity] = last = epoch
+            changed = epoch if is_changed else engine.delivered[identity].changed
+            engine.delivered[identity] = Delivered(epoch, changed)
+            last = epoch
             if is_changed and not target.remembers:
                 self._record()
 
@@ -102,15 +105,27 @@ class Outbox:
             target = self._make(sink, identity, readable(engine.catalog, sink.view).schema)
             target.check()
             known = target.delivered()
-        recorded = self._recorded().get(identity)
         if known is not None and known > engine.epoch:
             raise SinkFailed(
                 f"sink `{sink.name}` has epoch {known}, and the flow is at epoch {engine.epoch}",
                 detail="the state is older than what the sink has: epochs to come would be taken for delivered",
-                hint=f"restore the sink as of epoch {engine.epoch}, or DROP SINK {sink.name} and create it anew",
+                hint=f"restore the sink as of epoch {engine.epoch} or earlier, or DROP SINK {sink.name} and create one "
+                "that writes elsewhere",
             )
         first = since if sink.options.get("from") == "now" else since - 1
-        self._delivered[identity] = max([first, *(epoch for epoch in (known, recorded) if epoch is not None)])
+        recorded = engine.delivered.get(identity, Delivered(first))
+        if target.remembers and recorded.changed is not None:
+            if known is None:
+                raise SinkFailed(
+                    f"sink `{sink.name}` was given epoch {recorded.changed}, and remembers none",
+                    detail="what it had is lost, or was replaced by something else",
+                    hint=f"restore the sink from a backup, or DROP SINK {sink.name} and create it anew",
+                )
+            if known < recorded.changed:  # an older copy was restored: what it remembers wins
+                recorded = Delivered(known, known)
+        if known is not None and known > recorded.epoch:
+            recorded = Delivered(known, known)
+        engine.delivered[identity] = recorded
         self._targets[identity] = target
 
     def _make(self, sink: Sink, identity: str, schema: Any) -> Target:
@@ -119,7 +134,7 @@ class Outbox:
     def _changes(self, sink: Sink, schema: Any, after: int, epoch: int) -> EpochChanges:
         engine = self.engine
         assert engine.manifest is not None, "an epoch is committed"
-        if 0 <= after < engine.manifest.extra["since"]:
+        if (epoch if after == SNAPSHOT else after) < engine.manifest.extra["since"]:
             raise NotCommitted(
                 f"the changes of `{sink.view}` in epoch {epoch} are no longer kept, and sink `{sink.name}` needs them",
                 detail=f"history starts at epoch {engine.manifest.extra['since']}",
@@ -137,15 +152,9 @@ class Outbox:
         view = readable(catalog, sink.view)
         return isinstance(view, View) and is_unique(bind_view(view, catalog), key, catalog)
 
-    def _recorded(self) -> Mapping[str, int]:
-        found = self.engine.store.find(SINK_PROGRESS)
-        return {} if found is None else dict(json.loads(found))
-
     def _record(self) -> None:
-        known = {identity for identity, _ in self.engine.sinks.values()}
-        told = {**self._recorded(), **self._delivered}
-        kept = {identity: epoch for identity, epoch in told.items() if identity in known}
-        self.engine.store.put(SINK_PROGRESS, json.dumps(kept).encode())
+        assert self.engine.manifest is not None, "an epoch is committed"
+        write_note(self.engine.store, self.engine.manifest, self.engine.delivered)
 
 
 @contextmanager

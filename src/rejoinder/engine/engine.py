@@ -374,12 +374,19 @@ class Engine:
             if self.manifest is not None:
                 self.publisher.check_fence(self.manifest)
 
-    def claim(self) -> None:
-        """Make sure that we are the one driver of this state: with a commit if we have none yet. Raises `Fenced`."""
+    def claim(self) -> bool:
+        """Make sure that we are the one driver of this state; True if it took a commit. Raises `Fenced`."""
         with self.lock:
             self.check_fence()
-            if self.manifest is not None and self.manifest.writer != self.publisher.writer:
-                self._commit(self.catalog, self.plan, self.state, epoch=self.epoch)
+            if self.manifest is None or self.manifest.writer == self.publisher.writer:
+                return False
+            self._commit(self.catalog, self.plan, self.state, epoch=self.epoch)
+            return True
+
+    @property
+    def writer_epoch(self) -> int:
+        """How many drivers this flow had before the one of the last commit."""
+        return 0 if self.manifest is None else self.manifest.writer_epoch
 
     def filled(self) -> list[Arrangement]:
         """The arrangements that are up to date, be they empty; those that forget nothing, and hold most rows, last."""

@@ -97,7 +97,8 @@ class Delivery:
     """One epoch for one sink. `identity` tells this sink from every other one, also from a later one of its name.
 
     `content` is all rows of the view after the epoch, told as changes. `is_unique` says of columns whether the query of
-    the view proves that no two rows have them in common.
+    the view proves that no two rows have them in common. `writer` counts the drivers that this flow has had: a lower
+    number has been replaced. `check_fence` raises `Fenced` if we have; call it before a step that cannot be undone.
     """
 
     sink: Sink
@@ -107,6 +108,8 @@ class Delivery:
     host: Host
     is_unique: Callable[[Sequence[str]], bool]
     is_snapshot: bool = False
+    writer: int = 0
+    check_fence: Callable[[], None] = lambda: None
 
     @property
     def epoch(self) -> int:

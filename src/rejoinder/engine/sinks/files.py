@@ -4,6 +4,12 @@ Layout of the folder: `epoch-0000000012-0000.parquet` and so on, and `_rejoinder
 the sink that owns the folder, how far it has got, and files that are not whole yet. Tasks write there; when all files
 of an epoch are whole they are moved to their names, then the epoch is noted. An attempt that died in between is written
 anew over its own names, and what it left over is removed. So an epoch is there once, however often it is tried.
+
+Fence: an attempt stages its files in a folder of its own, `staged-<writer epoch>-<random>`. It changes the sink only by
+renames from and to that folder, the note of the epoch among them. A driver removes the staged folders of the writers
+before it, never those of later ones, before it stages its own. A driver that was replaced and wakes up later finds its
+folder gone: its renames fail and change nothing. (An object store has no renames. There, a driver that was replaced
+between its look at the manifests and its next request can repeat that one request; it writes what is there already.)
 """
 
 from __future__ import annotations
@@ -29,8 +35,12 @@ from rejoinder.operators.formats import open_path
 from rejoinder.plan.catalog import Sink
 
 HIDDEN = "_rejoinder"
+<<<<<<< HEAD
 OWNER, PROGRESS = "sink.json", "progress.json"
 CHECKSUM = "checksum"
+=======
+OWNER, PROGRESS, STAGED = "sink.json", "progress.json", "staged-"
+>>>>>>> 152ba1c (Fence deliveries to sinks)
 
 
 @dataclass(frozen=True)
@@ -70,9 +80,10 @@ class FilesTarget:
         return int(progress["epoch"])
 
     def deliver(self, delivery: Delivery) -> None:
-        """Write the files of an epoch."""
+        """Write the files of an epoch. Raises `Fenced`, and changes nothing, if another driver has taken over."""
         filesystem, folder = self._open()
         hidden = posixpath.join(folder, HIDDEN)
+<<<<<<< HEAD
         staged = posixpath.join(hidden, f"staged-{token(8)}")
         filesystem.create_dir(staged, recursive=True)
         owner = {"sink": self.sink.name, "identity": self.identity}
@@ -81,17 +92,48 @@ class FilesTarget:
             WriteFile(absolute(self.sink.options["path"]), posixpath.basename(staged), self.sink.format)
         )
         reach("in_delivery", delivery.epoch)
+=======
+        filesystem.create_dir(hidden, recursive=True)
+        _clear_staged(filesystem, hidden, delivery.writer)
+        staged = posixpath.join(hidden, f"{STAGED}{delivery.writer:010d}-{token(8)}")
+        filesystem.create_dir(staged)
+        _write(filesystem, posixpath.join(hidden, OWNER), _bytes(sink=self.sink.name, identity=self.identity))
+        try:
+            written = delivery.run(
+                WriteFile(absolute(self.sink.options["path"]), posixpath.basename(staged), self.sink.format)
+            )
+            reach("in_delivery", delivery.epoch)
+            delivery.check_fence()
+            self._publish(filesystem, staged, list(filter(None, written)), delivery)
+        except OSError:
+            delivery.check_fence()  # our folder is gone: whoever took over has removed it
+            raise
+        filesystem.delete_dir(staged)
+
+    def _publish(self, filesystem: pafs.FileSystem, staged: str, written: list[str], delivery: Delivery) -> None:
+        """Move the files of an epoch to their names, and note the epoch."""
+        _, folder = self._open()
+>>>>>>> 152ba1c (Fence deliveries to sinks)
         prefix = f"epoch-{delivery.epoch:010d}-"
-        names = [f"{prefix}{number:04d}.{self.sink.format}" for number, _ in enumerate(filter(None, written))]
-        for source, name in zip(filter(None, written), names, strict=True):
-            filesystem.move(posixpath.join(staged, source), posixpath.join(folder, name))
+        names = [f"{prefix}{number:04d}.{self.sink.format}" for number, _ in enumerate(written)]
         for info in filesystem.get_file_info(pafs.FileSelector(folder)):
+<<<<<<< HEAD
             if info.base_name.startswith(prefix) and info.base_name not in names:
                 filesystem.delete_file(info.path)
         _write(filesystem, posixpath.join(hidden, PROGRESS), _sealed({**owner, "epoch": delivery.epoch}))
         for info in filesystem.get_file_info(pafs.FileSelector(hidden)):
             if info.base_name.startswith("staged-"):
                 filesystem.delete_dir(info.path)
+=======
+            if info.base_name.startswith(prefix) and info.base_name not in names:  # of an attempt that died
+                filesystem.move(info.path, posixpath.join(staged, f"left-{info.base_name}"))
+        for source, name in zip(written, names, strict=True):
+            filesystem.move(posixpath.join(staged, source), posixpath.join(folder, name))
+        note = posixpath.join(staged, PROGRESS)
+        with filesystem.open_output_stream(note) as file:
+            file.write(_bytes(epoch=delivery.epoch, writer=delivery.writer))
+        filesystem.move(note, posixpath.join(folder, HIDDEN, PROGRESS))
+>>>>>>> 152ba1c (Fence deliveries to sinks)
 
     def _check_owner(self, owner: Mapping[str, Any]) -> None:
         if owner["identity"] != self.identity:
@@ -156,6 +198,14 @@ class WriteFile:
                     for chunk in _again(first, chunks):
                         file.write(json_lines(chunk))
         return name
+
+
+def _clear_staged(filesystem: pafs.FileSystem, hidden: str, writer: int) -> None:
+    """Remove what attempts have left that are not of a later writer: they failed, or must not go on."""
+    for info in filesystem.get_file_info(pafs.FileSelector(hidden)):
+        number = info.base_name.removeprefix(STAGED).partition("-")[0]
+        if info.base_name.startswith(STAGED) and not (number.isdigit() and int(number) > writer):
+            filesystem.delete_dir(info.path)
 
 
 def _again(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:

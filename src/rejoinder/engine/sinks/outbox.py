@@ -3,7 +3,8 @@
 How far a sink is lies in the sink itself where it can keep that together with the rows: what it remembers wins. For all
 others, and to know about epochs without changes, it is in the manifest (`engine.sink_progress`). An epoch is delivered
 after its commit and before the next one begins. So at most one is under way when a process dies; the next start
-delivers it first.
+delivers it first. A driver delivers only after it has made sure that no other one has taken over; one that has not
+committed yet takes over first.
 """
 
 from __future__ import annotations
@@ -86,10 +87,26 @@ class Outbox:
             reach("before_delivery", epoch)
             is_changed = not changes.is_empty
             if is_changed:
+                if engine.claim():  # whoever was at it before may have delivered more by now
+                    self._open(sink, identity)
+                    target, last = self._targets[identity], engine.delivered[identity].epoch
+                    continue
                 with failures_of(sink, epoch):
                     content = self._changes(sink, schema, SNAPSHOT, epoch)
                     unique = partial(self._is_unique, sink)
-                    target.deliver(Delivery(sink, identity, changes, content, self.host, unique, is_snapshot))
+                    target.deliver(
+                        Delivery(
+                            sink,
+                            identity,
+                            changes,
+                            content,
+                            self.host,
+                            unique,
+                            is_snapshot,
+                            engine.writer_epoch,
+                            engine.check_fence,
+                        )
+                    )
                 reach("after_delivery", epoch)
             changed = epoch if is_changed else engine.delivered[identity].changed
             engine.delivered[identity] = Delivered(epoch, changed)

@@ -35,12 +35,8 @@ from rejoinder.operators.formats import open_path
 from rejoinder.plan.catalog import Sink
 
 HIDDEN = "_rejoinder"
-<<<<<<< HEAD
-OWNER, PROGRESS = "sink.json", "progress.json"
-CHECKSUM = "checksum"
-=======
 OWNER, PROGRESS, STAGED = "sink.json", "progress.json", "staged-"
->>>>>>> 152ba1c (Fence deliveries to sinks)
+CHECKSUM = "checksum"
 
 
 @dataclass(frozen=True)
@@ -83,21 +79,11 @@ class FilesTarget:
         """Write the files of an epoch. Raises `Fenced`, and changes nothing, if another driver has taken over."""
         filesystem, folder = self._open()
         hidden = posixpath.join(folder, HIDDEN)
-<<<<<<< HEAD
-        staged = posixpath.join(hidden, f"staged-{token(8)}")
-        filesystem.create_dir(staged, recursive=True)
-        owner = {"sink": self.sink.name, "identity": self.identity}
-        _write(filesystem, posixpath.join(hidden, OWNER), _sealed(owner))
-        written = delivery.run(
-            WriteFile(absolute(self.sink.options["path"]), posixpath.basename(staged), self.sink.format)
-        )
-        reach("in_delivery", delivery.epoch)
-=======
         filesystem.create_dir(hidden, recursive=True)
         _clear_staged(filesystem, hidden, delivery.writer)
         staged = posixpath.join(hidden, f"{STAGED}{delivery.writer:010d}-{token(8)}")
         filesystem.create_dir(staged)
-        _write(filesystem, posixpath.join(hidden, OWNER), _bytes(sink=self.sink.name, identity=self.identity))
+        _write(filesystem, posixpath.join(hidden, OWNER), _sealed(self._owner))
         try:
             written = delivery.run(
                 WriteFile(absolute(self.sink.options["path"]), posixpath.basename(staged), self.sink.format)
@@ -113,27 +99,17 @@ class FilesTarget:
     def _publish(self, filesystem: pafs.FileSystem, staged: str, written: list[str], delivery: Delivery) -> None:
         """Move the files of an epoch to their names, and note the epoch."""
         _, folder = self._open()
->>>>>>> 152ba1c (Fence deliveries to sinks)
         prefix = f"epoch-{delivery.epoch:010d}-"
         names = [f"{prefix}{number:04d}.{self.sink.format}" for number, _ in enumerate(written)]
         for info in filesystem.get_file_info(pafs.FileSelector(folder)):
-<<<<<<< HEAD
-            if info.base_name.startswith(prefix) and info.base_name not in names:
-                filesystem.delete_file(info.path)
-        _write(filesystem, posixpath.join(hidden, PROGRESS), _sealed({**owner, "epoch": delivery.epoch}))
-        for info in filesystem.get_file_info(pafs.FileSelector(hidden)):
-            if info.base_name.startswith("staged-"):
-                filesystem.delete_dir(info.path)
-=======
             if info.base_name.startswith(prefix) and info.base_name not in names:  # of an attempt that died
                 filesystem.move(info.path, posixpath.join(staged, f"left-{info.base_name}"))
         for source, name in zip(written, names, strict=True):
             filesystem.move(posixpath.join(staged, source), posixpath.join(folder, name))
         note = posixpath.join(staged, PROGRESS)
         with filesystem.open_output_stream(note) as file:
-            file.write(_bytes(epoch=delivery.epoch, writer=delivery.writer))
+            file.write(_sealed({**self._owner, "epoch": delivery.epoch, "writer": delivery.writer}))
         filesystem.move(note, posixpath.join(folder, HIDDEN, PROGRESS))
->>>>>>> 152ba1c (Fence deliveries to sinks)
 
     def _check_owner(self, owner: Mapping[str, Any]) -> None:
         if owner["identity"] != self.identity:
@@ -164,6 +140,10 @@ class FilesTarget:
                 "that writes elsewhere",
             ) from failure
         return fields
+
+    @property
+    def _owner(self) -> dict[str, Any]:
+        return {"sink": self.sink.name, "identity": self.identity}
 
     def _open(self) -> tuple[pafs.FileSystem, str]:
         return open_path(absolute(self.sink.options["path"]))

@@ -1,4 +1,8 @@
-"""In-memory sources on Spark: rows wait as numbered Arrow files beside the state, so that a replay finds them."""
+"""In-memory sources on Spark: rows are numbered Arrow files beside the state until an epoch reads them.
+
+The name of a file ends with the checksum of its content, which the task that reads it checks. The position of the
+source in the manifest says which files were read.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.errors import InputError, NullKey, near_misses
+from rejoinder.kernels.buffers import file_buffers
 from rejoinder.kernels.columns import DIFF, replaced
 from rejoinder.plan.catalog import Source
 
@@ -50,11 +55,13 @@ class Inbox:
         folder = self.folder(source.name)
         number = max(self.newest(source) + 1, time.time_ns() // 1_000_000)  # ascending, whatever the clock does
         part = f"{folder}/.{number:020d}.part"
-        with pa.OSFile(part, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
+        content = file_buffers(table)
+        with open(part, "wb") as file:
+            for data in content.parts:
+                file.write(data)
         # Spark reads files in the order of their times, to the millisecond.
         os.utime(part, ns=(number * 1_000_000,) * 2)
-        os.replace(part, f"{folder}/{number:020d}.arrow")
+        os.replace(part, f"{folder}/{number:020d}-{content.crc:08x}.arrow")
 
 
 def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -34,7 +34,7 @@ def removed_first(engine: Engine, smaller: Catalog, *, is_needed: bool) -> Itera
 
 def _take_out(engine: Engine, smaller: Catalog) -> None:
     new = plan(smaller, engine.plan.program.statistics)
-    scans, views = new.dataflow.scans, new.dataflow.views
+    views = new.dataflow.views
     # What is kept of a source that stays may fill what is defined next, whether the smaller catalog needs it or not.
     sources = {source.name for source in smaller.sources}
     needed = {a.id for a in new.dataflow.arrangements}
@@ -46,8 +46,9 @@ def _take_out(engine: Engine, smaller: Catalog) -> None:
         changelogs={name: parts for name, parts in state.changelogs.items() if name in views},
     )
     engine.created = {name: epoch for name, epoch in engine.created.items() if name in views}
-    engine.attached = {name: identity for name, identity in engine.attached.items() if name in scans}
+    # Rows that stay and how far their source is read belong together.
+    engine.attached = {name: identity for name, identity in engine.attached.items() if name in sources}
     kept = {sink.name for sink in smaller.sinks}
     engine.sinks = {name: known for name, known in engine.sinks.items() if name in kept}
-    engine.watermarks = engine.watermarks.keeping(scans, views)
-    engine.fed = {name for name in engine.fed if name in scans}
+    engine.watermarks = engine.watermarks.keeping(sources, views)
+    engine.fed = {name for name in engine.fed if name in sources}

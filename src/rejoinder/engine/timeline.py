@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rejoinder.errors import NotCommitted
+from rejoinder.store.checked import CheckedRef, read_checked, write_checked
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import new_name
 
@@ -17,20 +18,22 @@ BLOCK = 256
 
 @dataclass(frozen=True)
 class Timeline:
-    """(epoch, milliseconds) in order; `blocks` are (first epoch, last epoch, object) of older ones."""
+    """(epoch, milliseconds) in order; `blocks` are (first epoch, last epoch, checked object) of older ones."""
 
     recent: tuple[tuple[int, int], ...] = ()
-    blocks: tuple[tuple[int, int, str], ...] = ()
+    blocks: tuple[tuple[int, int, CheckedRef], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest."""
-        return {"recent": [list(entry) for entry in self.recent], "blocks": [list(block) for block in self.blocks]}
+        blocks = [[first, last, *ref.to_json()] for first, last, ref in self.blocks]
+        return {"recent": [list(entry) for entry in self.recent], "blocks": blocks}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Timeline:
         """Read what `to_json` gave."""
         recent = tuple((int(epoch), int(time)) for epoch, time in data["recent"])
-        return cls(recent, tuple((int(first), int(last), str(name)) for first, last, name in data["blocks"]))
+        blocks = ((int(first), int(last), CheckedRef.from_json(ref)) for first, last, *ref in data["blocks"])
+        return cls(recent, tuple(blocks))
 
     def after(self, store: ObjectStore, epoch: int, time_ms: int, since: int) -> Timeline:
         """Add an epoch. Now and then the oldest entries move to a block; blocks before `since` are forgotten."""
@@ -40,8 +43,8 @@ class Timeline:
             return replace(self, recent=recent, blocks=blocks)
         moved = recent[:BLOCK]
         name = new_name("epochs", epoch).replace(".arrow", ".json")
-        store.write(name, json.dumps(moved).encode())
-        return Timeline(recent[BLOCK:], (*blocks, (moved[0][0], moved[-1][0], name)))
+        ref = write_checked(store, name, json.dumps(moved).encode())
+        return Timeline(recent[BLOCK:], (*blocks, (moved[0][0], moved[-1][0], ref)))
 
     @property
     def latest(self) -> int:
@@ -50,11 +53,12 @@ class Timeline:
 
     def files(self) -> set[str]:
         """The objects that hold older epochs."""
-        return {name for _, _, name in self.blocks}
+        return {ref.name for _, _, ref in self.blocks}
 
     def entries(self, store: ObjectStore) -> list[tuple[int, int]]:
-        """All epochs that are remembered, with their times."""
-        older = [tuple(entry) for _, _, name in self.blocks for entry in json.loads(store.get(name))]
+        """All epochs that are remembered, with their times. Raises `Corrupt` if a block is missing or damaged."""
+        texts = (read_checked(store, ref, "a block of the times of epochs") for _, _, ref in self.blocks)
+        older = [tuple(entry) for text in texts for entry in json.loads(text)]
         return [(int(epoch), int(time)) for epoch, time in [*older, *self.recent]]
 
     def times(self, store: ObjectStore) -> dict[int, int]:

@@ -263,7 +263,7 @@ class Runner:
         if source.format == "kafka":
             return topic_splits(self.session, source.name, source.options)
         if source.format == "memory":
-            numbered = F.regexp_extract("path", r"(\d+)\.arrow$", 1).cast("bigint")
+            numbered = F.regexp_extract("path", r"(\d+)-[0-9a-f]{8}\.arrow$", 1).cast("bigint")
             # Names are all that counts, and a pattern ties Spark to no folder: the state may be moved.
             options = {**source.options, "path": f"{literal(inbox(source.name))}/*.arrow", "filenameonly": "true"}
             return file_splits(self.session, source.name, options).withColumn("modified", numbered)

@@ -2,7 +2,7 @@
 
 Between Python workers of one host this costs one write and one memory map; the exchange carries references only. A
 file has a new name for every task attempt; the driver deletes an epoch's folder when the epoch is over. Small deltas
-stay in the exchange row.
+stay in the exchange row. A reference carries the checksum of what it points to.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rejoinder.errors import StorageFailed
 from rejoinder.kernels.buffers import stream_buffers
 from rejoinder.kernels.entropy import token
 from rejoinder.store.failure import storage_failed
 
 INLINE_BYTES = 1 << 18
 _MARK = b"@"
-_PLACE = struct.Struct("<QQ")
+_PLACE = struct.Struct("<QQI")
 _ALIGNMENT = 64
 
 
@@ -42,7 +44,7 @@ class Spool:
                     sink = stream_buffers(table)
                     for part in sink.parts:
                         file.write(part)
-                    references.append(_MARK + _PLACE.pack(offset, sink.size) + path.encode())
+                    references.append(_MARK + _PLACE.pack(offset, sink.size, sink.crc) + path.encode())
                     padding = -sink.size % _ALIGNMENT
                     file.write(bytes(padding))
                     offset += sink.size + padding
@@ -61,9 +63,19 @@ def is_reference(payload: pa.Buffer) -> bool:
 
 
 def read_spooled(payload: pa.Buffer) -> pa.Table:
-    """The table that a reference points to, memory-mapped."""
+    """The table that a reference points to, memory-mapped. Raises `StorageFailed` if it is missing or damaged."""
     data = payload.to_pybytes()
-    offset, size = _PLACE.unpack_from(data, 1)
+    offset, size, crc = _PLACE.unpack_from(data, 1)
     path = data[1 + _PLACE.size :].decode()
-    mapped = pa.memory_map(path).read_buffer()
-    return pa.ipc.open_stream(mapped.slice(offset, size)).read_all()
+    try:
+        mapped = pa.memory_map(path).read_buffer()
+    except OSError as error:
+        raise storage_failed(f"could not read `{path}`", error) from error
+    found = mapped.slice(offset, size) if offset + size <= mapped.size else mapped.slice(0, 0)
+    if zlib.crc32(found) != crc:
+        raise StorageFailed(
+            "a temporary file of the epoch is damaged",
+            detail=f"`{path}` fails its checksum",
+            hint="run again: nothing was committed. Check the disk if it happens again",
+        )
+    return pa.ipc.open_stream(found).read_all()

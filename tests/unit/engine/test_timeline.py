@@ -8,7 +8,7 @@ import pytest
 
 from rejoinder.engine import timeline
 from rejoinder.engine.timeline import Timeline
-from rejoinder.errors import NotCommitted
+from rejoinder.errors import Corrupt, NotCommitted
 from rejoinder.store.objects import open_store
 
 
@@ -23,7 +23,27 @@ def test_old_entries_move_to_blocks_and_are_forgotten(monkeypatch: pytest.Monkey
     times = line.times(store)
     assert set(times) >= set(range(29, 50)) and len(times) <= 20 + 8
     assert all(times[epoch] == 1000 * epoch for epoch in times)
-    assert line.files() == {name for _, _, name in line.blocks}
+    assert line.files() == {ref.name for _, _, ref in line.blocks}
+
+
+@pytest.mark.parametrize("damage", [b"", b"[]", b"\x00[[0, 1000]]", None])
+def test_a_damaged_block_is_named(monkeypatch: pytest.MonkeyPatch, damage: bytes | None) -> None:
+    monkeypatch.setattr(timeline, "BLOCK", 4)
+    store = open_store("memory://timeline-damage")
+    line = Timeline()
+    for epoch in range(9):
+        line = line.after(store, epoch, 1000 * epoch, since=-1)
+    (name,) = line.files()
+    if damage is None:
+        store.put(name, store.get(name).replace(b"1000", b"9000"))
+    else:
+        store.put(name, damage)
+    for ask in (line.times, lambda store: line.epoch_at(store, 5000)):
+        with pytest.raises(Corrupt, match=r"a block of the times of epochs fails its checksum"):
+            ask(store)
+    store.delete([name])
+    with pytest.raises(Corrupt, match="is missing"):
+        line.times(store)
 
 
 def test_the_epoch_at_a_time() -> None:

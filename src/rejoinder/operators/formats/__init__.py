@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rejoinder.errors import MissingInput, Unsupported
-from rejoinder.operators.formats.arrow import read_arrow
+from rejoinder.operators.formats.arrow import read_arrow, read_inserted
 from rejoinder.operators.formats.csv import read_csv
 from rejoinder.operators.formats.debezium import read_debezium
 from rejoinder.operators.formats.json import read_json
 from rejoinder.operators.formats.parquet import read_parquet
 from rejoinder.plan.catalog import Source
 
-READERS = {"arrow": read_arrow, "memory": read_arrow, "csv": read_csv, "json": read_json, "parquet": read_parquet}
+READERS = {"arrow": read_arrow, "memory": read_inserted, "csv": read_csv, "json": read_json, "parquet": read_parquet}
 
 
 def read_file(path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:

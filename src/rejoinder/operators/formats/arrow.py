@@ -1,13 +1,14 @@
-"""Arrow IPC files: what the in-memory source writes, memory-mapped by whoever can."""
+"""Arrow IPC files, and those of in-memory sources, which carry their checksum in their name."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.errors import MalformedInput
+from rejoinder.errors import Corrupt, MalformedInput
 from rejoinder.plan.catalog import Source
 
 
@@ -21,5 +22,21 @@ def read_arrow(file: Any, path: str, source: Source, chunk_rows: int) -> Iterato
             detail=str(failure),
             hint="replace the file by a whole one and run again: the epoch was not committed",
         ) from failure
+    yield from _chunks(table, chunk_rows)
+
+
+def read_inserted(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
+    """Yield chunks of a file that `insert` or `delete` wrote. Raises `Corrupt` if it fails its checksum."""
+    data = file.read_buffer()
+    if not path.endswith(f"-{zlib.crc32(data):08x}.arrow"):
+        raise Corrupt(
+            f"rows that were inserted into `{source.name}` are damaged",
+            detail=f"`{path}` fails the checksum in its name",
+            hint="restore the file from a backup, or delete it and insert its rows again: no epoch has read it",
+        )
+    yield from _chunks(pa.ipc.open_file(data).read_all(), chunk_rows)
+
+
+def _chunks(table: pa.Table, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     for at in range(0, table.num_rows, chunk_rows):
         yield True, table.slice(at, chunk_rows)

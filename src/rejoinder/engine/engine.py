@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
@@ -337,7 +338,8 @@ class Engine:
             new = plan(catalog, statistics)
             if moves(self.dataflow, new.dataflow):
                 new = plan(catalog, self.plan.program.statistics)
-            refuse_products(new, self.dataflow, statistics, self.max_pairs)
+            net_rows = partial(self.state.net_rows, self.store)
+            refuse_products(new, self.dataflow, statistics, self.max_pairs, net_rows)
             self.executor.check(new.dataflow.functions - self.dataflow.functions)
             arrangements = [a.id for a in new.dataflow.arrangements]
             state = self._trimmed(new)

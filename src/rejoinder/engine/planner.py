@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -137,8 +137,18 @@ def moves(present: Dataflow, new: Dataflow) -> bool:
     )
 
 
-def refuse_products(new: Plan, present: Dataflow, statistics: Mapping[str, Statistics], max_pairs: int) -> None:
-    """Refuse a new view in which every row of one input meets every row of another, if they are too many already."""
+def refuse_products(
+    new: Plan,
+    present: Dataflow,
+    statistics: Mapping[str, Statistics],
+    max_pairs: int,
+    net_rows: Callable[[str], int],
+) -> None:
+    """Refuse a new view in which every row of one input meets every row of another, if they are too many already.
+
+    Statistics count rows that are gone until a merge nets them. `net_rows` counts the rows of an arrangement that are
+    left; it is called only where the statistics alone would refuse.
+    """
     rows: dict[str, int] = {}
     for arrangement in present.arrangements:
         found = statistics.get(arrangement.id)
@@ -148,6 +158,11 @@ def refuse_products(new: Plan, present: Dataflow, statistics: Mapping[str, Stati
             pairs = rows.get(path.start, 0) * rows.get(hop.relation, 0)
             tested = {"semi", "anti"} & {hop.mode, path.mode}
             if hop.key or hop.within or tested or pairs <= max_pairs or path.view in present.views:
+                continue
+            for relation in {path.start, hop.relation}:
+                kept = [a.id for a in present.arrangements if a.relation == relation]
+                rows[relation] = max((net_rows(name) for name in kept), default=0)
+            if rows[path.start] * rows[hop.relation] <= max_pairs:
                 continue
             view = ", ".join(new.program.named([path.view]))
             raise Unsupported(

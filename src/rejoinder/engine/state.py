@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rejoinder.kernels.columns import diffs
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.operators.task import Clock, Report, forgetting_of
 from rejoinder.plan.delta import Statistics
@@ -14,6 +15,8 @@ from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.program import Gate
 from rejoinder.store.forgetting import Forgetting
+from rejoinder.store.objects import ObjectStore
+from rejoinder.store.run import read_run
 from rejoinder.store.spine import Spine
 
 Parts = dict[str, tuple[Spine, ...]]
@@ -114,6 +117,11 @@ class State:
     def files(self) -> set[str]:
         """The names of all runs."""
         return {ref.name for parts in self.parts.values() for part in parts for ref in part.refs}
+
+    def net_rows(self, store: ObjectStore, arrangement: str) -> int:
+        """How many rows an arrangement has, rows that are gone not counted. Reads all its runs."""
+        refs = [ref for part in self.arrangements.get(arrangement, ()) for ref in part.refs]
+        return sum(int(diffs(read_run(store, ref)).sum()) for ref in refs)
 
     def statistics(self) -> dict[str, Statistics]:
         """Rows and keys of each arrangement. Keys are counted per run: the largest run tells best."""

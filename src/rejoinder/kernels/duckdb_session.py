@@ -18,6 +18,8 @@ _STATEMENTS = 256
 _BATCH_ROWS = 131_072
 # The others rewrite what was written for its effect: `a + 1 = 2` would become `a = 1`, and no longer fail on overflow.
 _OPTIMIZERS = frozenset({"unused_columns", "common_subexpressions"})
+# A subexpression that is evaluated ahead of the TRY around it fails, so none may be.
+_CAREFUL = frozenset({"unused_columns"})
 _SETTINGS = (
     "SET TimeZone = 'UTC'",
     "SET preserve_insertion_order = true",
@@ -45,10 +47,10 @@ class _Input:
 class Session:
     """One DuckDB connection with the statements prepared on it; used by one thread of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, optimizers: frozenset[str] = _OPTIMIZERS) -> None:
         self._connection = duckdb.connect(":memory:", config={"threads": "1"})
         known = self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-        disabled = ",".join(name for (name,) in known if name not in _OPTIMIZERS)
+        disabled = ",".join(name for (name,) in known if name not in optimizers)
         for setting in (f"SET disabled_optimizers = '{disabled}'", *_SETTINGS):
             self._connection.execute(setting)
         self._prepared: OrderedDict[tuple[object, ...], tuple[str, _Input]] = OrderedDict()
@@ -97,6 +99,7 @@ class _Sessions(threading.local):
 
     process = -1
     session: Session | None = None
+    careful: Session | None = None
 
 
 _sessions = _Sessions()
@@ -104,12 +107,14 @@ _abandoned: list[Session] = []
 """Sessions of the parent in a forked child: closing one would wait for threads that were not forked along."""
 
 
-def session() -> Session:
-    """The session of this thread."""
-    known = _sessions.session
-    if known is None or _sessions.process != os.getpid():
-        if known is not None:
-            _abandoned.append(known)
-        _sessions.session = known = Session()
+def session(*, careful: bool = False) -> Session:
+    """The session of this thread; `careful`: the one for texts with TRY."""
+    if _sessions.process != os.getpid():
+        _abandoned.extend(known for known in (_sessions.session, _sessions.careful) if known is not None)
+        _sessions.session = _sessions.careful = None
         _sessions.process = os.getpid()
-    return known
+    if careful:
+        _sessions.careful = _sessions.careful or Session(_CAREFUL)
+        return _sessions.careful
+    _sessions.session = _sessions.session or Session()
+    return _sessions.session

@@ -12,6 +12,7 @@ costs one DuckDB query: about 0.2 ms plus the rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,7 @@ from rejoinder.kernels.duckdb_session import session
 from rejoinder.kernels.expression import Comparison, Expression, quoted
 
 _ROW = "__row"
+_VALUES = re.compile(r" ?\([^()]*[-+*/%][^()]*\)| ?'[^']*'| with value \S+")
 
 
 def project(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str] = ()) -> pa.Table:
@@ -119,7 +121,7 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
     source = _source(table, expressions, with_rows=False)
     listed = ", ".join(f"{expression.sql} AS {quoted(str(index))}" for index, expression in enumerate(expressions))
     try:
-        result = session().run(source, f"SELECT {listed}")
+        result = session(careful="TRY(" in listed).run(source, f"SELECT {listed}")
     except duckdb.Error as failure:
         if len(expressions) > 1:
             # Alone, the one that fails is known by name.
@@ -161,7 +163,8 @@ def _compared(table: pa.Table, comparison: Comparison) -> pa.ChunkedArray:
 
 
 def _failed(expression: Expression, failure: duckdb.Error) -> errors.EvaluationError:
-    message = str(failure).splitlines()[0]
+    # what DuckDB says names the values of the row: operands in brackets, texts in quotes, numbers that do not fit
+    message = _VALUES.sub("", str(failure).splitlines()[0])
     return errors.EvaluationError(
         f"`{expression.text or expression.sql}` failed on a row",
         detail=message,

@@ -73,7 +73,7 @@ def possible(table: pa.Table, condition: Expression) -> pa.Table:
         return take(table, np.flatnonzero(mask))
 
 
-def tested(table: pa.Table, condition: Expression) -> tuple[pa.Table, pa.Table | None]:
+def satisfying(table: pa.Table, condition: Expression) -> tuple[pa.Table, pa.Table | None]:
     """Split the rows into those for which a condition is TRUE and those on which it fails, marked; None if none do.
 
     Rows that were marked before keep their mark.

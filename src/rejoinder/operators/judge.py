@@ -27,7 +27,7 @@ from rejoinder.kernels.columns import (
     without,
 )
 from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.kernels.row_errors import marked, possible, tested, truths
+from rejoinder.kernels.row_errors import marked, possible, satisfying, truths
 from rejoinder.operators.matching import Matching, changed, totals
 from rejoinder.operators.task import Task
 from rejoinder.plan.steps import Judge
@@ -81,7 +81,7 @@ def _pairs(task: Task, stream: pa.Table, step: Judge) -> tuple[pa.Table | None, 
     if step.restriction is not None:
         mask, errors = truths(pairs, step.restriction)
         pairs = take(pairs if errors is None else marked(pairs, errors), np.flatnonzero(mask))
-    return (pairs, None) if step.condition is None else tested(pairs, step.condition)
+    return (pairs, None) if step.condition is None else satisfying(pairs, step.condition)
 
 
 def _matched(pairs: pa.Table, step: Judge) -> pa.Table:
@@ -133,5 +133,5 @@ def _partners(task: Task, rows: pa.Table, step: Judge) -> Int64:
     carried = (SEQUENCE, *(i for _, i in step.fetched))
     found = Matching(numbered, runs, step.key, step.arrangement, task.max_pairs, user).pairs(carried, step.paired)
     if found is not None and step.condition is not None:
-        found, _ = tested(found, step.condition)
+        found, _ = satisfying(found, step.condition)
     return totals(found, rows.num_rows)

@@ -26,7 +26,7 @@ from rejoinder.kernels.columns import (
 from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.hashing import hash_rows
-from rejoinder.kernels.row_errors import filter_project_marked, tested
+from rejoinder.kernels.row_errors import filter_project_marked, satisfying
 from rejoinder.operators.matching import Matching, aligned, totals
 from rejoinder.operators.row_errors import settled
 from rejoinder.operators.task import Task, key_columns, needles, valid_keys
@@ -90,7 +90,7 @@ def _one_sided(task: Task, stream: pa.Table, step: Lookup) -> pa.Table:
     else:
         pairs = matching.pairs((*_carried(able, step), SEQUENCE), step.fetched)
         if pairs is not None and step.filter is not None:
-            pairs, failed = tested(pairs, step.filter)
+            pairs, failed = satisfying(pairs, step.filter)
         counts = totals(pairs, able.num_rows)
     names = [*_carried(able, step), *((DIFF,) if has_diffs(stream) else ())]
     if step.mode == "semi":

@@ -35,7 +35,7 @@ from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.exchange import sorted_by_hash
 from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.probe import TooManyPairsError, count_matches, keep_equal, match
-from rejoinder.kernels.row_errors import or_null, tested
+from rejoinder.kernels.row_errors import or_null, satisfying
 from rejoinder.operators.ranges import bound, match_nearest, match_range, moved
 from rejoinder.operators.task import Task, key_columns, needles
 from rejoinder.plan.arrangement import Arrangement, Key
@@ -104,7 +104,7 @@ class Matching:
             bare = without(replaced(self.stream, SEQUENCE, np.arange(rows)), [DIFF])
             names = () if condition is None else condition.columns
             found = replace(self, stream=bare).pairs((SEQUENCE,), tuple((name, name) for name in names))
-            return totals(found if found is None or condition is None else tested(found, condition)[0], rows)
+            return totals(found if found is None or condition is None else satisfying(found, condition)[0], rows)
         keys = key_columns(self.stream, self.here)
         total = np.zeros(rows, np.int64)
         paired = []

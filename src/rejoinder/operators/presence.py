@@ -14,7 +14,7 @@ from rejoinder.kernels.columns import DIFF, ERROR, HASH, contiguous, diffs, hash
 from rejoinder.kernels.evaluate import filter_project
 from rejoinder.kernels.expression import column
 from rejoinder.kernels.groups import group_rows
-from rejoinder.kernels.row_errors import tested
+from rejoinder.kernels.row_errors import satisfying
 from rejoinder.operators.matching import Matching, changed
 from rejoinder.operators.task import Task, key_columns
 from rejoinder.plan.arrangement import Key
@@ -26,7 +26,7 @@ def presence(task: Task, step: Presence) -> None:
     stream = changed(task, step)
     failed = None
     if stream is not None and step.filter is not None:
-        stream, failed = tested(stream, step.filter)
+        stream, failed = satisfying(stream, step.filter)
     parts = [_change(task, stream, step)] if stream is not None and stream.num_rows else []
     if failed is not None:
         parts.append(_failed(failed, step))

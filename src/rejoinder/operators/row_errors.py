@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from rejoinder.kernels.columns import ERROR, diffs
-from rejoinder.kernels.row_errors import error_of, filter_project_marked, split_marked, tested
+from rejoinder.kernels.row_errors import error_of, filter_project_marked, satisfying, split_marked
 from rejoinder.operators.task import Report, Task
 from rejoinder.plan.steps import Check
 
@@ -23,7 +23,7 @@ def check(task: Task, step: Check) -> None:
     if stream is None or not stream.num_rows:
         return
     if step.predicate is not None:
-        stream, _ = tested(stream, step.predicate)
+        stream, _ = satisfying(stream, step.predicate)
     outputs = [(str(number), expression) for number, expression in enumerate(step.expressions)]
     settled(task, filter_project_marked(stream, None, outputs, tuple(stream.column_names)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -338,6 +339,13 @@ class TestMaxPairs:
         with pytest.raises(LimitReached, match=r"pairs 101 rows in one step, and the limit is 100"):
             driver.step()
 
+    def test_a_product_of_rows_that_are_gone_can_be_defined(self) -> None:
+        driver = self.flow(self.VIEWS[0], gone=149)
+        driver.insert("o", {"id": 1, "k": 1})
+        driver.step()
+        driver.sql("CREATE VIEW w AS SELECT o.id, r.n FROM o CROSS JOIN r")
+        assert len(driver.table("w")) == 1
+
     def test_however_they_are_spread_over_runs(self) -> None:
         driver = self.flow(self.VIEWS[0], gone=100)
         driver.insert("r", *[{"k": 1, "n": -number} for number in range(60)])
@@ -345,3 +353,104 @@ class TestMaxPairs:
         driver.insert("o", {"id": 1, "k": 1})
         with pytest.raises(LimitReached, match=r"pairs 110 rows"):
             driver.step()
+
+
+EXPRESSIONS = {
+    "overflow": ("b + 2147483647 > 0", 1, 0),
+    "negation": ("-(b - 2147483647 - 1)", 0, 1),
+    "product": ("CAST(b AS BIGINT) * 9223372036854775807", 2, 1),
+    "division": ("1 / b", 0, 1),
+    "DIV": ("1 DIV b", 0, 1),
+    "remainder": ("1 % b", 0, 1),
+    "decimal division": ("CAST(1 AS DECIMAL(4, 2)) / b", 0, 1),
+    "narrow": ("CAST(b AS TINYINT)", 1000, 1),
+    "digits": ("CAST(b AS DECIMAL(2, 1))", 10, 9),
+    "number": ("CAST(s AS INT)", "one", "1"),
+    "date": ("CAST(s AS DATE)", "someday", "2020-01-01"),
+    "timestamp": ("CAST(s AS TIMESTAMP)", "noon", "2020-01-01 12:00:00"),
+    "boolean": ("CAST(s AS BOOLEAN)", "maybe", "true"),
+    "element": ("array(1, 2)[b]", 2, 1),
+    "split_part": ("SPLIT_PART(s, ',', b)", 0, 1),
+    "add_months": ("ADD_MONTHS(DATE '2020-01-01', b)", 2000000000, 1),
+}
+
+
+@pytest.mark.parametrize("name", list(EXPRESSIONS))
+def test_whatever_can_fail(name: str) -> None:
+    """Each in a long CASE as well, so that texts that are used often are evaluated once."""
+    text, bad, good = EXPRESSIONS[name]
+    driver = Driver()
+    driver.sql("CREATE CHANGELOG y (a INT, b INT, s STRING)")
+    driver.sql(f"CREATE VIEW v AS SELECT a, {text} AS q, a <> 7 AND {text} IS NULL AS r FROM y")
+
+    def row(value: object) -> Row:
+        return {"a": 1, "b": value if isinstance(value, int) else 1, "s": value if isinstance(value, str) else "x,y"}
+
+    driver.insert("y", row(bad), row(good))
+    driver.delete("y", row(bad))
+    driver.step()
+    assert len(rows(driver)) == 1
+    driver.insert("y", row(bad))
+    with pytest.raises(EvaluationError, match="failed on a row"):
+        driver.step()
+    assert driver.epoch == 0
+
+
+class TestTime:
+    """Versions, windows, emission: rows that are gone raise nothing there either."""
+
+    def test_as_of(self) -> None:
+        driver = Driver(parallelism=3)
+        driver.sql("CREATE STREAM o (id INT, cur STRING, ts TIMESTAMP)")
+        driver.sql("CREATE CHANGELOG r (cur STRING, per INT, ts TIMESTAMP)")
+        driver.sql(
+            "CREATE VIEW v AS SELECT o.id, 100 DIV r.per AS q FROM o ASOF JOIN r "
+            "MATCH_CONDITION (o.ts >= r.ts) ON o.cur = r.cur"
+        )
+        bad = {"cur": "EUR", "per": 0, "ts": datetime(2020, 1, 2)}
+        driver.insert("r", {"cur": "EUR", "per": 5, "ts": datetime(2020, 1, 1)}, bad)
+        driver.step()
+        driver.delete("r", bad)
+        driver.step()
+        driver.insert("o", {"id": 1, "cur": "EUR", "ts": datetime(2020, 1, 3)})
+        driver.step()
+        assert rows(driver) == [(1, 20)]
+        driver.insert("r", bad)
+        driver.insert("r", {"cur": "EUR", "per": 4, "ts": datetime(2020, 1, 2, 1)})
+        driver.step()
+        assert rows(driver) == [(1, 25)]
+        driver.insert("r", {**bad, "ts": datetime(2020, 1, 2, 2)})
+        with pytest.raises(EvaluationError, match="100 DIV"):
+            driver.step()
+
+    def test_emit_final(self) -> None:
+        driver = Driver()
+        driver.sql("CREATE CHANGELOG e (b INT, ts TIMESTAMP, WATERMARK FOR ts DELAY OF INTERVAL 0 SECONDS)")
+        driver.sql(
+            "CREATE VIEW v AS SELECT window.start AS s, SUM(10 DIV b) AS q FROM e "
+            "GROUP BY window(ts, '1 hour') EMIT FINAL"
+        )
+        bad = {"b": 0, "ts": datetime(2020, 1, 1, 0, 10)}
+        driver.insert("e", {"b": 2, "ts": datetime(2020, 1, 1, 0, 5)}, bad)
+        driver.delete("e", bad)
+        driver.step()
+        driver.insert("e", {"b": 1, "ts": datetime(2020, 1, 1, 5)})
+        driver.step()
+        assert [row["q"] for row in driver.table("v")] == [5]
+
+    def test_views_on_views_with_an_index(self) -> None:
+        driver = Driver(parallelism=3)
+        driver.sql(CHANGELOGS)
+        driver.sql("CREATE VIEW u AS SELECT x.a, y.b FROM x JOIN y ON x.a = y.a; CREATE INDEX i ON u (a)")
+        driver.sql("CREATE VIEW v AS SELECT u.a, 10 DIV u.b AS q FROM u JOIN x ON x.a = u.a")
+        driver.insert("x", PARTNER)
+        driver.insert("y", GOOD)
+        driver.step()
+        driver.insert("y", BAD)
+        driver.delete("x", PARTNER)
+        driver.step()
+        assert rows(driver) == []
+        driver.delete("y", BAD)
+        driver.insert("x", PARTNER)
+        driver.step()
+        assert rows(driver) == [(1, 5)]

@@ -33,35 +33,85 @@ RejoinderError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import ClassVar
+import functools
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
+
+HIDDEN_VALUES = "hidden; shown with show_values=True, or --show-values on the command line"
 
 
 class RejoinderError(Exception):
-    """A fact in lower case, then optionally `Detail:` and `Hint:`."""
+    """A fact in lower case, then optionally `Detail:`, `Values:` and `Hint:`.
+
+    `values` quotes rows, or what a library or a function said about them. The text of an error ends up in logs, so it
+    shows them only if `shows_values` is set: `Flow(show_values=True)`, `Driver(show_values=True)`, `--show-values`.
+    """
 
     code: ClassVar[str] = "RJ000"
 
-    def __init__(self, fact: str, *, detail: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, fact: str, *, detail: str | None = None, hint: str | None = None, values: str | None = None
+    ) -> None:
         super().__init__(fact, detail, hint)
         self.fact = fact
         self.detail = detail
         self.hint = hint
+        self.values = values
+        self.shows_values = False
+
+    @property
+    def shown_values(self) -> str | None:
+        """The values as they may be shown; how to see them if they are hidden; None if there are none."""
+        return self.values if self.values is None or self.shows_values else HIDDEN_VALUES
 
     def __str__(self) -> str:
         lines = [f"[{self.code}] {self.fact}"]
         if self.detail:
             lines.append(f"Detail: {self.detail}")
+        if self.shown_values:
+            lines.append(f"Values: {self.shown_values}")
         if self.hint:
             lines.append(f"Hint: {self.hint}")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.fact, self.detail, self.hint))
+        return (_rebuild, (type(self), self.fact, self.detail, self.hint, self.values, self.shows_values))
 
 
-def _rebuild(kind: type[RejoinderError], fact: str, detail: str | None, hint: str | None) -> RejoinderError:
-    return kind(fact, detail=detail, hint=hint)
+def _rebuild(
+    kind: type[RejoinderError],
+    fact: str,
+    detail: str | None,
+    hint: str | None,
+    values: str | None,
+    shows_values: bool,
+) -> RejoinderError:
+    error = kind(fact, detail=detail, hint=hint, values=values)
+    error.shows_values = shows_values
+    return error
+
+
+class _HasOption(Protocol):
+    show_values: bool
+
+
+S = TypeVar("S", bound=_HasOption)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def with_values(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Let the errors of a method show row values if its object has the option `show_values`."""
+
+    @functools.wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(self, *args, **kwargs)
+        except RejoinderError as error:
+            error.shows_values = error.shows_values or self.show_values
+            raise
+
+    return call
 
 
 class PlanningError(RejoinderError):

@@ -40,7 +40,7 @@ from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute
 from rejoinder.engine.telling import event_time, told_time
 from rejoinder.engine.watermarks import Signals
-from rejoinder.errors import InvalidSql, UnknownName, Unsupported
+from rejoinder.errors import InvalidSql, UnknownName, Unsupported, with_values
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
@@ -63,8 +63,8 @@ class Flow(Sources, Readings):
     Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
     run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits how
     many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and `max_state_bytes` how much may
-    be kept for a view that does not say so itself: an epoch that would keep more is not committed. Further keyword
-    arguments are options of the store (credentials, endpoint).
+    be kept for a view that does not say so itself: an epoch that would keep more is not committed. `show_values`
+    lets errors quote values of rows. Further keyword arguments are options of the store (credentials, endpoint).
     """
 
     def __init__(
@@ -77,11 +77,13 @@ class Flow(Sources, Readings):
         max_pairs: int = MAX_PAIRS,
         max_state_rows: int | None = None,
         max_state_bytes: int | None = None,
+        show_values: bool = False,
         checkpoint: str | None = None,
         **store_options: Option,
     ) -> None:
         if parallelism is not None:
             check_count("parallelism", parallelism)
+        self.show_values = show_values
         store = open_store(os.fspath(state), **store_options)
         if store.url.startswith("memory:"):
             raise Unsupported(
@@ -124,6 +126,7 @@ class Flow(Sources, Readings):
         """All definitions."""
         return self.engine.catalog
 
+    @with_values
     def sql(self, text: str) -> Any:
         """Run statements. Gives a DataFrame for the last query, text for EXPLAIN, rows for SHOW, else None.
 
@@ -152,6 +155,7 @@ class Flow(Sources, Readings):
                     result = snapshots
         return result
 
+    @with_values
     def define(self, *statements: Definition, is_rerun: bool = False) -> Batch:
         """Carry CREATE, ALTER and DROP out between two epochs, in one commit: all of them, or none.
 
@@ -247,10 +251,12 @@ class Flow(Sources, Readings):
 
     # -- input ------------------------------------------------------------------------------------------------------
 
+    @with_values
     def insert(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
         """Put rows into a source that was created without USING; the next epoch takes them."""
         self._inbox.add(self._memory_source(relation), rows, 1)
 
+    @with_values
     def delete(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
         """Take rows out of such a source; a table needs the key only."""
         self._inbox.add(self._memory_source(relation), rows, -1)
@@ -312,6 +318,7 @@ class Flow(Sources, Readings):
 
     # -- running ----------------------------------------------------------------------------------------------------
 
+    @with_values
     def run(self) -> list[Progress]:
         """Process everything that is there, then return; one Progress per epoch. Raises what stopped an epoch."""
         before, told = self.engine.epoch, list(self.engine.promises.pending)
@@ -326,14 +333,17 @@ class Flow(Sources, Readings):
         self._start(once=True, interval="")
         self._runner.wait()
 
+    @with_values
     def start(self, *, interval: str = "0 seconds") -> None:
         """Keep going in the background: an epoch whenever there is input, at most one per interval."""
         self._start(once=False, interval=interval)
 
+    @with_values
     def stop(self) -> None:
         """Stop after the epoch under way. Raises what stopped the flow before, if anything did."""
         self._runner.stop()
 
+    @with_values
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the flow stops by itself; False if it has not by then. Raises what stopped it."""
         return self._runner.wait(seconds)

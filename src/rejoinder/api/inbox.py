@@ -69,7 +69,8 @@ def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -
     if not isinstance(rows, pa.Table) and (isinstance(rows, Mapping) or not all(isinstance(r, Mapping) for r in rows)):
         raise InputError(
             f"rows for `{source.name}` are a list of dicts or an Arrow table",
-            detail=repr(rows)[:200],
+            detail=f"this is of type {type(rows).__name__}",
+            values=repr(rows)[:200],
             hint='as in flow.insert("orders", [{"id": 1}])',
         )
     given = rows.column_names if isinstance(rows, pa.Table) else dict.fromkeys(name for row in rows for name in row)
@@ -90,7 +91,12 @@ def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -
         else:
             table = pa.Table.from_pylist(list(rows), schema=source.schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as failure:
-        raise InputError(f"a row does not fit the columns of `{source.name}`", detail=str(failure)) from failure
+        raise InputError(
+            f"a row does not fit the columns of `{source.name}`",
+            detail=f"columns: {', '.join(f'{field.name} {field.type}' for field in source.schema)}",
+            values=str(failure),
+            hint="give values of these types",
+        ) from None
     for name in source.primary_key:
         if table.column(name).null_count:
             raise NullKey(

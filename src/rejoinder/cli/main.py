@@ -17,16 +17,18 @@ from rejoinder.cli.answers import Format, Showing
 from rejoinder.errors import RejoinderError
 
 DEBUG = "--debug"
+SHOW_VALUES = "--show-values"
 INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
 
 
 class Commands(TyperGroup):
-    """The commands, with one way to report errors; `--debug` is understood anywhere on the line."""
+    """The commands, with one way to report errors; `--debug` and `--show-values` may be anywhere on the line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take `--debug` off the line."""
+        """Take `--debug` and `--show-values` off the line."""
         ctx.obj = DEBUG in args
-        return super().parse_args(ctx, [arg for arg in args if arg != DEBUG])
+        screen.show_row_values(SHOW_VALUES in args)
+        return super().parse_args(ctx, [arg for arg in args if arg not in (DEBUG, SHOW_VALUES)])
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; show an error of ours without a traceback, and leave all others as they are."""
@@ -74,6 +76,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Show tracebacks, and what Spark says.")] = False,
+    show_values: Annotated[bool, typer.Option(SHOW_VALUES, help="Show values of rows in errors.")] = False,
 ) -> None:
     """Options of all commands."""
 

@@ -17,12 +17,21 @@ _is_shared = sys.stdout.isatty() and sys.stderr.isatty()
 err = out if _is_shared else Console(highlight=False, soft_wrap=True, stderr=True)
 
 
+_values = {"shown": False}
+
+
+def show_row_values(is_wanted: bool) -> None:
+    """Let errors show values of rows, or not."""
+    _values["shown"] = is_wanted
+
+
 def show_error(error: RejoinderError) -> None:
-    """Print fact, detail and hint; no traceback."""
+    """Print fact, detail, values and hint; no traceback."""
     err.print(Text.assemble(("error: ", "bold red"), (error.fact, "bold"), (f"  [{error.code}]", "dim")))
-    for label, text in (("Detail", error.detail), ("Hint", error.hint)):
+    error.shows_values = error.shows_values or _values["shown"]
+    for label, text in (("Detail", error.detail), ("Values", error.shown_values), ("Hint", error.hint)):
         if text:
-            err.print(Text.assemble((f"{label}: ", "yellow" if label == "Detail" else "green"), text))
+            err.print(Text.assemble((f"{label}: ", "green" if label == "Hint" else "yellow"), text))
 
 
 def note(text: str) -> None:

@@ -165,7 +165,8 @@ class AsyncTransform(Operator):
         if failure is not None:
             raise FunctionFailed(
                 "the asynchronous transform failed on a row",
-                detail=f"row {dict(call.row)}: {type(failure).__name__}: {failure}",
+                detail=f"it raised {type(failure).__name__}",
+                values=f"row {dict(call.row)}: {failure}",
                 hint="catch the error in the function, and give None to leave the row out",
             ) from failure
         self._leaving += self._queue.answer(call, self._checked(call.row, ended.result()))
@@ -177,7 +178,8 @@ class AsyncTransform(Operator):
             if unknown:
                 raise FunctionFailed(
                     f"the asynchronous transform gave a column `{unknown[0]}` that its schema lacks",
-                    detail=f"row {dict(row)}; the schema has {', '.join(self.schema.names) or 'no columns'}",
+                    detail=f"the schema has {', '.join(self.schema.names) or 'no columns'}",
+                    values=f"row {dict(row)}",
                     hint="name it in the schema of the transform, or leave it out of the answer",
                 )
         return rows
@@ -204,9 +206,10 @@ class AsyncTransform(Operator):
         except (pa.ArrowInvalid, pa.ArrowTypeError) as failure:
             raise FunctionFailed(
                 "an answer of the asynchronous transform does not fit its schema",
-                detail=str(failure).splitlines()[0],
+                detail=f"columns: {', '.join(f'{field.name} {field.type}' for field in self.schema)}",
+                values=str(failure).splitlines()[0],
                 hint="give values of the types that the schema of the transform names",
-            ) from failure
+            ) from None
 
 
 def _saved(entry: Call[Row, Sequence[Row]] | Mark) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Stage:
             yield from self.round(context.getLocalProperty(WORK) or "", received)
         except errors.RejoinderError as error:
             told: dict[str, Any] = {"kind": type(error).__name__, "round": self.number}
-            told |= {"fact": error.fact, "detail": error.detail, "hint": error.hint}
+            told |= {"fact": error.fact, "detail": error.detail, "hint": error.hint, "values": error.values}
             arrays = [pa.array([0], pa.int32()), pa.array([FAILURE], pa.int32()), pa.array([json.dumps(told).encode()])]
             yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "channel", "payload"])
         finally:
@@ -114,7 +114,7 @@ def listed_splits(session: SparkSession, rows: list[tuple[str, int]]) -> DataFra
 
 def _error(told: dict[str, Any]) -> errors.RejoinderError:
     kind = getattr(errors, told["kind"], errors.RejoinderError)
-    error: errors.RejoinderError = kind(told["fact"], detail=told["detail"], hint=told["hint"])
+    error: errors.RejoinderError = kind(told["fact"], detail=told["detail"], hint=told["hint"], values=told["values"])
     return error
 
 

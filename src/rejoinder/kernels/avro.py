@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rejoinder.kernels.columns import Int64
+from rejoinder.kernels.unreadable import Unreadable
 
 Rows = Int64
 Decoder = Callable[["Cursors", Rows], pa.Array]
@@ -40,13 +41,13 @@ class Cursors:
         if is_framed:
             every = np.arange(len(values))
             if (self.span(every, np.full(len(values), FRAME))[::FRAME] != 0).any():
-                raise pa.ArrowInvalid("the record does not begin with the zero byte of a schema registry")
+                raise Unreadable("the record does not begin with the zero byte of a schema registry")
 
     def span(self, rows: Rows, lengths: Int64) -> npt.NDArray[np.uint8]:
         """The next bytes of some records, so many of each, one after the other."""
         starts = self.at[rows]
         if (lengths < 0).any() or (lengths > self.ends[rows] - starts).any():
-            raise pa.ArrowInvalid("the record ends in the middle of a value")
+            raise Unreadable("the record ends in the middle of a value")
         self.at[rows] = starts + lengths
         before = np.cumsum(lengths) - lengths
         return self.data[np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))]
@@ -62,7 +63,7 @@ class Cursors:
             if not len(open_):
                 break
         else:
-            raise pa.ArrowInvalid("a number goes on for more than ten bytes")
+            raise Unreadable("a number goes on for more than ten bytes")
         signs = (value & np.uint64(1)).view(np.int64)
         numbers: Int64 = (value >> np.uint64(1)).view(np.int64) ^ -signs
         return numbers
@@ -74,7 +75,7 @@ def decode_avro(values: pa.Array, schema: str, *, is_framed: bool = False) -> pa
     rows = np.arange(len(values))
     record = _record(schema)(cursors, rows)
     if (cursors.at != cursors.ends).any():
-        raise pa.ArrowInvalid("bytes are left over after the last field")
+        raise Unreadable("bytes are left over after the last field")
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(record)])
 
 
@@ -156,7 +157,7 @@ def _union(branches: list[Any], named: dict[str, Decoder | None], space: str) ->
 
 def _within(numbers: Int64, count: int, what: str) -> Int64:
     if ((numbers < 0) | (numbers >= count)).any():
-        raise pa.ArrowInvalid(f"there is no such {what}")
+        raise Unreadable(f"there is no such {what}")
     return numbers
 
 
@@ -172,7 +173,7 @@ def _many(decode: Decoder, *, is_map: bool) -> Decoder:
             cursors.longs(rows[left[counts < 0]])  # the size of the block in bytes, of which we make no use
             counts = np.abs(counts)
             if (counts > cursors.ends[rows[left]] - cursors.at[rows[left]]).any():
-                raise pa.ArrowInvalid("a block has more items than the record has bytes")
+                raise Unreadable("a block has more items than the record has bytes")
             left, counts = left[counts > 0], counts[counts > 0]
             for place in range(int(counts.max(initial=0))):
                 who = left[counts > place]
@@ -256,9 +257,9 @@ def _decimal(tree: dict[str, Any], decode: Decoder) -> Decoder:
         data = np.frombuffer(held.buffers()[2], np.uint8) if held.buffers()[2].size else np.zeros(0, np.uint8)
         starts, ends = offsets[:-1], offsets[1:]
         if (ends - starts > 16).any():
-            raise pa.ArrowInvalid("a decimal of more than 16 bytes")
+            raise Unreadable("a decimal of more than 16 bytes")
         if (ends == starts).any():
-            raise pa.ArrowInvalid("a decimal of no bytes")
+            raise Unreadable("a decimal of no bytes")
         places = ends[:, None] - 1 - np.arange(16)[None, :]
         negative = data[starts] >= 0x80 if len(starts) else np.zeros(0, bool)
         fill = np.where(negative, 0xFF, 0).astype(np.uint8)[:, None]

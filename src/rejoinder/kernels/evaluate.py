@@ -12,7 +12,6 @@ costs one DuckDB query: about 0.2 ms plus the rows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +26,11 @@ from rejoinder.kernels.duckdb_session import session
 from rejoinder.kernels.expression import Comparison, Expression, quoted
 
 _ROW = "__row"
-_VALUES = re.compile(r" ?\([^()]*[-+*/%][^()]*\)| ?'[^']*'| with value \S+")
+_KINDS = {
+    "Conversion Error": "a value cannot be converted",
+    "Out of Range Error": "a result is out of the range of its type",
+    "Invalid Input Error": "an argument is not valid",
+}
 
 
 def project(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str] = ()) -> pa.Table:
@@ -127,7 +130,7 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
             # Alone, the one that fails is known by name.
             for expression in expressions:
                 _evaluate(table, [expression])
-        raise _failed(expressions[0], failure) from failure
+        raise _failed(expressions[0], failure) from None
     return [_typed(result.column(index), expression.type) for index, expression in enumerate(expressions)]
 
 
@@ -163,11 +166,13 @@ def _compared(table: pa.Table, comparison: Comparison) -> pa.ChunkedArray:
 
 
 def _failed(expression: Expression, failure: duckdb.Error) -> errors.EvaluationError:
-    # what DuckDB says names the values of the row: operands in brackets, texts in quotes, numbers that do not fit
-    message = _VALUES.sub("", str(failure).splitlines()[0])
+    message = str(failure).splitlines()[0]
+    kind, _, text = message.partition(": ")
+    is_ours = f"error('{text.replace(chr(39), chr(39) * 2)}')" in expression.sql  # DuckDB's own messages quote the row
     return errors.EvaluationError(
         f"`{expression.text or expression.sql}` failed on a row",
-        detail=message,
+        detail=message if is_ours else _KINDS.get(kind, kind),
+        values=None if is_ours else message,
         hint="guard it with CASE or TRY_CAST, or filter such rows out before",
     )
 

@@ -20,6 +20,7 @@ from rejoinder.kernels.evaluate import project
 from rejoinder.kernels.expression import Expression, quoted
 from rejoinder.kernels.hashing import Mask
 from rejoinder.kernels.leaves import at_leaves, text_literal
+from rejoinder.kernels.unreadable import Unreadable
 
 # How many microseconds a unit has, and how many units a microsecond.
 UNITS: Mapping[str, tuple[int, int]] = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
@@ -81,7 +82,7 @@ def from_base64(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     try:
         return project(pa.table({"value": column}), [("bytes", Expression(read, kind, ("value",)))]).column("bytes")
     except EvaluationError as failure:
-        raise pa.ArrowInvalid(f"a binary value is not base64: {failure.detail}") from failure
+        raise Unreadable("a binary value is not base64", failure.values or "") from None
 
 
 def _typed(text: str, kind: pa.DataType, unit: str | None) -> str:

@@ -167,11 +167,11 @@ def _linear(delta: _Delta, old: _Old, each: Accumulator, step: Aggregate) -> dic
 
 def _overflow(delta: _Delta, each: Accumulator, step: Aggregate, group: int) -> EvaluationError:
     key = without(take(delta.keys, np.array([group])), [HASH]).to_pylist()[0]
-    place = f"group {tuple(key.values())!r}" if key else "the whole relation"
     views = " and ".join(f"`{view}`" for view in step.views)
     return EvaluationError(
         f"`{each.text}` overflows in view {views}",
-        detail=f"{place}: the sum does not fit in {each.type}",
+        detail=f"{'a group' if key else 'the whole relation'}: the sum does not fit in {each.type}",
+        values=f"group {tuple(key.values())!r}" if key else None,
         hint="sum a wider type: CAST the argument to DECIMAL(38, 0) or to DOUBLE",
     )
 

@@ -95,7 +95,8 @@ def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement) ->
         row = without(take(total, missing[:1]), [HASH, DIFF]).to_pylist()[0]
         raise MissingRow(
             f"a row is deleted from `{arrangement.relation.removesuffix(ON_TIME)}` that is not there",
-            detail=f"row {row}; {len(missing)} such row(s) in this epoch and bucket",
+            detail=f"{len(missing)} such row(s) in this epoch and bucket",
+            values=f"row {row}",
             hint="a changelog must insert a row before it deletes it, with equal values in every column; "
             "if rows are replaced by key, declare the source with CREATE TABLE and a PRIMARY KEY",
         )

@@ -52,7 +52,7 @@ def enrich(task: Task, step: Enrich) -> None:
         row = take(changed.select(names), np.flatnonzero(~is_known & (change < 0))[:1]).to_pylist()[0]
         raise MissingRow(
             f"a row is taken back that `{step.function.name}` was never asked about",
-            detail=f"row {dict(zip(step.arguments.names, row.values(), strict=True))}",
+            values=f"row {dict(zip(step.arguments.names, row.values(), strict=True))}",
             hint="rows are taken back with equal values in every column, and while they are kept",
         )
     parts = []
@@ -93,8 +93,11 @@ def _asked(rows: pa.Table, step: Enrich) -> pa.Table:
     except FunctionFailed as failure:
         listed = ", ".join(f"`{view}`" for view in step.views)
         raise FunctionFailed(
-            failure.fact + (f", for {listed}" if listed else ""), detail=failure.detail, hint=failure.hint
-        ) from failure
+            failure.fact + (f", for {listed}" if listed else ""),
+            detail=failure.detail,
+            hint=failure.hint,
+            values=failure.values,
+        ) from failure.__cause__
     return answers.rename_columns(step.arrangement.schema.names[rows.num_columns :])
 
 

@@ -112,6 +112,10 @@ def is_asynchronous(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(called)
 
 
+class TooSlowError(TimeoutError):
+    """A call that took longer than its timeout: its text is ours."""
+
+
 async def _tried(call: Callable[[], Awaitable[Answer]], timeout: float | None, retries: int) -> Answer:
     for attempt in range(retries):
         try:
@@ -127,7 +131,7 @@ async def _in_time(answer: Awaitable[Answer], timeout: float | None) -> Answer:
     except asyncio.TimeoutError as failure:
         if timeout is None or failure.args:  # it is the function's own
             raise
-        raise TimeoutError(f"no answer within {timeout:g} s") from None
+        raise TooSlowError(f"no answer within {timeout:g} s") from None
 
 
 async def _in_thread(function: Callable[[Argument], Answer], argument: Argument, threads: ThreadPoolExecutor) -> Answer:

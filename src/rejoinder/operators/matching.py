@@ -208,8 +208,8 @@ class Matching:
         key = [column[at].as_py() for column in key_columns(self.stream, self.here)]
         return LimitReached(
             f"`{self.user}` pairs {int(found.sum()):,} rows in one step, and the limit is {self.limit:,}",
-            detail=f"one row meets {int(found[at]):,} rows"
-            + (f" with the key {key[0] if len(key) == 1 else tuple(key)!r}" if key else ": nothing links them"),
+            detail=f"one row meets {int(found[at]):,} rows" + (" with the same key" if key else ": nothing links them"),
+            values=f"key {key[0] if len(key) == 1 else tuple(key)!r}" if key else None,
             hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
         )
 

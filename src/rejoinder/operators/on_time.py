@@ -58,8 +58,8 @@ def _notes(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime
     if step.policy == "fail":
         raise LateRow(
             f"a row of `{step.name}` is late",
-            detail=f"row {plain.slice(0, 1).to_pylist()[0]}; {rows.num_rows} such row(s); "
-            f"the watermark of `{named}` is {_shown(watermark, kind)}",
+            detail=f"{rows.num_rows} such row(s); the watermark of `{named}` is {_shown(watermark, kind)}",
+            values=f"row {plain.slice(0, 1).to_pylist()[0]}",
             hint="raise the delay of its WATERMARK, or keep late rows: OPTIONS (late 'keep')",
         )
     for view in step.views:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.errors import FunctionFailed, UnknownName, near_misses
-from rejoinder.operators.function_calls import FunctionCalls
+from rejoinder.operators.function_calls import FunctionCalls, TooSlowError
 from rejoinder.plan.functions import PythonFunction
 
 SLICE = 1024
@@ -66,7 +66,7 @@ def ask(function: PythonFunction, rows: pa.Table, answers: pa.Schema) -> pa.Tabl
             at, answer = ended
             failure = answer.exception()
             if failure is not None:
-                raise _failed(function, f"{type(failure).__name__}: {failure}", rows, at * size) from failure
+                raise _failed(function, *_told(failure), rows, at * size) from failure
             found[at] = answer.result()
 
         for at, argument in enumerate(_arguments(rows, function.batch)):
@@ -79,6 +79,13 @@ def ask(function: PythonFunction, rows: pa.Table, answers: pa.Schema) -> pa.Tabl
         parts = [_batch(function, each, rows, at * size, answers) for at, each in enumerate(found)]
         return pa.concat_tables(parts)
     return _table(function, found, rows, 0, answers)
+
+
+def _told(failure: BaseException) -> tuple[str, str]:
+    """What may be said of a failure of the user's function, and what it says itself, which may quote the row."""
+    if isinstance(failure, TooSlowError):
+        return str(failure), ""
+    return f"it raised {type(failure).__name__}", str(failure)
 
 
 def _arguments(rows: pa.Table, batch: int) -> Any:
@@ -97,7 +104,7 @@ def _batch(function: PythonFunction, answer: Any, rows: pa.Table, start: int, an
     given = len(answer) if isinstance(answer, Sequence) else getattr(answer, "num_rows", None)
     if isinstance(answer, str) or given != count:
         what = f"{given} answers" if given is not None and not isinstance(answer, str) else f"a {type(answer).__name__}"
-        raise _failed(function, f"it gave {what} for a batch of {count} rows", rows, start)
+        raise _failed(function, f"it gave {what} for a batch of {count} rows", "", rows, start)
     if not isinstance(answer, pa.Table | pa.RecordBatch):
         return _table(function, list(answer), rows, start, answers)
     _refuse_unknown(function, answer.schema.names, rows, start, answers)
@@ -107,8 +114,8 @@ def _batch(function: PythonFunction, answer: Any, rows: pa.Table, start: int, an
         try:
             column = pa.nulls(count, field.type) if at < 0 else answer.column(at).cast(field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
-            reason = f"column `{field.name}` is not of type {field.type}: {str(failure).splitlines()[0]}"
-            raise _failed(function, reason, rows, start) from failure
+            reason = f"column `{field.name}` is not of type {field.type}"
+            raise _failed(function, reason, str(failure).splitlines()[0], rows, start) from None
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=answers)
 
@@ -120,25 +127,25 @@ def _table(function: PythonFunction, found: Sequence[Any], rows: pa.Table, start
             continue
         if not isinstance(answer, Mapping):
             reason = f"it gave a {type(answer).__name__}, not a dict of columns"
-            raise _failed(function, reason, rows, start + at)
+            raise _failed(function, reason, "", rows, start + at)
         if not answer.keys() <= set(answers.names):
             _refuse_unknown(function, list(answer), rows, start + at, answers)
     plain = [dict(answer or {}) for answer in found]
     try:
         return pa.Table.from_pylist(plain, schema=answers)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as failure:
-        at, reason = _misfit(plain, answers)
-        raise _failed(function, reason, rows, start + at) from failure
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        at, reason, said = _misfit(plain, answers)
+        raise _failed(function, reason, said, rows, start + at) from None
 
 
-def _misfit(answers: Sequence[Mapping[str, Any]], schema: pa.Schema) -> tuple[int, str]:
+def _misfit(answers: Sequence[Mapping[str, Any]], schema: pa.Schema) -> tuple[int, str, str]:
     """The first answer that does not fit, and why: one by one, now that one of them is wrong."""
     for at, answer in enumerate(answers):
         for field in schema:
             try:
                 pa.array([answer.get(field.name)], field.type)
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as failure:
-                return at, f"column `{field.name}` is not of type {field.type}: {str(failure).splitlines()[0]}"
+                return at, f"column `{field.name}` is not of type {field.type}", str(failure).splitlines()[0]
     raise AssertionError("every answer fits by itself")
 
 
@@ -148,15 +155,16 @@ def _refuse_unknown(
     unknown = [name for name in given if name not in answers.names]
     if unknown:
         reason = f"it gave a column `{unknown[0]}`, and the declared ones are {', '.join(answers.names)}"
-        raise _failed(function, reason, rows, at)
+        raise _failed(function, reason, "", rows, at)
 
 
-def _failed(function: PythonFunction, reason: str, rows: pa.Table, at: int) -> FunctionFailed:
+def _failed(function: PythonFunction, reason: str, said: str, rows: pa.Table, at: int) -> FunctionFailed:
     row = rows.slice(at, 1).to_pylist()[0]
     tried = f", in {function.retries + 1} attempts" if function.retries else ""
     return FunctionFailed(
         f"function `{function.name}` failed on a row{tried}",
-        detail=f"{'a batch that starts with row' if function.batch else 'row'} {row}: {reason}",
+        detail=reason,
+        values=f"{'a batch that starts with row' if function.batch else 'row'} {row}" + (f": {said}" if said else ""),
         hint="nothing of the epoch is committed, and its rows are asked about again when it is run again; to go on "
         "without an answer, catch the error in the function and give None",
     )

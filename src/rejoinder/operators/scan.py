@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from rejoinder.errors import MalformedInput, SchemaChanged
 from rejoinder.kernels.columns import DIFF, EPOCH, HASH, PARTITION, SEQUENCE, drop_unit_diffs, replaced, take, without
 from rejoinder.kernels.exchange import decode
+from rejoinder.kernels.unreadable import Unreadable
 from rejoinder.operators.ahead import split_ahead
 from rejoinder.operators.coalescer import Input
 from rejoinder.operators.formats import read_file
@@ -190,10 +191,11 @@ def _signs(table: pa.Table, source: Source, place: str) -> pa.Array | None:
         )
     try:
         return signs_of(table.column(name), source)
-    except pa.ArrowInvalid as failure:
+    except Unreadable as failure:
         words = f"a word; inserts: {', '.join(sorted(INSERTS))}; deletes: {', '.join(sorted(DELETES))}"
         raise MalformedInput(
-            str(failure),
+            failure.plain,
             detail=f"column `{name}` in {place}",
+            values=failure.values or None,
             hint=f"every record must say what it does, by {'a number of copies' if source.diff else words}",
-        ) from failure
+        ) from None

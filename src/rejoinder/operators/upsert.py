@@ -54,7 +54,8 @@ def upsert(task: Task, step: Upsert) -> None:
             row = without(take(stream, np.flatnonzero(np.asarray(column.is_null()))[:1]), [HASH, DIFF, SEQUENCE])
             raise NullKey(
                 f"NULL in the primary key of `{step.arrangement.relation}`",
-                detail=f"column `{name}` of row {row.to_pylist()[0]}",
+                detail=f"column `{name}`",
+                values=f"row {row.to_pylist()[0]}",
                 hint="filter such rows out upstream, or declare the source as a STREAM or CHANGELOG",
             )
     if step.whole and step.order is None:
@@ -79,8 +80,8 @@ def _refuse_unordered(stream: pa.Table, step: Upsert) -> None:
         values = [rows.column(name)[at].as_py() for name in _names(step)]
         raise Unsupported(
             "the last row of a key is not known among rows that were read before",
-            detail=f"{len(doubles)} key(s) have several rows, such as {values!r}, and the order in which they came is "
-            "not kept",
+            detail=f"{len(doubles)} key(s) have several rows, and the order in which they came is not kept",
+            values=f"key {values!r}",
             hint="give a column that orders them, or define it before the rows are read",
         )
 

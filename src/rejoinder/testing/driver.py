@@ -46,7 +46,15 @@ from rejoinder.engine.sinks.outbox import Function, Outbox
 from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.engine.telling import event_time, told_time
 from rejoinder.engine.watermarks import Partition
-from rejoinder.errors import EvaluationError, FunctionFailed, InputError, NotCommitted, UnknownName, near_misses
+from rejoinder.errors import (
+    EvaluationError,
+    FunctionFailed,
+    InputError,
+    NotCommitted,
+    UnknownName,
+    near_misses,
+    with_values,
+)
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
 from rejoinder.sql.sink_definition import PYTHON, make_sink
@@ -66,7 +74,7 @@ class Driver:
     """One flow in this process. `store` is a path or URL (else one in memory), with its options.
 
     `max_pairs` limits how many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and
-    `max_state_bytes` how much may be kept for a view that does not say so itself. `clock` gives the processing time in
+    `max_state_bytes` how much may be kept for a view that does not say so itself. `show_values` lets errors quote values of rows. `clock` gives the processing time in
     milliseconds since 1970, for steps that are given none.
     """
 
@@ -79,11 +87,13 @@ class Driver:
         max_pairs: int = MAX_PAIRS,
         max_state_rows: int | None = None,
         max_state_bytes: int | None = None,
+        show_values: bool = False,
         clock: Callable[[], int] = system_clock,
         **store_options: Option,
     ) -> None:
         url = f"memory://driver-{os.getpid()}-{next(_names)}" if store is None else os.fspath(store)
         self._store = open_store(url, **store_options)
+        self.show_values = show_values
         self._history, self._max_pairs = history, max_pairs
         self._limits = Limits(max_state_rows, max_state_bytes)
         self._clock = clock
@@ -115,6 +125,7 @@ class Driver:
         """All definitions."""
         return self._engine.catalog
 
+    @with_values
     def sql(self, text: str) -> Any:
         """Run statements. Gives the rows of the last query, the text of EXPLAIN, the rows of SHOW; else None.
 
@@ -175,6 +186,7 @@ class Driver:
 
     # -- input --------------------------------------------------------------------------------------------------------
 
+    @with_values
     def insert(self, relation: str, *rows: Row) -> None:
         """Put rows into a source; they arrive with the next step. In a table, a row replaces the one of its key."""
         source = self._source(relation)
@@ -182,6 +194,7 @@ class Driver:
         self._said.rows(source, rows)
         self._pending += [(source, row, 1) for row in rows]
 
+    @with_values
     def delete(self, relation: str, *rows: Row) -> None:
         """Take rows out of a source with the next step. A table needs the key only."""
         source = self._source(relation)
@@ -195,6 +208,7 @@ class Driver:
         self._said.rows(source, rows)
         self._pending += [(source, row, -1) for row in rows]
 
+    @with_values
     def load(self, relation: str, changes: list[Change]) -> list[dict[str, list[tuple[Row, int]]]]:
         """Play changes (of `from_table`) into a source, one epoch per time, and give what each epoch changed."""
         result = []
@@ -239,6 +253,7 @@ class Driver:
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
+    @with_values
     def step(self, at: datetime | int | None = None) -> dict[str, list[tuple[Row, int]]]:
         """Commit one epoch at processing time `at` (datetime in UTC, or milliseconds); give the net changes by view.
 
@@ -278,6 +293,7 @@ class Driver:
                 changes[view] = changed
         return changes
 
+    @with_values
     def restart(self, *, parallelism: int | None = None) -> None:
         """Forget all memory and recover from the store. Rows that were not stepped yet are lost, as in a crash."""
         self._open(self._engine.buckets if parallelism is None else parallelism)
@@ -296,17 +312,20 @@ class Driver:
             raise NotCommitted("nothing is committed yet", hint="define a view and step")
         return self._engine.manifest
 
+    @with_values
     def table(self, view: str, as_of: int | datetime | None = None) -> Rows:
         """The rows of a view now, or as of an epoch or a time."""
         name, schema = find_view(self._engine, view)
         epoch = None if as_of is None else epoch_of(self._store, self._manifest, as_of)
         return table_rows(self._store, self._manifest, name, schema, epoch)
 
+    @with_values
     def stream(self, view: str) -> Rows:
         """All changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
         name, schema = find_view(self._engine, view)
         return stream_rows(changes_of(self._store, self._manifest, name, schema))
 
+    @with_values
     def tvr(self, view: str) -> Snapshots:
         """The sequence of the view's snapshots."""
         name, schema = find_view(self._engine, view)

@@ -24,7 +24,7 @@ def refuse_other_than_rows(source: Source, rows: Iterable[object]) -> None:
     if other is not None:
         raise InputError(
             f"a row of `{source.name}` is a dict, and this is of type {type(other).__name__}",
-            detail=repr(other)[:200],
+            values=repr(other)[:200],
             hint="rows are dicts by column; unpack a list of them with *",
         )
 
@@ -37,9 +37,9 @@ def encoded(source: Source, entries: Iterable[tuple[Row, int]]) -> bytes:
     except (ValueError, TypeError, ArithmeticError) as failure:
         raise InputError(
             f"a row does not fit the columns of `{source.name}`",
-            detail=str(failure),
+            values=str(failure),
             hint=f"columns: {', '.join(f'{f.name} {spark_name(f.type)}' for f in source.schema)}",
-        ) from failure
+        ) from None
     told = source.op is not None or source.diff is not None  # or the column that tells would be asked for
     return encode(replaced(table, DIFF, np.array(signs, np.int64)), is_whole=told)
 

@@ -75,7 +75,7 @@ class DeltaTarget:
         try:
             delta.merge(rows, path, key, self.application, delivery.epoch)
         except delta.UnexpectedRowError as found:
-            raise other_rows(self.sink, path, f"epoch {delivery.epoch}: the row of key {found}") from None
+            raise other_rows(self.sink, path, f"epoch {delivery.epoch}", values=f"the row of key {found}") from None
         finally:
             rows.unpersist()
 
@@ -90,17 +90,19 @@ def one_per_key(sink: Sink, changes: DataFrame, key: Sequence[str]) -> DataFrame
         values = ", ".join(f"{name} = {value!r}" for name, value in double.items())
         raise SinkFailed(
             f"`{sink.view}` has {copies} rows for one key of sink `{sink.name}`",
-            detail=f"key {values}",
+            detail=f"columns of the key: {', '.join(double)}",
+            values=f"key {values}",
             hint="name columns that tell the rows apart, group by the key in the view, or append changes instead",
         )
     return rows
 
 
-def other_rows(sink: Sink, place: str, detail: str) -> SinkFailed:
+def other_rows(sink: Sink, place: str, detail: str, values: str | None = None) -> SinkFailed:
     """The error for a table in which rows to insert are there, or rows to replace are not."""
     return SinkFailed(
         f"table `{place}` does not hold what sink `{sink.name}` has put there",
         detail=detail,
+        values=values,
         hint=f"is ({sink.options['key']}) unique in `{sink.view}`, and does nobody else write to the table? Nothing "
         f"was changed; to start over, empty the table, DROP SINK {sink.name} and create it anew",
     )

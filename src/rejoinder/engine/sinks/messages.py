@@ -87,7 +87,8 @@ class Encoder:
         told = ", ".join(f"{name} = {value!r}" for name, value in values.items())
         raise SinkFailed(
             f"a key of sink `{self.sink}` {problem} in `{self.view}`",
-            detail=f"{told}; epoch {changes.column(_EPOCH)[row].as_py()}",
+            detail=f"columns of the key: {', '.join(values)}; epoch {changes.column(_EPOCH)[row].as_py()}",
+            values=told,
             hint="name all columns that tell its rows apart: DROP SINK, and CREATE it with another key, "
             "or send all changes: mode 'append'",
         )

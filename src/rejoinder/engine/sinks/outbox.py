@@ -27,6 +27,7 @@ from rejoinder.plan.catalog import Sink, View
 from rejoinder.plan.notes import readable
 from rejoinder.plan.uniqueness import is_unique
 from rejoinder.sql.binder import bind_view
+from rejoinder.sql.sink_definition import PYTHON
 
 Function = Callable[[int, Any], object]
 LONGEST_DETAIL = 1000
@@ -183,12 +184,16 @@ def failures_of(sink: Sink, epoch: int | None) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - a foreign system may fail in any way
         cause = None if any(map(is_reference, sink.options.values())) else error  # a trace may tell a secret
-        detail = scrubbed(f"{type(error).__name__}: {str(error).strip()}", sink.options)[:LONGEST_DETAIL]
+        said = scrubbed(str(error).strip(), sink.options)[:LONGEST_DETAIL]
+        first, _, rest = ("", "", said) if sink.format == PYTHON else said.partition("\n")
+        detail = f"{type(error).__name__}: {first}" if first else f"it raised {type(error).__name__}"
+        values = rest.strip() or None  # databases quote the row below the first line, a function may do so anywhere
         if epoch is None:
-            hint = "mend it, or DROP SINK it"
-            raise SinkFailed(f"sink `{sink.name}` cannot be used", detail=detail, hint=hint) from cause
+            hint = "fix it, or DROP SINK it"
+            raise SinkFailed(f"sink `{sink.name}` cannot be used", detail=detail, values=values, hint=hint) from cause
         raise SinkFailed(
             f"sink `{sink.name}` failed at epoch {epoch}",
             detail=detail,
-            hint=f"mend it and run again: epoch {epoch} is committed, and is delivered first",
+            values=values,
+            hint=f"fix it and run again: epoch {epoch} is committed, and is delivered first",
         ) from cause

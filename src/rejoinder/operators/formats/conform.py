@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from rejoinder.errors import MalformedInput, SchemaChanged, near_misses
 from rejoinder.kernels.related_types import is_related
+from rejoinder.kernels.unreadable import Reason, Unreadable
 
 
 def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.Table:
@@ -38,25 +39,27 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
         except pa.ArrowInvalid as failure:
             raise MalformedInput(
                 f"column `{name}` of `{source}` holds a value that is none of its type in {place}",
-                detail=str(failure),
+                detail=Reason.of(failure).plain,
+                values=str(failure),
                 hint="replace the file by a sound one and run again: the epoch was not committed",
-            ) from failure
+            ) from None
     return conformed
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> pa.ChunkedArray:
     try:
         if not is_related(column.type, field.type):
-            raise pa.ArrowInvalid("a value of one is no value of the other")
+            raise Unreadable("a value of one is no value of the other")
         if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
             return _cast_timestamp(column, field.type)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
         raise SchemaChanged(
             f"column `{field.name}` of `{source}` does not fit its declared type in {place}",
-            detail=f"declared {field.type}, found {column.type}: {failure}",
+            detail=f"declared {field.type}, found {column.type}: {Reason.of(failure).plain}",
+            values=None if isinstance(failure, Unreadable) else str(failure),
             hint="declare the type that the files have, and cast in the query",
-        ) from failure
+        ) from None
 
 
 def _cast_timestamp(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 from rejoinder.errors import MalformedInput
 from rejoinder.kernels.columns import single_chunk
 from rejoinder.kernels.time_text import timestamps
+from rejoinder.kernels.unreadable import Reason, Unreadable
 from rejoinder.operators.formats.lines import Lines, read_lines
 from rejoinder.plan.catalog import Source
 
@@ -46,7 +47,7 @@ def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[
         if not is_multiline and not (
             table.num_rows == len(found) and _is_closed(lines.part(end, end + 1), quote, names, source)
         ):
-            raise pa.ArrowInvalid("a quote is not closed on its line")
+            raise Unreadable("a quote is not closed on its line")
         return table
 
     chunk = len(lines) if is_multiline else chunk_rows
@@ -69,9 +70,10 @@ def _header(line: pa.Buffer, path: str, source: Source) -> list[str]:
     except (pa.ArrowInvalid, UnicodeDecodeError) as failure:
         raise MalformedInput(
             f"the header of `{path}` of `{source.name}` cannot be read",
-            detail=str(failure),
+            detail=Reason.of(failure).plain,
+            values=str(failure),
             hint="mend the line and run again, or leave out OPTIONS (header 'true') if the file has none",
-        ) from failure
+        ) from None
     declared = {name.lower(): name for name in _types(source)}
     return [name if name in declared.values() else declared.get(name.lower(), name) for name in found]
 

@@ -21,6 +21,7 @@ from rejoinder.kernels.columns import DIFF, Int64, replaced, take
 from rejoinder.kernels.hashing import Mask
 from rejoinder.kernels.json_fields import are_json, lines_of, texts_of, typed
 from rejoinder.kernels.leaves import has_type
+from rejoinder.kernels.unreadable import Reason, plain_reason
 from rejoinder.operators.formats.json import parse_fitting
 from rejoinder.operators.formats.rejected import rejected_lines
 from rejoinder.plan.catalog import Source
@@ -60,7 +61,7 @@ def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Deco
     if (ops == TRUNCATED).any():
         raise MalformedInput(
             f"the origin of `{source.name}` was truncated",
-            detail=f"record {values[int(records[ops == TRUNCATED][0])].as_py()[:200]}",
+            values=f"record {values[int(records[ops == TRUNCATED][0])].as_py()[:200]}",
             hint="a truncation does not say which rows are gone: DROP the source and its views, and begin with a new "
             "snapshot; or leave such events out with Debezium's skipped.operations=t",
         )
@@ -142,7 +143,12 @@ def _decimals(values: pa.Array, source: Source, schema: pa.Schema) -> tuple[dict
         value = pc.coalesce(inner, pc.struct_field(table.column(side), [column.name]))
         read[side] = read[side].append_column(column, value)
     remedy = "let Debezium write decimals as text, with decimal.handling.mode=string"
-    return read, {at: f"a value does not fit its type: {reason}: {remedy}" for at, reason in odd.items()}
+    return read, {
+        at: Reason.saying(
+            f"a value does not fit its type: {remedy}", f"a value does not fit its type: {reason}: {remedy}"
+        )
+        for at, reason in odd.items()
+    }
 
 
 def _has_key(source: Source, schema: pa.Schema) -> bool:
@@ -201,7 +207,8 @@ def read_debezium(file: Any, path: str, source: Source, chunk_rows: int) -> Iter
         lines = lines_of(file.read_buffer())
     except pa.ArrowInvalid as failure:
         raise MalformedInput(
-            f"`{path}` of `{source.name}` is not UTF-8 text", detail=str(failure), hint="replace the file and run again"
+            f"`{path}` of `{source.name}` is not UTF-8 text",
+            hint="replace the file and run again",
         ) from failure
     for start in range(0, len(lines), chunk_rows):
         chunk = lines.slice(start, chunk_rows)
@@ -211,7 +218,8 @@ def read_debezium(file: Any, path: str, source: Source, chunk_rows: int) -> Iter
             at, reason = decoded.odd[0]
             raise MalformedInput(
                 f"line {start + at + 1} of `{path}` of `{source.name}` is malformed",
-                detail=f"{reason}: {chunk[at].as_py()[:200]}",
+                detail=plain_reason(reason),
+                values=f"{reason}: {chunk[at].as_py()[:200]}",
                 hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
                 f"`{source.rejected}`",
             )

@@ -15,6 +15,7 @@ import pyarrow.json as pajson
 
 from rejoinder.kernels.json_fields import are_json, from_base64, lines_of, texts_of, typed
 from rejoinder.kernels.leaves import has_type, type_of_leaves
+from rejoinder.kernels.unreadable import Reason, Unreadable
 from rejoinder.operators.formats.lines import Lines, read_lines
 from rejoinder.plan.catalog import Source
 
@@ -29,11 +30,11 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
     def decode(first: int, last: int) -> pa.Table:
         """Rows of some lines. As all begin and end as objects do, their number tells whether each line holds one."""
         if odd[first:last].any():  # Arrow's reader takes null for an object, or dies of it
-            raise pa.ArrowInvalid("the line is not a JSON object")
+            raise Unreadable("the line is not a JSON object")
         count = int(np.count_nonzero(filled[first:last]))
         table = parse_json(lines.part(first, last), schema) if count else schema.empty_table()
         if table.num_rows != count:
-            raise pa.ArrowInvalid("the line holds more than one JSON object")
+            raise Unreadable("the line holds more than one JSON object")
         table.validate(full=True)  # text must be UTF-8
         return table
 
@@ -74,14 +75,14 @@ def parse_values(values: pa.Array, schema: pa.Schema) -> pa.Table:
     if not _are_objects(values):
         values = pc.utf8_trim_whitespace(values.cast(pa.string())).cast(pa.binary())
         if not _are_objects(values):
-            raise pa.ArrowInvalid("the record is not a JSON object")
+            raise Unreadable("the record is not a JSON object")
     if pc.any(pc.match_substring(values, "\n")).as_py():
         values = pc.replace_substring(values, "\n", " ")
     offsets = pa.array([0, len(values)], pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, values), pa.scalar(b"\n", pa.binary()))
     table = parse_json(joined[0].as_buffer(), schema)
     if table.num_rows != len(values):
-        raise pa.ArrowInvalid("the record holds more than one JSON object")
+        raise Unreadable("the record holds more than one JSON object")
     table.validate(full=True)  # text must be UTF-8
     return table
 
@@ -97,7 +98,7 @@ def parse_fitting(values: pa.Array, schema: pa.Schema) -> tuple[pa.Table, dict[i
         return parse_values(values, schema), {}
     except pa.ArrowInvalid as failure:
         if len(values) == 1:
-            return pa.table([pa.nulls(1, kind) for kind in schema.types], schema=schema), {0: str(failure)}
+            return pa.table([pa.nulls(1, kind) for kind in schema.types], schema=schema), {0: Reason.of(failure)}
     half = len(values) // 2
     first, odd = parse_fitting(values[:half], schema)
     second, more = parse_fitting(values[half:], schema)
@@ -113,7 +114,7 @@ def _parse(data: pa.Buffer | bytes, schema: pa.Schema, as_text: set[str]) -> pa.
         lines = lines.filter(pc.not_equal(pc.utf8_trim_whitespace(lines), ""))
         columns |= _columns(_read_texts(lines, pa.schema([field for field in schema if field.name in as_text])))
     if len({len(column) for column in columns.values()}) > 1:
-        raise pa.ArrowInvalid("a JSON object goes over lines, or two are on one")
+        raise Unreadable("a JSON object goes over lines, or two are on one")
     return pa.table(columns).select(schema.names)
 
 
@@ -139,10 +140,10 @@ def _written(kind: pa.DataType) -> pa.DataType:
 
 def _read_texts(lines: pa.Array, schema: pa.Schema) -> pa.Table:
     if not (are_json(lines).all() and pc.all(pc.starts_with(pc.utf8_ltrim_whitespace(lines), "{")).as_py()):
-        raise pa.ArrowInvalid("a line is not a JSON object")
+        raise Unreadable("a line is not a JSON object")
     table, misfits = typed(texts_of(lines, dict.fromkeys(schema.names)), schema, None)
     for name in misfits:
-        raise pa.ArrowInvalid(f"the value of `{name}` does not fit its type, {schema.field(name).type}")
+        raise Unreadable(f"the value of `{name}` does not fit its type, {schema.field(name).type}")
     return table
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rejoinder.errors import MalformedInput
 from rejoinder.kernels.columns import Int64
+from rejoinder.kernels.unreadable import Reason, plain_reason
 from rejoinder.operators.formats.rejected import rejected_lines
 from rejoinder.operators.formats.usable import usable
 from rejoinder.plan.catalog import Source
@@ -83,10 +84,11 @@ def read_lines(
         if not source.diverts:
             raise MalformedInput(
                 f"line {lines.numbers[line]} of `{path}` of `{source.name}` is malformed",
-                detail=reason,
+                detail=plain_reason(reason),
+                values=f"{reason}: {lines.text(line)[:200]}",
                 hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
                 f"`{source.rejected}`",
-            )
+            ) from None
         odd.append((int(lines.numbers[line]), lines.text(line), reason))
 
     def decode_usable(first: int, last: int) -> pa.Table:
@@ -105,7 +107,7 @@ def _sound(first: int, last: int, decode: Decode, reject: Callable[[int, str], N
         yield decode(first, last)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
         if last - first == 1:
-            reject(first, _PLACE.sub("", str(failure)))
+            reject(first, Reason.of(failure, _PLACE))
             return
         half = (first + last) // 2
         yield from _sound(first, half, decode, reject)

@@ -16,6 +16,7 @@ from rejoinder.errors import MalformedInput, SchemaChanged
 from rejoinder.kernels.avro import decode_avro
 from rejoinder.kernels.columns import DIFF, PARTITION, SEQUENCE, diffs, replaced, take, without
 from rejoinder.kernels.time_text import timestamps
+from rejoinder.kernels.unreadable import Reason, Unreadable, plain_reason
 from rejoinder.operators.formats.conform import conform
 from rejoinder.operators.formats.debezium import decode_debezium
 from rejoinder.operators.formats.json import parse_values
@@ -62,7 +63,7 @@ def _sound(records: pa.Table, decode: Decode, odd: list[tuple[pa.Table, str]]) -
         yield decode(records)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
         if records.num_rows == 1:
-            odd.append((records, str(failure)))
+            odd.append((records, Reason.of(failure)))
             return
         half = records.num_rows // 2
         yield from _sound(records.slice(0, half), decode, odd)
@@ -83,14 +84,15 @@ def _enveloped_rows(records: pa.Table, source: Source, layout: Layout) -> pa.Tab
     fields = pa.schema([source.schema.field(name) for name in layout.value])
     decoded = decode_debezium(_single(records, VALUE).cast(pa.string()), source, fields)
     if decoded.odd:
-        raise pa.ArrowInvalid(decoded.odd[0][1])
+        reason = decoded.odd[0][1]
+        raise Unreadable(plain_reason(reason), reason if isinstance(reason, Reason) else "")
     table = _completed(_columns(without(decoded.rows, [DIFF])), take(records, decoded.record), source, layout)
     return replaced(table, DIFF, diffs(decoded.rows))
 
 
 def _bare_rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
     if source.kind == "table" and not layout.key:
-        raise pa.ArrowInvalid("the record has no value, and no column is taken from its key")
+        raise Unreadable("the record has no value, and no column is taken from its key")
     values = {name: pa.nulls(records.num_rows, source.schema.field(name).type) for name in layout.value}
     return _completed(values, records, source, layout)
 
@@ -103,7 +105,7 @@ def _completed(values: Columns, records: pa.Table, source: Source, layout: Layou
     try:
         table = conform(pa.table(columns), source.schema, "the record", source.name)
     except (SchemaChanged, MalformedInput) as misfit:
-        raise pa.ArrowInvalid(f"{misfit.fact}: {misfit.detail}") from misfit
+        raise Unreadable(f"{misfit.fact}: {misfit.detail}", misfit.values or "") from None
     mark = source.diff or source.op or ""
     for name, column in values.items():
         if name.lower() == mark.lower():
@@ -182,7 +184,8 @@ def _malformed(topic: str, record: pa.Table, reason: str, source: Source) -> Mal
     _, partition, offset = _place(topic, record)
     return MalformedInput(
         f"the record at offset {offset} of partition {partition} of topic `{topic}` cannot be read",
-        detail=f"source `{source.name}`: {reason}",
+        detail=f"source `{source.name}`: {plain_reason(reason)}",
+        values=reason if isinstance(reason, Reason) and reason != reason.plain else None,
         hint=f"set OPTIONS (malformed 'divert') to send such records to `{source.rejected}`, or begin after it: "
         "OPTIONS (startingOffsets '…')",
     )

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from rejoinder.kernels.columns import DIFF, replaced, single_chunk
 from rejoinder.kernels.related_types import is_related
+from rejoinder.kernels.unreadable import Unreadable
 from rejoinder.plan.catalog import Source
 
 INSERTS = frozenset(
@@ -21,7 +22,7 @@ def usable(table: pa.Table, source: Source) -> pa.Table:
     names = {name.lower(): name for name in table.column_names}
     for name in source.primary_key:
         if name.lower() in names and table.column(names[name.lower()]).null_count:
-            raise pa.ArrowInvalid(f"NULL in column `{name}`, which is of the primary key of `{source.name}`")
+            raise Unreadable(f"NULL in column `{name}`, which is of the primary key of `{source.name}`")
     mark = mark_of(table, source)
     if mark is None or DIFF in table.column_names:
         return table
@@ -39,22 +40,22 @@ def signs_of(marks: pa.ChunkedArray, source: Source) -> pa.Array:
     """The op or diff column as signed multiplicities. Raises `pa.ArrowInvalid` where it says nothing, or not what."""
     column = f"the {'diff' if source.diff else 'op'} column `{source.diff or source.op}` of `{source.name}`"
     if marks.null_count:
-        raise pa.ArrowInvalid(f"NULL in {column}")
+        raise Unreadable(f"NULL in {column}")
     kinds = (pa.int64(),) if source.diff is not None else (pa.string(), pa.int64())
     if not any(is_related(marks.type, kind) for kind in kinds):
-        raise pa.ArrowInvalid(f"{column} is of type {marks.type}")
+        raise Unreadable(f"{column} is of type {marks.type}")
     try:
         told = single_chunk(marks.cast(kinds[0]))
         told = told if source.diff is not None else pc.utf8_lower(told)
     except pa.ArrowInvalid as failure:
-        raise pa.ArrowInvalid(f"{column} holds what is no {kinds[0]}: {failure}") from failure
+        raise Unreadable(f"{column} holds what is not of type {kinds[0]}", str(failure)) from None
     return _copies(told, column) if source.diff is not None else _signs(told, source.name)
 
 
 def _copies(numbers: pa.Array, column: str) -> pa.Array:
     beyond = pc.or_(pc.greater(numbers, MOST_COPIES), pc.less(numbers, -MOST_COPIES))
     if pc.any(beyond).as_py():
-        raise pa.ArrowInvalid(f"{column} goes beyond {MOST_COPIES:,} copies: {numbers.filter(beyond)[0].as_py():,}")
+        raise Unreadable(f"{column} goes beyond {MOST_COPIES:,} copies", f"{numbers.filter(beyond)[0].as_py():,}")
     return numbers
 
 
@@ -62,5 +63,5 @@ def _signs(words: pa.Array, source: str) -> pa.Array:
     deletes = pc.is_in(words, pa.array(sorted(DELETES)))
     unknown = pc.invert(pc.or_(deletes, pc.is_in(words, pa.array(sorted(INSERTS)))))
     if pc.any(unknown).as_py():
-        raise pa.ArrowInvalid(f"op `{words.filter(unknown)[0].as_py()}` of `{source}` is not known")
+        raise Unreadable(f"an op of `{source}` is not known", f"`{words.filter(unknown)[0].as_py()}`")
     return pc.if_else(deletes, pa.scalar(-1, pa.int64()), pa.scalar(1, pa.int64()))

@@ -19,7 +19,9 @@ import pyarrow as pa
 from rejoinder.errors import InputError, NullKey, near_misses
 from rejoinder.kernels.buffers import file_buffers
 from rejoinder.kernels.columns import DIFF, replaced
+from rejoinder.kernels.private_files import make_folder, replace_file
 from rejoinder.plan.catalog import Source
+from rejoinder.store.failure import storage_failed
 
 
 class Inbox:
@@ -34,7 +36,10 @@ class Inbox:
 
     def prepare(self, source: Source) -> None:
         """Make the folder, so that there is something to watch."""
-        os.makedirs(self.folder(source.name), exist_ok=True)
+        try:
+            make_folder(self.folder(source.name), os.path.dirname(self.base))
+        except OSError as failure:
+            raise storage_failed(f"could not make the inbox of `{source.name}`", failure) from failure
 
     def clear(self, source: str) -> None:
         """Forget the rows of a source that is not there."""
@@ -56,7 +61,7 @@ class Inbox:
         number = max(self.newest(source) + 1, time.time_ns() // 1_000_000)  # ascending, whatever the clock does
         part = f"{folder}/.{number:020d}.part"
         content = file_buffers(table)
-        with open(part, "wb") as file:
+        with replace_file(part) as file:
             for data in content.parts:
                 file.write(data)
         # Spark reads files in the order of their times, to the millisecond.

@@ -19,7 +19,7 @@ from rejoinder.core.messages import Message, Rows
 from rejoinder.core.operator import Operator
 from rejoinder.errors import FunctionFailed, Unsupported
 from rejoinder.operators.coalescer import Idle, Watermark
-from rejoinder.operators.function_calls import FunctionCalls
+from rejoinder.operators.function_calls import FunctionCalls, TooSlowError
 
 Row = Mapping[str, Any]
 Answer = Row | Sequence[Row] | None
@@ -165,7 +165,7 @@ class AsyncTransform(Operator):
         if failure is not None:
             raise FunctionFailed(
                 "the asynchronous transform failed on a row",
-                detail=f"it raised {type(failure).__name__}",
+                detail=str(failure) if isinstance(failure, TooSlowError) else f"it raised {type(failure).__name__}",
                 values=f"row {dict(call.row)}: {failure}",
                 hint="catch the error in the function, and give None to leave the row out",
             ) from failure

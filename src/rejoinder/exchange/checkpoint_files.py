@@ -6,6 +6,8 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rejoinder.kernels.private_files import make_folder, replace_file
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -45,9 +47,9 @@ class LocalFiles:
 
     def write(self, path: str, text: str) -> None:
         """Write a file."""
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        make_folder(os.path.dirname(path))
+        with replace_file(path) as file:
+            file.write(text.encode())
 
     def list(self, folder: str) -> list[str]:
         """List a folder."""

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from rejoinder.errors import RuntimeMismatch
 from rejoinder.exchange.session import is_local
+from rejoinder.kernels.private_files import lock_file
 
 SETTING = "spark.rejoinder.packages."
 
@@ -89,7 +90,7 @@ def provide(session: SparkSession, package: Package) -> None:
 @contextmanager
 def _alone() -> Iterator[None]:
     """Of all processes of a user on this host one resolves at a time: Ivy's cache does not bear two that write."""
-    with open(os.path.join(tempfile.gettempdir(), f"rejoinder-ivy-{os.getuid()}.lock"), "w") as file:
+    with lock_file(os.path.join(tempfile.gettempdir(), f"rejoinder-ivy-{os.getuid()}.lock")) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

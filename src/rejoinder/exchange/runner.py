@@ -21,6 +21,7 @@ from rejoinder.exchange.session import missing_settings
 from rejoinder.exchange.sources import file_splits, frame_splits, literal, streams_in, union_splits
 from rejoinder.exchange.spark_log import StreamRead
 from rejoinder.exchange.ticks import Ticker
+from rejoinder.kernels.private_files import make_folder
 
 OnBatch = Callable[[DataFrame, int], None]
 
@@ -113,6 +114,8 @@ class Runner:
                 self.ticker.tick_if_due()
         self._streams = list(dict.fromkeys(positions))
         folder = self.checkpoint.generation(self.ledger, positions)
+        if "://" not in folder:
+            make_folder(folder)  # or Spark makes it, for all to read
         rows = staged(union_splits(splits))
         with interpreted(self.session) if self._is_interpreted(sources) else nullcontext():
             self.query = start_query(rows, folder, self._guarded, once=once, interval=interval)

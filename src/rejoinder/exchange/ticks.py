@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from rejoinder.exchange.checkpoint import TICKS
 from rejoinder.exchange.sources import file_splits, literal
+from rejoinder.kernels.private_files import create_file, make_folder
 
 LOOK_SECONDS = 60.0
 
@@ -41,14 +42,13 @@ class Ticker:
 
     def prepare(self) -> None:
         """Make the folder, and forget the ticks of an earlier run. No query reads it now."""
-        os.makedirs(self.folder, exist_ok=True)
+        make_folder(self.folder, os.path.dirname(self.folder))
         self._delete_but("")
 
     def tick(self) -> None:
         """Cause an epoch."""
         name = f"{secrets.token_hex(8)}.tick"
-        with open(f"{self.folder}/{name}", "xb"):
-            pass
+        create_file(f"{self.folder}/{name}").close()
         self._delete_but(name)
 
     def tick_if_due(self) -> None:

@@ -27,6 +27,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from rejoinder.kernels.entropy import token
+from rejoinder.kernels.private_files import create_file, lock_file, make_folder
 from rejoinder.store.disk import map_file
 from rejoinder.store.failure import NoObjectError, RefusedError
 
@@ -74,7 +75,7 @@ class Cache:
         path = self._folder / name
         with suppress(OSError):
             with self._temporary() as temporary:
-                with temporary.open("xb") as file:
+                with create_file(temporary) as file:
                     for part in data:
                         file.write(part)
                 self._keep(temporary, path)
@@ -122,7 +123,7 @@ class Cache:
 
     def _download(self, path: Path, size: int, fetch: Callable[[BinaryIO], None]) -> pa.Buffer:
         with self._temporary() as temporary:
-            with temporary.open("xb") as file:
+            with create_file(temporary) as file:
                 fetch(file)
             buffer = map_file(temporary)
             if buffer.size == size:
@@ -130,7 +131,7 @@ class Cache:
             return buffer
 
     def _keep(self, temporary: Path, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, self._root)
         temporary.replace(path)
 
     def _measure(self, added: int) -> None:
@@ -151,15 +152,14 @@ class Cache:
     @contextmanager
     def _locked(self, lock: str) -> Iterator[None]:
         self._make(self._root / ".locks")
-        with (self._root / ".locks" / lock).open("wb") as file:
+        with lock_file(self._root / ".locks" / lock) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _make(self, folder: Path) -> None:
         if folder.is_dir():
             return
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_folder(folder, self._root)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ Invariants:
 - `put` and `put_if_absent` fill a temporary file first and then rename or hard-link it, so a reader sees all or
   nothing, and SIGKILL at any point leaves nothing under the name;
 - temporary files are in `.temporary`, which is no legal name of an object;
+- files and folders belong to their owner alone, and a link below the root is refused, in whichever way it is met;
 - nothing is flushed to the device unless `sync` is set: a killed process loses nothing, a power cut may.
 """
 
@@ -21,6 +22,7 @@ from typing import BinaryIO, TypeVar
 import pyarrow as pa
 
 from rejoinder.kernels.entropy import token
+from rejoinder.kernels.private_files import LinkError, create_file, make_folder, refuse_links
 from rejoinder.store.objects import Entry
 
 _TEMPORARY = ".temporary"
@@ -35,14 +37,14 @@ class Disk:
         self._sync = sync
 
     def put(self, name: str, data: memoryview) -> None:
+        path = self._path(name)
         with self._temporary(data) as temporary:
-            path = self._root / name
             self._in_folder(path, lambda: temporary.replace(path))
             self._flush_folder(path.parent)
 
     def put_if_absent(self, name: str, data: memoryview) -> bool:
+        path = self._path(name)
         with self._temporary(data) as temporary:
-            path = self._root / name
             try:
                 self._in_folder(path, lambda: os.link(temporary, path))
             except FileExistsError:
@@ -56,8 +58,8 @@ class Disk:
             return True
 
     def write(self, name: str, data: Sequence[memoryview]) -> None:
-        path = self._root / name
-        file: BinaryIO = self._in_folder(path, lambda: path.open("xb"))
+        path = self._path(name)
+        file = self._in_folder(path, lambda: create_file(path))
         try:
             with file:
                 for part in data:
@@ -71,7 +73,7 @@ class Disk:
 
     def get(self, name: str) -> bytes:
         with _folders_are_no_objects():
-            return (self._root / name).read_bytes()
+            return self._path(name).read_bytes()
 
     def map(self, name: str, size: int) -> pa.Buffer:
         self.size(name)  # Arrow has its own opinion of folders
@@ -79,7 +81,7 @@ class Disk:
 
     def size(self, name: str) -> int:
         with _folders_are_no_objects():
-            status = (self._root / name).stat()
+            status = self._path(name).stat()
             if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(name)
             return status.st_size
@@ -88,6 +90,8 @@ class Disk:
         top = self._root / prefix if prefix else self._root
         for folder, folders, files in os.walk(top):
             folders[:] = [each for each in folders if each != _TEMPORARY]
+            for link in (each for each in (*folders, *files) if os.path.islink(f"{folder}/{each}")):
+                raise LinkError(f"{folder}/{link}")
             for file in files:
                 path = Path(folder) / file
                 with suppress(FileNotFoundError):  # deleted since
@@ -96,7 +100,7 @@ class Disk:
 
     def delete(self, names: Sequence[str]) -> None:
         for name in names:
-            (self._root / name).unlink(missing_ok=True)
+            self._path(name).unlink(missing_ok=True)
         for folder in {(self._root / name).parent for name in names}:
             with suppress(OSError):  # there is more in it
                 folder.rmdir()
@@ -114,7 +118,8 @@ class Disk:
     @contextmanager
     def _temporary(self, data: memoryview) -> Iterator[Path]:
         path = self._root / _TEMPORARY / f"{os.getpid()}-{token(8)}"
-        file: BinaryIO = self._in_folder(path, lambda: path.open("xb"))
+        refuse_links(self._root, _TEMPORARY)
+        file = self._in_folder(path, lambda: create_file(path))
         try:
             with file:
                 file.write(data)
@@ -124,12 +129,17 @@ class Disk:
             with suppress(OSError):
                 path.unlink()
 
+    def _path(self, name: str) -> Path:
+        """Where an object is. Raises `LinkError` if it, or a folder on the way from the root, is a link."""
+        refuse_links(self._root, name)
+        return self._root / name
+
     def _in_folder(self, path: Path, action: Callable[[], _T]) -> _T:
         """Do `action`; if it misses the folder of `path`, make that and do it again. So no folder is checked twice."""
         try:
             return action()
         except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent, self._root)
             for folder in path.relative_to(self._root).parents:
                 self._flush_folder(self._root / folder)
             return action()

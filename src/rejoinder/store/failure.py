@@ -10,6 +10,7 @@ _HINTS = {
     errno.ENOSPC: "free space on the disk, or move the state to a larger one; the last committed epoch is intact",
     errno.EACCES: "check the owner and the permissions of the folder",
     errno.EROFS: "the file system is read-only: check its mount options",
+    errno.ELOOP: "remove the link, or put the file itself there; only the folder of the state may be a link",
     errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
     errno.ENAMETOOLONG: "put the state under a shorter path",
     errno.ENOTDIR: "a part of the path is a file: choose another folder for the state",
@@ -22,6 +23,7 @@ _HINTS[errno.EPERM] = _HINTS[errno.EACCES]
 _HINTS[errno.ENFILE] = _HINTS[errno.EMFILE]
 
 _FACTS = {
+    errno.ELOOP: "a symbolic link inside the state is refused",
     errno.ENOSPC: "no space left for the state",
     errno.EDQUOT: "no space left for the state",
     errno.EFBIG: "no space left for the state",

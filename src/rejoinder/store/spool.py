@@ -19,6 +19,7 @@ import pyarrow as pa
 from rejoinder.errors import StorageFailed
 from rejoinder.kernels.buffers import stream_buffers
 from rejoinder.kernels.entropy import token
+from rejoinder.kernels.private_files import create_file, make_folder
 from rejoinder.store.failure import storage_failed
 
 INLINE_BYTES = 1 << 18
@@ -38,8 +39,8 @@ class Spool:
         path = f"{self.folder}/{epoch}/{token(16)}"
         references, offset = [], 0
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb", buffering=0) as file:
+            make_folder(os.path.dirname(path), self.folder)
+            with create_file(path, buffering=0) as file:
                 for table in tables:
                     sink = stream_buffers(table)
                     for part in sink.parts:

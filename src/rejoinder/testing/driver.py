@@ -74,8 +74,8 @@ class Driver:
     """One flow in this process. `store` is a path or URL (else one in memory), with its options.
 
     `max_pairs` limits how many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and
-    `max_state_bytes` how much may be kept for a view that does not say so itself. `show_values` lets errors quote values of rows. `clock` gives the processing time in
-    milliseconds since 1970, for steps that are given none.
+    `max_state_bytes` how much may be kept for a view that does not say so itself. `show_values` lets errors quote
+    values of rows. `clock` gives the processing time in milliseconds since 1970, for steps that are given none.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ def test_dj_upd_03_a_record_that_is_not_there_cannot_be_retracted() -> None:
     with pytest.raises(MissingRow) as raised:
         driver.step()
     assert raised.value.fact == "a row is deleted from `orders` that is not there"
-    assert "'o_orderkey': 10" in (raised.value.detail or "")
+    assert "'o_orderkey': 10" in (raised.value.values or "")
     assert raised.value.hint
     driver.restart()
     assert driver.table("q1") == before

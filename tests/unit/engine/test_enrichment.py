@@ -162,7 +162,8 @@ def test_a_failure_names_function_row_and_view_and_nothing_is_committed() -> Non
     with pytest.raises(FunctionFailed) as failed:
         driver.step()
     assert failed.value.fact == f"function `{HERE}:numbered` failed on a row, for `e`"
-    assert failed.value.detail == "row {'id': 1, 'what': 'x'}: ConnectionError: the service is down"
+    assert failed.value.detail == "it raised ConnectionError"
+    assert failed.value.values == "row {'id': 1, 'what': 'x'}: the service is down"
     assert driver.epoch == -1
     assert driver.step()["e"] == [({"id": 1, "what": "x", "number": 0}, 1)], "the rows waited"
 
@@ -182,7 +183,7 @@ def test_a_call_is_given_up_after_its_timeout() -> None:
     text = enriched("a", "slowly", ", timeout => INTERVAL '0.05' SECOND")
     driver = opened(query=text)
     driver.insert("a", {"id": 1, "what": "x"})
-    with pytest.raises(FunctionFailed, match=r"TimeoutError: no answer within 0\.05 s"):
+    with pytest.raises(FunctionFailed, match=r"no answer within 0\.05 s"):
         driver.step()
     calls.forget()
     driver = opened(query=text.replace(", timeout", ", retries => 1, timeout"))
@@ -204,7 +205,8 @@ def test_answers_that_do_not_fit(what: str, reason: str) -> None:
     driver.insert("a", {"id": 1, "what": "nothing"}, {"id": 2, "what": what})
     with pytest.raises(FunctionFailed) as failed:
         driver.step()
-    assert f"row {{'id': 2, 'what': '{what}'}}: {reason}" in str(failed.value)
+    assert reason in str(failed.value)
+    assert f"row {{'id': 2, 'what': '{what}'}}" in str(failed.value.values)
 
 
 def test_a_batch_with_too_few_answers() -> None:

@@ -46,7 +46,8 @@ def test_a_key_that_meets_too_many_rows_is_named() -> None:
     driver.insert("b", *[{"k": 7}] * 10, {"k": 1})
     with pytest.raises(LimitReached) as raised:
         driver.step()
-    assert "one row meets 10 rows with the key 7" in str(raised.value.detail)
+    assert "one row meets 10 rows with the same key" in str(raised.value.detail)
+    assert raised.value.values == "key 7"
 
 
 @pytest.mark.parametrize(

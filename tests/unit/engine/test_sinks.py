@@ -127,7 +127,7 @@ def test_a_sink_that_fails_stops_the_flow_and_gets_the_epoch_again(driver: Drive
             driver.step()
     with pytest.raises(SinkFailed, match="sink `taker` failed at epoch 1") as failure:
         driver.step()
-    assert "the disk is full" in str(failure.value.detail) and "run again" in str(failure.value.hint)
+    assert "the disk is full" in str(failure.value.values) and "run again" in str(failure.value.hint)
     assert driver.epoch == 1 and len(driver.table("v")) == 2, "what was committed is there"
     with pytest.raises(SinkFailed):
         driver.step()

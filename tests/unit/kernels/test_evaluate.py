@@ -169,7 +169,8 @@ class TestFailures:
         with pytest.raises(errors.EvaluationError) as failure:
             project(table, [("fine", fine), ("bad", bad)])
         assert "user wrote CAST" in failure.value.fact
-        assert "Could not convert" in str(failure.value.detail)
+        assert failure.value.detail == "a value cannot be converted"
+        assert "Could not convert" in str(failure.value.values)
 
     def test_overflow_fails_though_the_comparison_could_be_turned_around(self) -> None:
         largest = pa.table({"a": pa.array([2**63 - 1])})

@@ -74,7 +74,7 @@ def test_a_row_that_is_not_there_cannot_leave(row: tuple[int | None, str | None,
     with pytest.raises(MissingRow) as raised:
         epoch(first, [(5, "x", 1), row])
     assert raised.value.fact == "a row is deleted from `r` that is not there"
-    assert str({"k": row[0], "s": row[1]}) in (raised.value.detail or "") and raised.value.hint
+    assert str({"k": row[0], "s": row[1]}) in (raised.value.values or "") and raised.value.hint
 
 
 BY_TIME = Arrange("in", Arrangement("r", key("s", null_safe=True), SCHEMA, "k"), check=True)

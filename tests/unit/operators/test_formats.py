@@ -336,7 +336,7 @@ def test_lines_whose_diff_is_no_count_are_diverted(tmp_path: Path) -> None:
     assert [row["line"] for row in folder.driver.table("s.rejected")] == [2, 3, 4]
 
 
-@pytest.mark.parametrize(("op", "told"), [("x", "op `x` of `s` is not known"), (None, "NULL in the op column `op`")])
+@pytest.mark.parametrize(("op", "told"), [("x", "an op of `s` is not known"), (None, "NULL in the op column `op`")])
 def test_an_op_that_is_not_known(tmp_path: Path, op: str | None, told: str) -> None:
     folder = Folder(tmp_path, "parquet", "id BIGINT, op STRING", op="op")
     folder.put(pa.table({"id": [3], "op": pa.array([op], pa.string())}))

@@ -29,6 +29,7 @@ class ProgressLine:
         self._last_at = self._started
         self._recent: deque[tuple[float, int]] = deque()
         self._untold = False
+        self._warned: set[str] = set()
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(console=err, get_renderable=self._line, refresh_per_second=8, transient=True)
 
@@ -54,6 +55,8 @@ class ProgressLine:
         self.rows_out += sum(progress.rows_out.values())
         self.rows_late += sum(sum(counts.values()) for counts in progress.late.values())
         self.bytes_written += progress.bytes_written
+        for notice in progress.notices:
+            self.warn(notice)
         self._recent.append((now - progress.seconds, rows))
         self.last, self._last_at, self._untold = progress, now, True
         if not err.is_terminal and now - self._told >= PLAIN_SECONDS:
@@ -64,6 +67,13 @@ class ProgressLine:
         if doing != self.doing:
             self.doing = doing
             err.print(Text(doing, style="dim"))
+
+    def warn(self, notice: str) -> None:
+        """Say what is odd; once for each text up to its first semicolon, since figures in it change."""
+        about = "".join(letter for letter in notice.partition(";")[0] if letter.isalpha())
+        if about not in self._warned:
+            self._warned.add(about)
+            err.print(Text(f"warning: {notice}", style="yellow"))
 
     def seconds(self) -> float:
         """Since when this line is there."""

@@ -20,6 +20,7 @@ from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.planner import Plan, moves, plan, plan_hydration, refuse_products
 from rejoinder.engine.positions import kept, position_files, position_of
+from rejoinder.engine.processing_time import ProcessingTime, steady_clock, system_clock
 from rejoinder.engine.publishing import Publisher
 from rejoinder.engine.remembering import oldest_in
 from rejoinder.engine.sink_progress import Delivered, note_name, recorded, to_json
@@ -49,17 +50,12 @@ REMEMBERED = 10_000
 SILENT = Signals()
 
 
-def system_clock() -> int:
-    """Milliseconds since 1970 by the clock of this machine."""
-    return time.time_ns() // 1_000_000
-
-
 @dataclass(frozen=True)
 class Progress:
     """What an epoch did. `rows_out` counts changes as written, before netting over buckets.
 
     `lag_seconds` is the age of the newest file that the epoch read, at the commit; None if it read no file. `late` is
-    how many rows came too late, by view and by whose they are.
+    how many rows came too late, by view and by whose they are. `notices` say what is odd: a clock that is not believed.
     """
 
     epoch: int
@@ -70,6 +66,7 @@ class Progress:
     state_bytes: int
     lag_seconds: float | None = None
     late: dict[str, dict[str, int]] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
 
 class Engine:
@@ -99,18 +96,27 @@ class Engine:
         self.executor = executor
         self.buckets = buckets
         self.history = max(1, history)  # the last epoch's changes must be readable after it
-        self.clock = clock
         self.spool = spool
         self.max_pairs = max_pairs
         self.limits = limits
         self.lock = threading.RLock()
         self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
         self.publisher = Publisher(store)
+        self.clock = clock
         self._named: gc.Seen = {}
         self.started: int | None = None  # on the clock, when silence began to count
         self._idle: dict[str, set[Partition]] = {}
         self.promises = Promises()
         self.recover()
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """Milliseconds since 1970. Where it is not the clock of the machine, that cannot tell what has elapsed."""
+        return self.time.clock
+
+    @clock.setter
+    def clock(self, clock: Callable[[], int]) -> None:
+        self.time = ProcessingTime(clock, steady_clock if clock is system_clock else None, self.store.time_ms)
 
     def recover(self) -> None:
         """Take up the last committed state."""
@@ -137,6 +143,7 @@ class Engine:
             self.delivered = recorded(self.store, self.manifest)
             self.watermarks = Watermarks.from_json(self.manifest.extra["watermarks"])
             self.fed = set(self.manifest.extra["fed"])
+            self.time.wall = self.manifest.extra.get("clock")
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})
@@ -200,8 +207,7 @@ class Engine:
             signals = signals.with_idle(self._idle)
             self.watermarks.check(sources, signals)
             reach("before_tasks", epoch)
-            # A clock that is set back stands still: what came out must not be due a second time.
-            now = max(self.clock() if time_ms is None else time_ms, self.timeline.latest)
+            now = self.time.read(self.timeline.latest, time_ms).now
             self.started = now if self.started is None else self.started
             gates = self.plan.program.gates
             before = clock_of(gates, self.watermarks, now, self.timeline.latest)
@@ -303,10 +309,10 @@ class Engine:
         Changes wait for the clock, a partition is silent for so long that it is idle, or something was said.
         """
         with self.lock:
-            now, program = self.clock(), self.plan.program
+            now, program = self.time.now(self.timeline.latest), self.plan.program
             if self._idle or self.promises.pending:
                 return 0
-            self.started = max(now, self.timeline.latest) if self.started is None else self.started
+            self.started = now if self.started is None else self.started
             tick = next_tick(program.gates, self.state, self.timeline.latest)
             idle = self.watermarks.next_idle(program.sources.values(), self.started)
             due = min((each for each in (tick, idle) if each is not None), default=None)
@@ -324,7 +330,8 @@ class Engine:
         newest = max(totals.newest.values(), default=0)
         lag = max(0, self.clock() - newest) / 1000 if newest else None
         rows_out = {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
-        progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late)
+        notices = () if self.time.notice is None else (self.time.notice,)
+        progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late, notices)
         self.progress.append(progress)
         return progress
 
@@ -463,6 +470,7 @@ class Engine:
             "spines": state.to_json(),
             "extra": {
                 "timeline": timeline.to_json(),
+                "clock": self.time.wall,
                 "created": created,
                 "positions": positions,
                 "attached": attached,

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
+from rejoinder.engine.processing_time import STILL
 from rejoinder.engine.texts import length_text
 from rejoinder.engine.watermarks import Partition, Watermarks, keys_of, shown
 from rejoinder.kernels.ordered import LEAST
@@ -23,13 +24,33 @@ def watermark_rows(engine: Engine) -> list[dict[str, Any]]:
     """The rows of SHOW WATERMARKS: one for each event-time column of each partition.
 
     `watermark` is that of the partition, `released` that of the source: how far the slowest partition is that is not
-    idle. `holds` are the views that would go on if this one did.
+    idle. `holds` are the views that would go on if this one did. While processing time is not what the clock says,
+    there is a row `(clock)`: `watermark` is the clock's time at the last epoch, `released` the time of that epoch.
     """
     with engine.lock:
         imposed = engine.plan.program.sources  # with the watermarks that views impose
         sources = [imposed.get(source.name, source) for source in engine.catalog.sources]
         holders = {view.name: holder_of(engine, view.name) for view in engine.catalog.views}
-        return [row for source in sources for row in _rows(engine.watermarks, source, holders)]
+        return [row for source in sources for row in _rows(engine.watermarks, source, holders)] + _clock_rows(engine)
+
+
+def _clock_rows(engine: Engine) -> list[dict[str, Any]]:
+    """One row if the last epoch's time is not what the clock said then."""
+    wall, latest = engine.time.wall, engine.timeline.latest
+    if wall is None or abs(wall - latest) <= STILL:
+        return []
+    return [
+        {
+            "source": "(clock)",
+            "partition": None,
+            "column": "processing time",
+            "watermark": _clock(wall),
+            "released": _clock(latest),
+            "delay": length_text(abs(wall - latest) * 1000),
+            "idle_since": None,
+            "holds": sorted({gate.view for gate in engine.plan.program.gates if gate.interval}),
+        }
+    ]
 
 
 def _rows(known: Watermarks, source: Source, holders: dict[str, Holder | None]) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeAlias
+from typing import NoReturn, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -29,6 +29,8 @@ Option: TypeAlias = "str | int | bool"
 Names: TypeAlias = "list[str]"
 Entries: TypeAlias = "list[Entry]"
 
+CLOCK = "clock"
+"""An empty object that a store is made to date, to know its time."""
 _SEGMENT = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]{0,199}")
 _LONGEST = 900
 _REMOTE = ("cache_dir", "cache_bytes", "retry_seconds", "endpoint", "allow_http")
@@ -63,6 +65,13 @@ class Backend(Protocol):
     def delete(self, names: Sequence[str]) -> None: ...
     def forget(self, name: str) -> None: ...
     def sweep(self, older_than_seconds: float) -> None: ...
+
+
+@runtime_checkable
+class Dated(Protocol):
+    """A backend that dates objects by a clock of its own, which is not that of this machine."""
+
+    def time(self) -> float: ...
 
 
 class _Options(dict[str, Option]):
@@ -193,6 +202,12 @@ class ObjectStore:
         """Drop this host's cached copy, if any, so that the next `map` fetches it anew (after a failed checksum)."""
         with self._failures("uncache", name):
             self._backend().forget(_checked(name))
+
+    def time_ms(self) -> int | None:
+        """Ask the store for its time, in milliseconds since 1970; None if it has no clock of its own. Writes to it."""
+        backend = self._backend()
+        with self._failures("write", CLOCK):
+            return int(backend.time() * 1000) if isinstance(backend, Dated) else None
 
     def sweep(self, older_than_seconds: float) -> None:
         """Remove temporary files that killed writers left. They have no name, so this can only free space."""

@@ -21,7 +21,7 @@ from obstore import exceptions as refused
 
 from rejoinder.store.cache import Cache, default_folder
 from rejoinder.store.failure import NoObjectError, RefusedError
-from rejoinder.store.objects import Entry, Option
+from rejoinder.store.objects import CLOCK, Entry, Option
 
 _CONFIG = {
     "s3": {
@@ -120,6 +120,11 @@ class Remote:
 
     def forget(self, name: str) -> None:
         self._cache.forget(name)
+
+    def time(self) -> float:
+        with self._clean():
+            obstore.put(self._store, CLOCK, b"", use_multipart=False)
+            return obstore.head(self._store, CLOCK)["last_modified"].timestamp()
 
     def sweep(self, older_than_seconds: float) -> None:
         self._cache.evict()

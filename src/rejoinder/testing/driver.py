@@ -25,10 +25,11 @@ from typing import Any
 
 from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
 from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
-from rejoinder.engine.engine import HISTORY, Engine, system_clock
+from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import output_watermarks, show
 from rejoinder.engine.limits import Limits
+from rejoinder.engine.processing_time import system_clock
 from rejoinder.engine.reading import epoch_of
 from rejoinder.engine.rendering import (
     Row,

@@ -23,8 +23,9 @@ RejoinderError
 │   ├── Corrupt              a run or manifest that fails its checksum
 │   ├── NewerFormat          state written by a newer version
 │   ├── NotCommitted         an epoch that is not (or no longer) readable
-│   └── StorageFailed        the disk or object store refused to work
-│       └── Unconfirmed      a commit was sent, and its answer was lost
+│   ├── StorageFailed        the disk or object store refused to work
+│   │   └── Unconfirmed      a commit was sent, and its answer was lost
+│   └── StateDeleted         the state directory was deleted under a running flow
 ├── SinkFailed               a sink did not take an epoch; what was committed is there
 ├── RuntimeMismatch          Java, Python or Spark are not what we need
 └── LimitReached             a cap that guards the machine
@@ -208,6 +209,10 @@ class StorageFailed(StateError):
 
 class Unconfirmed(StorageFailed):
     code = "RJ406"
+
+
+class StateDeleted(StateError):
+    code = "RJ407"
 
 
 class SinkFailed(RejoinderError):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rejoinder.api.inbox import Inbox
+from rejoinder.api.lifecycle import Lifecycle, name_of
 from rejoinder.api.readings import Readings
 from rejoinder.api.relation import Relation
 from rejoinder.api.selection import Selection
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Flow(Sources, Readings):
+class Flow(Lifecycle, Sources, Readings):
     """A flow on a state directory (a path, or a URL such as s3://…).
 
     Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
@@ -65,6 +66,8 @@ class Flow(Sources, Readings):
     many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and `max_state_bytes` how much may
     be kept for a view that does not say so itself: an epoch that would keep more is not committed. `show_values`
     lets errors quote values of rows. Further keyword arguments are options of the store (credentials, endpoint).
+
+    `with Flow(…) as flow:` closes it at the end: it is stopped, with its Spark session if it made that.
     """
 
     def __init__(
@@ -96,9 +99,10 @@ class Flow(Sources, Readings):
         if spark is not None:
             session.check_session(spark)
             _warn_of_settings(session.missing_settings(self.spark))
+        self._lease = session.Lease(self.spark, is_made=spark is None)
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
         spool = _make_spool(self) if session.is_local(self.spark) else None
-        self._executor = SparkExecutor(self.spark)
+        self._executor = SparkExecutor(self.spark, name_of(store))
         limits = Limits(max_state_rows, max_state_bytes)
         self.engine = Engine(
             store, self._executor, buckets=buckets, history=history, max_pairs=max_pairs, limits=limits, spool=spool
@@ -115,7 +119,7 @@ class Flow(Sources, Readings):
         waiting = _waiting_folder(store.path if store.is_local else folder)
         self._inbox = Inbox(waiting)
         ticker = Ticker(f"{waiting}/ticks", self.engine.seconds_to_tick)
-        self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker)
+        self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker, name=name_of(store))
         self._listeners: list[Callable[[Progress], None]] = []
         self._outbox = Outbox(self.engine, SparkHost(self.spark))
 
@@ -163,6 +167,7 @@ class Flow(Sources, Readings):
         be replaced by another one; a warning says so. `is_rerun`: what is defined already is skipped, and the caller
         says what was replaced (`Batch.notes`).
         """
+        self._refuse_closed()
         running, interval = self._runner.is_running, self._runner.interval
         if running:
             self._runner.stop()
@@ -354,6 +359,8 @@ class Flow(Sources, Readings):
         return self._runner.is_running
 
     def _start(self, *, once: bool, interval: str) -> None:
+        self._refuse_closed()
+        self.engine.check_present()
         scans = [scan.source for scan in self.engine.dataflow.scans.values() if isinstance(scan, SourceScan)]
         for source in scans:
             if source.format == "memory":

@@ -12,7 +12,7 @@ from rejoinder.plan.notes import readable
 from rejoinder.sql.texts import name_text as quoted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Relation(Selection):
     """A source, a view or a query over them. The other side of a join may be a stream or a table as well.
 

@@ -57,6 +57,9 @@ class Selection(ABC):
     def relation(self) -> Relation:
         """These rows as a relation, which has every kind of join, windows, groups and EMIT."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.query}>"
+
     @cached_property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""

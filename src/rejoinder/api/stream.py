@@ -27,7 +27,7 @@ Within = Length | tuple[Length, Length]
 """How far the other side's time may be away, in either direction; or how far before, and how far after."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stream(Rows):
     """Rows that only come. `time` is the column of their time, where it is known."""
 

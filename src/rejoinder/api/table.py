@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rejoinder.api.stream import Stream
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table(Rows):
     """One row per `key`."""
 

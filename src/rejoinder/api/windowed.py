@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WINDOW = "window"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WindowedTable(Rows):
     """One row per key and window, in column `window`."""
 

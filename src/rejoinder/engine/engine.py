@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
+from rejoinder.engine.deletion import deletion_named, refuse_deleted
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.planner import Plan, moves, plan, plan_hydration, refuse_products
@@ -192,7 +193,7 @@ class Engine:
         `positions` says how far the sources are read after it (`engine.positions`); a function is called once the
         tasks are done. `signals` are what sources say besides their rows.
         """
-        with self.lock:
+        with self.lock, deletion_named(self):
             self.publisher.settle()
             if epoch == self.epoch:
                 return None
@@ -339,7 +340,7 @@ class Engine:
 
     def define(self, catalog: Catalog) -> None:
         """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit."""
-        with self.lock:
+        with self.lock, deletion_named(self):
             self.publisher.settle()
             statistics = self.state.statistics()
             new = plan(catalog, statistics)
@@ -378,10 +379,14 @@ class Engine:
 
     def check_fence(self) -> None:
         """Raise `Fenced` if another driver has committed to this state since we last did."""
-        with self.lock:
+        with self.lock, deletion_named(self):
             self.publisher.settle()
             if self.manifest is not None:
                 self.publisher.check_fence(self.manifest)
+
+    def check_present(self) -> None:
+        """Raise `StateDeleted` if the state was deleted under us. Lists the manifests."""
+        refuse_deleted(self)
 
     def claim(self) -> bool:
         """Make sure that we are the one driver of this state; True if it took a commit. Raises `Fenced`."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from rejoinder.engine.executor import LocalExecutor, reports_from
 from rejoinder.errors import StateError
-from rejoinder.exchange.rounds import attach, listed_splits, run_attached
+from rejoinder.exchange.rounds import attach, description_kept, listed_splits, run_attached
 from rejoinder.exchange.session import is_adaptive, is_local
 from rejoinder.kernels.entropy import token
 from rejoinder.operators.python_function import load
@@ -97,8 +97,9 @@ def due_rows(work: EpochWork) -> int:
 class SparkExecutor:
     """Runs an epoch as one job, several with adaptive execution; `splits` is a DataFrame that `prepare` gave."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, name: str = "rejoinder") -> None:
         self.session = session
+        self.name = name
         self._marker = ""
 
     def prepare(self, splits: DataFrame, setting: Setting) -> DataFrame:
@@ -117,12 +118,16 @@ class SparkExecutor:
             return {}
         if all(isinstance(scan, DueScan) for scan in work.plan.scans.values()) and due_rows(work) <= IN_PROCESS_ROWS:
             return LocalExecutor().run_listed(work, splits)
-        return self._run(work, self._staged(listed_splits(self.session, splits), work.setting))
+        with description_kept(self.session):
+            frame = self._staged(listed_splits(self.session, splits), work.setting)
+            return self._run(work, frame, "existing rows at epoch")
 
     def check(self, functions: Collection[str]) -> None:
         """Import them in a worker."""
         if functions:
-            run_attached(attach(listed_splits(self.session, [("functions", 0)]), [Import(tuple(functions))], 1), "")
+            frame = attach(listed_splits(self.session, [("functions", 0)]), [Import(tuple(functions))], 1)
+            with description_kept(self.session):
+                run_attached(frame, "", f"{self.name} functions")
 
     def _staged(self, splits: DataFrame, setting: Setting) -> DataFrame:
         """Put all rounds behind the splits; the result is what the last round reports."""
@@ -131,6 +136,6 @@ class SparkExecutor:
         rounds = [StagedRound(setting, number, self._marker) for number in range(len(setting.plan.rounds))]
         return attach(splits, rounds, setting.buckets)
 
-    def _run(self, work: EpochWork, frame: DataFrame) -> dict[int, Report]:
-        rows = run_attached(frame, work.to_text())
+    def _run(self, work: EpochWork, frame: DataFrame, what: str = "epoch") -> dict[int, Report]:
+        rows = run_attached(frame, work.to_text(), f"{self.name} {what} {work.epoch}")
         return reports_from([exchange_batch(rows)]) if rows else {}

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.engine.batches import define_all
+from rejoinder.engine.deletion import deletion_named
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain, show
 from rejoinder.engine.query import Ordered, run_query, split_order
@@ -97,6 +98,11 @@ Answer = Queried | Streamed | Varied | Explained | Shown
 
 def execute(engine: Engine, statement: Statement) -> Answer | None:
     """Carry a statement out at an epoch boundary; None for a definition. Raises a `RejoinderError`."""
+    with deletion_named(engine):
+        return _execute(engine, statement)
+
+
+def _execute(engine: Engine, statement: Statement) -> Answer | None:
     match statement:
         case Explain():
             return Explained(explain(engine, statement.target))

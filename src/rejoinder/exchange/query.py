@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from pyspark.errors import StreamingQueryException
@@ -15,10 +16,24 @@ OnBatch = Callable[[DataFrame, int], None]
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
-def start_query(splits: DataFrame, checkpoint: str, on_batch: OnBatch, *, once: bool, interval: str) -> StreamingQuery:
-    """Start the query: until caught up, or for good with a trigger interval."""
-    writer = splits.writeStream.foreachBatch(on_batch).option("checkpointLocation", checkpoint)
+def start_query(
+    splits: DataFrame, checkpoint: str, on_batch: OnBatch, *, name: str, once: bool, interval: str
+) -> StreamingQuery:
+    """Start the query: until caught up, or for good with a trigger interval. Spark's UI and progress show its name."""
+    free = free_name(name, (query.name for query in splits.sparkSession.streams.active))
+    writer = splits.writeStream.queryName(free).foreachBatch(on_batch).option("checkpointLocation", checkpoint)
     return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)).start()
+
+
+def free_name(name: str, taken: Iterable[str | None]) -> str:
+    """A name that no active query of the session has: Spark refuses a second one.
+
+    >>> free_name("shop", ["shop", "shop (2)"])
+    'shop (3)'
+    """
+    known = set(taken)
+    numbered = (f"{name} ({number})" for number in itertools.count(2))
+    return next(each for each in itertools.chain([name], numbered) if each not in known)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import gc
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ EXCHANGE = "bucket int, channel int, payload binary"
 SPLITS = "source string, path string, modified bigint, payload binary"
 FAILURE = -2
 WORK = "rejoinder.work"
+DESCRIPTION = "spark.job.description"
 
 Batches = Iterable[pa.RecordBatch]
 Round = Callable[[str, Batches], Iterator[pa.RecordBatch]]
@@ -95,14 +97,31 @@ def _checked(splits: Batches) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def run_attached(rows: DataFrame, work: str) -> list[tuple[int, int, bytes]]:
-    """Run rounds as one Spark job. The rows that the last one leaves are (bucket, channel, payload)."""
-    rows.sparkSession.sparkContext.setLocalProperty(WORK, work)
+def run_attached(rows: DataFrame, work: str, description: str = "") -> list[tuple[int, int, bytes]]:
+    """Run rounds as one Spark job, which Spark's UI shows under `description`.
+
+    The rows that the last one leaves are (bucket, channel, payload).
+    """
+    context = rows.sparkSession.sparkContext
+    context.setLocalProperty(WORK, work)
+    if description:  # Spark sets its own again before the next epoch
+        context.setLocalProperty(DESCRIPTION, description)
     collected = [(row[0], row[1], bytes(row[2])) for row in rows.collect()]
     failures = [json.loads(payload) for _, channel, payload in collected if channel == FAILURE]
     if failures:  # later rounds may have failed for want of what the first one did not send
         raise _error(min(failures, key=lambda told: int(told["round"])))
     return collected
+
+
+@contextmanager
+def description_kept(session: SparkSession) -> Iterator[None]:
+    """Give the thread of a user its job description back: it holds for all jobs of a thread."""
+    context = session.sparkContext
+    before: Any = context.getLocalProperty(DESCRIPTION)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(DESCRIPTION, before)
 
 
 def listed_splits(session: SparkSession, rows: list[tuple[str, int]]) -> DataFrame:

@@ -49,13 +49,17 @@ class Ledger(checkpoint.Ledger, Protocol):
     @property
     def lock(self) -> AbstractContextManager[Any]: ...
     def check_fence(self) -> None: ...
+    def check_present(self) -> None: ...
 
 
 class Runner:
     """One streaming query at a time."""
 
-    def __init__(self, session: SparkSession, folder: str, ledger: Ledger, on_batch: OnBatch, ticker: Ticker) -> None:
+    def __init__(
+        self, session: SparkSession, folder: str, ledger: Ledger, on_batch: OnBatch, ticker: Ticker, *, name: str
+    ) -> None:
         self.session = session
+        self.name = name
         self.checkpoint = checkpoint.Checkpoint(folder, session)
         self.ledger = ledger
         self.ticker = ticker
@@ -118,7 +122,7 @@ class Runner:
             make_folder(folder)  # or Spark makes it, for all to read
         rows = staged(union_splits(splits))
         with interpreted(self.session) if self._is_interpreted(sources) else nullcontext():
-            self.query = start_query(rows, folder, self._guarded, once=once, interval=interval)
+            self.query = start_query(rows, folder, self._guarded, name=self.name, once=once, interval=interval)
         if is_ticking and not once:
             self.ticker.start()
 
@@ -199,6 +203,7 @@ class Runner:
         if isinstance(cause, RejoinderError):
             return cause
         try:
+            self.ledger.check_present()
             self.ledger.check_fence()
         except RejoinderError as fenced:
             return fenced

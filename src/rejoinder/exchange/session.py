@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import ClassVar
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -96,6 +97,32 @@ def _lighten(context: SparkContext) -> None:
 def present_session() -> SparkSession | None:
     """The session that this process has already, if any."""
     return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
+
+
+class Lease:
+    """The use of a session by a flow. A session that we made is stopped when the last of its leases is released."""
+
+    _made: ClassVar[dict[int, set[Lease]]] = {}
+
+    def __init__(self, session: SparkSession, *, is_made: bool) -> None:
+        self.session = session
+        if is_made:
+            self._made[id(session.sparkContext)] = {self}
+        elif self._key in self._made:
+            self._made[self._key].add(self)
+
+    @property
+    def _key(self) -> int:
+        return id(self.session.sparkContext)
+
+    def release(self) -> None:
+        """End the use. Does nothing to a session of the user's own."""
+        users = self._made.get(self._key, set())
+        if self in users:
+            users.remove(self)
+            if not users:
+                del self._made[self._key]
+                self.session.stop()
 
 
 def check_session(session: object) -> None:

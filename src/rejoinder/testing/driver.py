@@ -119,6 +119,10 @@ class Driver:
         self._outbox = Outbox(self._engine, self._host)
         self._outbox.functions = self._functions
 
+    def __repr__(self) -> str:
+        sources, views = len(self.catalog.sources), len(self.catalog.views)
+        return f"<Driver {self._store.url}: epoch {self.epoch}, sources {sources}, views {views}>"
+
     # -- definitions and queries --------------------------------------------------------------------------------------
 
     @property

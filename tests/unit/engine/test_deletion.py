@@ -1,0 +1,41 @@
+"""A state that is deleted while it is used."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rejoinder.errors import Corrupt, StateDeleted
+from rejoinder.testing import Driver
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Driver:
+    """A flow on disk after one epoch."""
+    driver = Driver(store=tmp_path / "state")
+    driver.sql("CREATE STREAM s (k INT); CREATE VIEW v AS SELECT k, COUNT(*) AS n FROM s GROUP BY k")
+    driver.insert("s", {"k": 1})
+    driver.step()
+    return driver
+
+
+def test_the_next_epoch_or_definition_says_so(driver: Driver, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "state")
+    for act in (driver.step, lambda: driver.sql("DROP VIEW v")):
+        driver.insert("s", {"k": 1})
+        with pytest.raises(StateDeleted) as raised:
+            act()
+        assert raised.value.fact == "the state was deleted while the flow was using it"
+        assert raised.value.detail == f"epoch 0 was committed, and no commit is left in file://{tmp_path}/state"
+    assert not list((tmp_path / "state").rglob("*.json")), "nothing is committed on top of a deleted state"
+
+
+def test_a_single_missing_file_is_damage_and_not_a_deletion(driver: Driver, tmp_path: Path) -> None:
+    for run in (tmp_path / "state" / "runs").rglob("*"):
+        if run.is_file():
+            run.unlink()
+    driver.restart()
+    with pytest.raises(Corrupt):
+        driver.sql("SELECT * FROM v")

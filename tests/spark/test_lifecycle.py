@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import rejoinder as rj
 from rejoinder.errors import StateDeleted, StateError
 from tests.spark.conftest import OpenFlow
 
+SECONDS = 120
 FLOW = "CREATE STREAM s (k INT); CREATE VIEW v AS SELECT COUNT(*) AS n FROM s"
 OWN_SESSION = """
 import sys
@@ -93,10 +95,15 @@ def test_a_state_that_is_deleted_under_a_flow_is_called_that(flow: rj.Flow, stat
     flow.insert("s", [{"k": 1}])
     flow.run()
     if is_running:
+        committed = threading.Event()
+        flow.on_progress(lambda progress: committed.set())
+        flow.insert("s", [{"k": 2}])
         flow.start()
+        assert committed.wait(SECONDS)
     shutil.rmtree(state)
     if is_running:
-        flow.insert("s", [{"k": 2}])
+        flow.insert("s", [{"k": 3}])
     with pytest.raises(StateDeleted, match="the state was deleted while the flow was using it") as raised:
-        flow.wait(60) if is_running else flow.run()
+        flow.wait(SECONDS) if is_running else flow.run()
+    flow.close()  # does not raise it again
     assert raised.value.hint is not None and "restore it from a backup" in raised.value.hint

@@ -41,13 +41,17 @@ class Lifecycle:
         """Stop the flow after the epoch under way, and stop the Spark session if the flow made it.
 
         A session that was passed in, or that another open flow uses, goes on. What is committed stays; open a new
-        `Flow` on the state to go on. Closing twice does nothing. Raises what had stopped the flow before, if anything.
+        `Flow` on the state to go on. Closing twice does nothing. Raises what had stopped the flow before, unless `run`
+        or `wait` has raised it.
         """
         if self._is_closed:
             return
         self._is_closed = True
         try:
             self._runner.stop()
+        except Exception:
+            if not self._runner.is_reported:
+                raise
         finally:
             self._lease.release()
 

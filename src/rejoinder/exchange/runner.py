@@ -69,6 +69,7 @@ class Runner:
         self.query: StreamingQuery | None = None
         self.partitions: dict[str, list[int]] = {}  # of sources that know theirs
         self.failure: BaseException | None = None
+        self.is_reported = False  # whether `wait` has raised what ended the query
         self._streams: list[str] = []  # Spark's own sources, as its progress lists them
         self._is_idle = False
         self._is_stopping = self._is_cancelling = False
@@ -97,7 +98,7 @@ class Runner:
         if self.is_running:
             raise StateError("the flow is running already", hint="stop() it first, or wait() for it")
         self.ticker.stop()
-        self.failure = None
+        self.failure, self.is_reported = None, False
         self.interval, self.is_ticking = interval, is_ticking
         self._is_stopping = self._is_cancelling = False
         self._is_idle = not sources and not once
@@ -136,6 +137,7 @@ class Runner:
             is_over = wait_for(query, seconds)
             return is_over
         except Exception as error:  # noqa: BLE001 - whatever Spark raises is told in our words
+            self.is_reported = True
             translated = self._translated(error)
             raise translated from (None if isinstance(translated, RejoinderError) else error)
         finally:

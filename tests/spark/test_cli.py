@@ -42,6 +42,25 @@ def rejoinder(spark: SparkSession) -> Callable[[str], Result]:
     return lambda line: CliRunner().invoke(app, shlex.split(line)[1:])
 
 
+def test_a_query_without_a_view_reads_its_source(here: Path, rejoinder: Callable[[str], Result]) -> None:
+    Path("data").mkdir()
+    Path("data/a.json").write_text('{"id": 1}\n{"id": 2}\n')
+    create = "CREATE STREAM f (id INT) USING json OPTIONS (path 'data', cleanSource 'delete');"
+    Path("ask.sql").write_text(f"{create} SELECT sum(id) AS total FROM f; SELECT STREAM id FROM f")
+    result = rejoinder("rejoinder run ask.sql --state st")
+    assert (result.exit_code, result.stdout.split()[2]) == (0, "3"), result.output
+    assert "no input yet" not in result.stderr
+    assert [path.name for path in Path("data").iterdir()] == ["a.json"]
+    left = {path.parts[1] for path in Path("st").rglob("*") if path.is_file()}
+    assert left <= {"flow.json", "manifests"}, "nothing but the definition of the source is kept"
+    asked = rejoinder("rejoinder sql st 'SELECT count(*) AS n FROM f'")
+    assert (asked.exit_code, asked.stdout.split()[2]) == (0, "2"), asked.output
+    Path("data/b.json").write_text('{"id": 5}\n')
+    Path("kept.sql").write_text(f"{create} CREATE VIEW v AS SELECT sum(id) AS total FROM f; SELECT total FROM v")
+    kept = rejoinder("rejoinder run kept.sql --state st")
+    assert (kept.exit_code, kept.stdout.split()[2]) == (0, "8"), kept.output
+
+
 def test_the_readme(here: Path, rejoinder: Callable[[str], Result], capfd: pytest.CaptureFixture[str]) -> None:
     results = []
     for line in filter(None, block("sh").splitlines()):

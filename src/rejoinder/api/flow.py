@@ -27,6 +27,7 @@ from rejoinder.api.readings import Readings
 from rejoinder.api.relation import Relation
 from rejoinder.api.selection import Selection
 from rejoinder.api.sources import Sources
+from rejoinder.api.unread import answer_unread
 from rejoinder.api.windowed import WindowedTable
 from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
 from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
@@ -38,8 +39,9 @@ from rejoinder.engine.serving import Serving
 from rejoinder.engine.sinks.hosts import SparkHost
 from rejoinder.engine.sinks.outbox import Outbox
 from rejoinder.engine.spark import SparkExecutor
-from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute
+from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute
 from rejoinder.engine.telling import event_time, told_time
+from rejoinder.engine.unread import unread_sources
 from rejoinder.engine.watermarks import Signals
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, with_values
 from rejoinder.exchange import reader, session
@@ -49,7 +51,7 @@ from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Catalog, Sink, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
-from rejoinder.sql.statements import CreateSink, CreateView, parse_statements
+from rejoinder.sql.statements import CreateSink, CreateView, Select, Statement, parse_statements
 from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
@@ -142,7 +144,7 @@ class Flow(Lifecycle, Sources, Readings):
                 self.define(*statement)
                 result = None
                 continue
-            match execute(self.engine, statement):
+            match self.answer(statement):
                 case Explained(text=explained):
                     result = explained
                 case Shown(rows=rows):
@@ -158,6 +160,13 @@ class Flow(Lifecycle, Sources, Readings):
                     _say(note)
                     result = snapshots
         return result
+
+    @with_values
+    def answer(self, statement: Statement) -> Answer | None:
+        """Carry one statement out. A query on sources that no view reads has a flow of its own, which reads them."""
+        if isinstance(statement, Select) and unread_sources(self.engine, statement.query):
+            return answer_unread(self, statement)
+        return execute(self.engine, statement)
 
     @with_values
     def define(self, *statements: Definition, is_rerun: bool = False) -> Batch:

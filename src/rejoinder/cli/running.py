@@ -23,7 +23,7 @@ from rejoinder.engine.batches import Batch, new_sources
 from rejoinder.engine.definitions import Definition
 from rejoinder.engine.engine import Progress
 from rejoinder.engine.planner import plan
-from rejoinder.engine.statements import execute, find_view
+from rejoinder.engine.statements import find_view
 from rejoinder.engine.waiting import waiting
 from rejoinder.errors import InvalidSql, MissingInput, RejoinderError, UnknownName, Unsupported
 from rejoinder.plan.catalog import Catalog, Source
@@ -116,12 +116,12 @@ def run_file(
         note(f"new state in {state}")
     elif before.epoch >= 0:
         note(f"state in {state}, resumed after epoch {before.epoch}")
-    if not catalog.views:
+    if not catalog.views and not script.questions:
         note("no view is defined: there is nothing to keep up to date")
     with removed_on_failure(before), spark_flow(state, parallelism, is_debug=is_debug) as flow:
         _run(flow, state, script, interval, watched, showing)
         for question in script.questions:
-            answer = execute(flow.engine, question)
+            answer = flow.answer(question)
             if answer is not None:
                 show_answer(answer, showing)
 
@@ -168,6 +168,8 @@ def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: 
 
     with line:
         caught_up = interruptible(work, stop)
+    if caught_up and not flow.engine.dataflow.scans:
+        return  # nothing is kept up to date; queries read their sources themselves
     end = "caught up" if caught_up else "stopped"
     if line.last is not None:
         told = f" at epoch {flow.epoch}: {line.summary()}; state {size(line.last.state_bytes)} in {state}"

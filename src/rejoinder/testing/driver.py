@@ -21,6 +21,7 @@ import os
 import warnings
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
@@ -44,8 +45,9 @@ from rejoinder.engine.rendering import (
 )
 from rejoinder.engine.sinks.hosts import LocalHost
 from rejoinder.engine.sinks.outbox import Function, Outbox
-from rejoinder.engine.statements import Explained, Queried, Shown, Streamed, Varied, execute, find_view
+from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.engine.telling import event_time, told_time
+from rejoinder.engine.unread import unread_sources
 from rejoinder.engine.watermarks import Partition
 from rejoinder.errors import (
     EvaluationError,
@@ -58,8 +60,9 @@ from rejoinder.errors import (
 )
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
+from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
-from rejoinder.sql.statements import CreateSink, parse_statements
+from rejoinder.sql.statements import CreateSink, Select, Statement, parse_statements
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.run import forget_runs
@@ -67,6 +70,7 @@ from rejoinder.testing.files import new_files, unheeded
 from rejoinder.testing.rows import encoded, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import Said
 from rejoinder.testing.tables import Change
+from rejoinder.testing.unread import answer_unread
 
 _names = itertools.count()
 
@@ -142,7 +146,7 @@ class Driver:
                 self._define(*statement)
                 result = None
                 continue
-            match execute(self._engine, statement):
+            match self._answer(statement):
                 case Explained(text=text):
                     result = text
                 case Shown(rows=rows):
@@ -169,6 +173,13 @@ class Driver:
         for note in batch.notes:
             _say(note)
         return batch
+
+    def _answer(self, statement: Statement) -> Answer | None:
+        """Carry a statement out. A query on sources that no view reads has a driver of its own, which reads them."""
+        if not isinstance(statement, Select) or not unread_sources(self._engine, statement.query):
+            return execute(self._engine, statement)
+        make = partial(Driver, parallelism=self._engine.buckets, max_pairs=self._max_pairs)
+        return answer_unread(self._engine, statement, make, self._pending)
 
     def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002
         """CREATE SINK IF NOT EXISTS, as `Flow.sink`: files and the console are written in this process."""
@@ -269,7 +280,9 @@ class Driver:
         time_ms = time_of(at)
         self._engine.publisher.settle()
         self._outbox.deliver()  # what was committed and not delivered
-        pending, self._pending = self._pending, []
+        read = {scan.source.name for scan in self._engine.dataflow.scans.values() if isinstance(scan, SourceScan)}
+        pending = [each for each in self._pending if each[0].name in read]
+        self._pending = [each for each in self._pending if each[0].name not in read]  # they wait for a reader
         said, self._said = self._said, Said()
         epoch = self._engine.epoch + 1
         try:
@@ -284,11 +297,14 @@ class Driver:
             )
         except (InputError, EvaluationError) as refused:
             if isinstance(refused, FunctionFailed):
-                self._pending, self._said = pending, said
+                self._pending, self._said = [*pending, *self._pending], said
             raise
         except BaseException:
             if self._engine.epoch < epoch and not self._engine.publisher.is_open(epoch):
-                self._pending, self._said = pending, said  # else they are committed, or the next commit is theirs
+                self._pending, self._said = (
+                    [*pending, *self._pending],
+                    said,
+                )  # else they are committed, or the next commit is theirs
             raise
         self._outbox.deliver()
         changes = {}

@@ -1,0 +1,50 @@
+"""Queries on sources that no view reads, answered on Spark: a flow in a folder of its own, which is removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING
+
+from rejoinder.engine.statements import Answer
+from rejoinder.engine.unread import answer_here, reading_of, unread_sources
+from rejoinder.errors import Unsupported
+from rejoinder.exchange import session
+from rejoinder.sql.statements import Select
+
+if TYPE_CHECKING:
+    from rejoinder.api.flow import Flow
+
+
+def answer_unread(flow: Flow, statement: Select) -> Answer:
+    """Read the sources from their start with a flow of its own, answer, and remove it. Raises what stops its epochs."""
+    from rejoinder.api.flow import Flow
+
+    reading, engine = reading_of(flow.engine, statement.query), flow.engine
+    folder = _folder(flow, statement)
+    try:
+        scratch = Flow(folder, spark=flow.spark, parallelism=engine.buckets, max_pairs=engine.max_pairs)
+        scratch._frames = flow._frames
+        scratch.engine.define(reading.catalog)
+        for name, rows in reading.copied.items():
+            scratch.insert(name, rows)
+        scratch.run()
+        return answer_here(scratch.engine, statement)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder(flow: Flow, statement: Select) -> str:
+    """A folder that all tasks see: a temporary one if they are on this host, else one beside the state."""
+    if session.is_local(flow.spark):
+        return tempfile.mkdtemp(prefix="rejoinder-query-")
+    store = flow.engine.store
+    if not store.is_local:
+        source = unread_sources(flow.engine, statement.query)[0]
+        raise Unsupported(
+            f"no view reads `{source.name}`, and a query cannot read it on this cluster",
+            detail=f"the state is in `{store.url}`, and such a query needs a folder that all workers share",
+            hint=f"CREATE VIEW … AS SELECT … FROM {source.name}, and run the flow",
+        )
+    return tempfile.mkdtemp(prefix=".query-", dir=os.path.dirname(os.path.abspath(store.path)))

@@ -7,7 +7,8 @@ RejoinderError
 │   ├── AmbiguousName        a name that stands for two things
 │   ├── TypeMismatch         types that do not fit together
 │   ├── Unsupported          understood, and not offered
-│   └── DefinitionConflict   a name defined twice, or still in use
+│   ├── DefinitionConflict   a name defined twice, or still in use
+│   └── Incomplete           rows that an answer needs are no longer kept
 ├── InputError               a source handed over something unusable
 │   ├── MalformedInput       a file or record that cannot be decoded
 │   ├── SchemaChanged        a file whose columns are not the declared ones
@@ -141,6 +142,11 @@ class Unsupported(PlanningError):
 
 class DefinitionConflict(PlanningError):
     code = "RJ106"
+
+
+class Incomplete(PlanningError):
+    code = "RJ107"
+    source = ""
 
 
 class InputError(RejoinderError):

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rejoinder.operators.task import forgetting_of
 from rejoinder.store.run import read_run
 from rejoinder.testing import Driver
 from tests.oracle.batch_join import KINDS, batch_join
@@ -99,7 +100,8 @@ class Played:
     def check_needed(self) -> None:
         """The rows of an inner join that are not over are those for which no bound has passed."""
         engine = self.driver._engine
-        forgetting = engine.forgetting()
+        kept_by = engine.dataflow.retentions
+        forgetting = {name: forgetting_of(kept, engine.times) for name, kept in kept_by.items()}
         for side, other in ("lr", "rl"):
             behind = {"l": 0, "r": int(self.left == "s")}[side]  # of times that come, behind their watermark
             own = self.left if side == "l" else "r"

@@ -59,7 +59,7 @@ def test_a_flow_does_not_start_on_an_old_java(tmp_path: Path) -> None:
 def test_another_python_in_a_stage(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a worker does that finds itself on another Python than the stage was made on."""
     monkeypatch.setattr(sys, "version_info", (3, 99, 0))
-    frame = rounds.attach(rounds.listed_splits(spark, [("x", 0)]), [lambda work, batches: iter(())], 2)
+    frame = rounds.attach(rounds.listed_splits(spark, [("x", None, 0, None)]), [lambda work, batches: iter(())], 2)
     monkeypatch.undo()
     with pytest.raises(
         RuntimeMismatch, match=r"the workers run Python 3\.\d+\nDetail: the driver runs 3\.99\nHint: set"

@@ -44,7 +44,7 @@ def in_workers(spark: SparkSession, tasks: int = 4) -> list[dict[str, Any]]:
         types = [pa.int32(), pa.int32(), pa.binary()]
         yield pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names)
 
-    frame = attach(listed_splits(spark, [("x", at) for at in range(tasks)]), [tell], 2)
+    frame = attach(listed_splits(spark, [("x", None, at, None) for at in range(tasks)]), [tell], 2)
     return [json.loads(payload) for _, _, payload in run_attached(frame, "the epoch's work")]
 
 

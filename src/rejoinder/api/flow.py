@@ -16,6 +16,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.catalog import Catalog, Sink, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
+from rejoinder.sql.starting import start_of
 from rejoinder.sql.statements import CreateSink, CreateView, Select, Statement, parse_statements
 from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.store.objects import Option, open_store
@@ -219,8 +221,13 @@ class Flow(Lifecycle, Sources, Readings):
         *,
         max_state_rows: int | None = None,
         max_state_bytes: int | None = None,
+        starting_at: str | int | datetime | None = None,
     ) -> Relation:
-        """Create a view from SQL text or a relation, stream or table; with limits of its own to what is kept for it."""
+        """Create a view from SQL text or a relation, stream or table; with limits of its own to what is kept for it.
+
+        Sources whose rows are not all kept any more begin at `starting_at`, if it is given: "now", the number of an
+        epoch, or an event time (in UTC). Without it such a view is refused with `Incomplete`.
+        """
         if isinstance(query, WindowedTable):
             raise Unsupported(
                 f"`{name}` would be a view of a windowed table",
@@ -230,7 +237,8 @@ class Flow(Lifecycle, Sources, Readings):
         text = query if isinstance(query, str) else query.query
         given = {STATE_ROWS: max_state_rows, STATE_BYTES: max_state_bytes}
         options = checked_options(name, {option: str(most) for option, most in given.items() if most is not None})
-        self.define(CreateView(name, text, options=options))
+        starting = None if starting_at is None else start_of(starting_at)
+        self.define(CreateView(name, text, options=options, starting=starting))
         return self.relation(name)
 
     def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002

@@ -19,7 +19,6 @@ from rejoinder.kernels.ordered import LEAST
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.bounds import direct_bounds
-from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.formula import Formula, Watermark, value_of
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.labels import Labels
@@ -28,6 +27,7 @@ from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Bound
 from rejoinder.plan.missing import missing_edit, watermark_edit
 from rejoinder.plan.normal import Block, Derived, Distinct
+from rejoinder.plan.variants import source_of
 from rejoinder.store.times import TIMELESS
 
 
@@ -176,7 +176,7 @@ class Certificate:
     def _unbounded(self, arrangement: Arrangement) -> tuple[str, str] | None:
         """Why rows are kept for ever, and what would change that."""
         program = self.plan.program
-        relation = arrangement.relation.removesuffix(ON_TIME)
+        relation = source_of(arrangement.relation)
         if arrangement.relation.endswith("/pending") or relation.split("/")[-1].startswith("pending"):
             return None
         source = program.sources.get(relation)
@@ -192,7 +192,7 @@ class Certificate:
             for start, other in enumerate(block.inputs):
                 known = [self._frontiers.limit(block, start, i) for i, _ in block.inputs[at].columns]
                 if start != at and other.relation != UNIT and not any(known):
-                    return self._missing(relation, other.relation.removesuffix(ON_TIME))
+                    return self._missing(relation, source_of(other.relation))
         return "another part of the view is not bounded", "bound that: then late rows can be left out"
 
     def _ungrouped(self, made: Derived) -> tuple[str, str]:

@@ -41,7 +41,8 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
             refuse_doubles(query.schema.names, f"in view `{statement.name}`")
             refuse_reserved(query.schema.names, f"of `{statement.name}`", CHANGE_COLUMNS.names)
             text, options = statement.query.strip(), dict(statement.options)
-            return catalog.with_relation(View(statement.name, text, query.schema, options, statement.names))
+            view = View(statement.name, text, query.schema, options, statement.names, statement.starting)
+            return catalog.with_relation(view)
         case AlterView():
             return catalog.with_options(_view(catalog, statement.name).name, statement.options)
         case CreateIndex():
@@ -121,7 +122,8 @@ def as_statement(known: Source | View | Index | Sink) -> Creation:
         case Source():
             return CreateSource(known)
         case View():
-            said = {each.name: getattr(known, each.name) for each in fields(known) if each.name != "schema"}
+            settled = ("schema", "reading")
+            said = {each.name: getattr(known, each.name) for each in fields(known) if each.name not in settled}
             return CreateView(**said)
         case Index():
             return CreateIndex(known.name, known.relation, known.columns)
@@ -147,7 +149,8 @@ def _as_defined(statement: Creation) -> Source | View | Index | Sink:
         case CreateSource(source=source):
             return source
         case CreateView():
-            return View(statement.name, statement.query, pa.schema([]), statement.options, statement.names)
+            schema, starting = pa.schema([]), statement.starting
+            return View(statement.name, statement.query, schema, statement.options, statement.names, starting)
         case CreateIndex():
             return Index(statement.name, statement.relation, statement.columns)
 
@@ -161,7 +164,8 @@ def _text(known: Source | View | Index | Sink) -> str:
         case View():
             listed = ", ".join(f"{name} '{value}'" for name, value in sorted(known.options.items()))
             names = f" ({', '.join(known.names)})" if known.names else ""
-            return f"VIEW{names}{f' OPTIONS ({listed})' if listed else ''} AS {known.query}"
+            starting = f" STARTING AT {known.starting}" if known.starting is not None else ""
+            return f"VIEW{names}{f' OPTIONS ({listed})' if listed else ''}{starting} AS {known.query}"
         case Index():
             return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
         case Source():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from rejoinder.engine.certificate import Certificate
 from rejoinder.engine.formulas import passed_text
@@ -18,9 +19,22 @@ from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Recording, Versions
 from rejoinder.plan.physical import Path, PathHop
 from rejoinder.plan.program import Gate
+from rejoinder.plan.variants import NEVER, Variant, variant_of
 from rejoinder.sql.types import spark_name
 
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
+
+
+def _rows_of(variant: Variant) -> str:
+    """What a relation with some rows of a source holds."""
+    text = f"rows of {variant.source}"
+    if variant.start is not None:
+        text += f" from epoch {variant.start + 1} on"
+    if variant.time is not None:
+        text += f" since {datetime(1970, 1, 1) + timedelta(microseconds=variant.time)}"
+    if variant.on_time:
+        text += " that are not late" if variant.late == NEVER else f" that are not late after epoch {variant.late}"
+    return text
 
 
 def describe(plan: Plan, view: str, state: State, times: Times) -> str:
@@ -54,7 +68,7 @@ class _Text:
         blocks = [*(b for name in self.names for b in self.program.derived[name].blocks), self.program.views[self.view]]
         read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
         named = [name for name in read if "#" in name and name not in self.program.derived and name != UNIT]
-        return [f"  {name} = rows of {name.partition('#')[0]} that are not late" for name in named]
+        return [f"  {name} = {_rows_of(variant_of(name))}" for name in named]
 
     def lines(self) -> list[str]:
         columns = ", ".join(f"{f.name} {spark_name(f.type)}" for f in self.dataflow.views[self.view])

@@ -10,39 +10,41 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
+from rejoinder.engine.completeness import complete_sources, covers
 from rejoinder.engine.deletion import deletion_named, refuse_deleted
+from rejoinder.engine.deliveries import Deliveries
 from rejoinder.engine.executor import Executor
+from rejoinder.engine.filling import Filling, prepare
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
-from rejoinder.engine.planner import Plan, moves, plan, plan_hydration, refuse_products
+from rejoinder.engine.planner import Plan, plan, refuse_products
 from rejoinder.engine.positions import kept, position_files, position_of
 from rejoinder.engine.processing_time import ProcessingTime, steady_clock, system_clock
 from rejoinder.engine.publishing import Publisher
 from rejoinder.engine.remembering import oldest_in
+from rejoinder.engine.rereading import delivered_files, unreadable
 from rejoinder.engine.sink_progress import Delivered, note_name, recorded, to_json
-from rejoinder.engine.state import State, bytes_written
+from rejoinder.engine.starting import settled, started
+from rejoinder.engine.state import Listed, State, bytes_written
 from rejoinder.engine.telling import Promise, Promises
 from rejoinder.engine.timeline import Timeline
-from rejoinder.engine.watermarks import Partition, Signals, Watermarks
-from rejoinder.errors import Corrupt
+from rejoinder.engine.watermarks import Partition, Signals, Times, Watermarks
+from rejoinder.errors import Corrupt, Incomplete
 from rejoinder.kernels.entropy import token
 from rejoinder.kernels.faults import reach
 from rejoinder.operators.stage import EpochWork, Setting
-from rejoinder.operators.task import MAX_PAIRS, Clock, Report, forgetting_of
-from rejoinder.plan.arrangement import Arrangement
+from rejoinder.operators.task import MAX_PAIRS, Clock, Report
 from rejoinder.plan.catalog import SOURCE_CHANGES, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.physical import Dataflow
 from rejoinder.store import gc
-from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.manifest import Manifest, newest
 from rejoinder.store.objects import ObjectStore
-from rejoinder.store.spine import trimmed
 from rejoinder.store.spool import Spool
 
 KEEP_VERSIONS = 8
@@ -75,8 +77,7 @@ class Engine:
 
     `attached` gives each source that is read an identity for as long as something needs it: what is kept of a source
     and how far it was read belong together, and are forgotten together. `sinks` gives each sink an identity for as long
-    as it is defined, with the epoch in which it was; `delivered` says by identity how far it is. `fed` are the sources
-    that have committed rows.
+    as it is defined, with the epoch in which it was; `delivered` says by identity how far it is.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Engine:
             self.sinks: dict[str, tuple[str, int]] = {}
             self.delivered: dict[str, Delivered] = {}
             self.watermarks = Watermarks()
-            self.fed: set[str] = set()
+            self.deliveries = Deliveries()
         else:
             self.catalog = Catalog.from_json(self.manifest.catalog)
             self.state = State.from_json(self.manifest.spines).cut(self.buckets)
@@ -143,7 +144,7 @@ class Engine:
             self.sinks = {name: (one, since) for name, (one, since) in self.manifest.extra.get("sinks", {}).items()}
             self.delivered = recorded(self.store, self.manifest)
             self.watermarks = Watermarks.from_json(self.manifest.extra["watermarks"])
-            self.fed = set(self.manifest.extra["fed"])
+            self.deliveries = Deliveries.from_json(self.manifest.extra["deliveries"])
             self.time.wall = self.manifest.extra.get("clock")
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
@@ -161,11 +162,24 @@ class Engine:
                 self.define(self.catalog)
 
     def _reorder(self) -> None:
-        """Plan with the statistics of today, if that asks for the arrangements that are there, as far as they reach."""
+        """Plan with the statistics of today, if the arrangements that are there hold all that this plan needs."""
         new = plan(self.catalog, self.state.statistics())
-        same = {a.id for a in new.dataflow.arrangements} == {a.id for a in self.dataflow.arrangements}
-        if same and not moves(self.dataflow, new.dataflow):
+        before, after, times = self.dataflow, new.dataflow, self.times
+        same = {a.id for a in after.arrangements} == {a.id for a in before.arrangements}
+        if same and all(
+            covers(before.retentions.get(a.id), times, after.retentions.get(a.id), times) for a in after.arrangements
+        ):
             self.plan = new
+
+    @property
+    def fed(self) -> set[str]:
+        """The sources that have committed rows."""
+        return set(self.deliveries.last)
+
+    @property
+    def times(self) -> Times:
+        """The watermarks, and what is remembered with them."""
+        return self.watermarks.times
 
     @property
     def epoch(self) -> int:
@@ -227,7 +241,6 @@ class Engine:
                 self.spool.clear(epoch)
             written = bytes_written(self.state, state)
             positions = positions() if callable(positions) else positions
-            self.fed = self.fed | {name for name, rows in totals.rows_in.items() if rows}
             self._commit(
                 self.catalog,
                 self.plan,
@@ -236,6 +249,7 @@ class Engine:
                 time_ms=now,
                 positions=positions,
                 watermarks=moved,
+                deliveries=self.deliveries.after(epoch, totals.rows_in, totals.late, self.plan.program),
                 accepted=lambda: self._take_in(signals, totals),
             )
             reach("after_commit", epoch)
@@ -339,26 +353,19 @@ class Engine:
     # -- definitions ------------------------------------------------------------------------------------------------
 
     def define(self, catalog: Catalog) -> None:
-        """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit."""
+        """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit.
+
+        Raises `Incomplete` if rows that something new needs are no longer kept.
+        """
         with self.lock, deletion_named(self):
             self.publisher.settle()
-            statistics = self.state.statistics()
-            new = plan(catalog, statistics)
-            if moves(self.dataflow, new.dataflow):
-                new = plan(catalog, self.plan.program.statistics)
+            catalog = settled(catalog, self.state, self.deliveries)
+            catalog, (new, filling, watermarks, clock) = self._started(catalog)
             net_rows = partial(self.state.net_rows, self.store)
-            refuse_products(new, self.dataflow, statistics, self.max_pairs, net_rows)
+            refuse_products(new, self.dataflow, self.state.statistics(), self.max_pairs, net_rows)
             self.executor.check(new.dataflow.functions - self.dataflow.functions)
-            arrangements = [a.id for a in new.dataflow.arrangements]
-            state = self._trimmed(new)
-            filled = self.filled()
-            watermarks = self.watermarks.remembering(new.remembered)
-            clock = clock_of(new.program.gates, watermarks, self.timeline.latest, self.timeline.latest)
-            watermarks = watermarks.opening(clock.released)
-            fresh = set(new.dataflow.views) - set(state.changelogs)
-            if fresh or not {a.id for a in filled} >= set(arrangements):
-                state = self._hydrate(new, state, filled, set(new.dataflow.views) - fresh, clock)
-            state = state.keeping(arrangements, new.dataflow.views)
+            state = self._hydrate(filling, clock)
+            state = state.keeping([a.id for a in new.dataflow.arrangements], new.dataflow.views)
             changed = [view for view in catalog.views if view not in self.catalog.views]
             check_limits(new, changed, state, self.limits)
             created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
@@ -366,6 +373,33 @@ class Engine:
             self.promises.forget_but(source.name for source in catalog.sources)
             reach("after_definition", self.epoch)
             self._collect()
+
+    def _started(self, catalog: Catalog) -> tuple[Catalog, tuple[Plan, Filling, Watermarks, Clock]]:
+        """Plan a catalog. Sources of new views that are incomplete begin where the views say, if they do."""
+        while True:
+            try:
+                return catalog, self._planned(catalog)
+            except Incomplete as refused:
+                catalog = started(catalog, self.state, refused, self.epoch)
+
+    def _planned(self, catalog: Catalog) -> tuple[Plan, Filling, Watermarks, Clock]:
+        """Plan a catalog and how what is new is filled.
+
+        The statistics of today may ask for arrangements that nothing can fill; those of the last plan ask for none but
+        for the new views.
+        """
+        try:
+            return self._planned_with(catalog, self.state.statistics())
+        except Incomplete:
+            return self._planned_with(catalog, self.plan.program.statistics)
+
+    def _planned_with(
+        self, catalog: Catalog, statistics: Mapping[str, Statistics]
+    ) -> tuple[Plan, Filling, Watermarks, Clock]:
+        new = plan(catalog, statistics)
+        watermarks = self.watermarks.remembering(new.remembered)
+        clock = clock_of(new.program.gates, watermarks, self.timeline.latest, self.timeline.latest)
+        return new, prepare(self, new, watermarks.times), watermarks.opening(clock.released), clock
 
     def annotate(self, positions: dict[str, Any]) -> None:
         """Commit how far the sources are read, between epochs."""
@@ -402,40 +436,24 @@ class Engine:
         """How many drivers this flow had before the one of the last commit."""
         return 0 if self.manifest is None else self.manifest.writer_epoch
 
-    def filled(self) -> list[Arrangement]:
-        """The arrangements that are up to date, be they empty; those that forget nothing, and hold most rows, last."""
-        parts, retentions = self.state.arrangements, self.dataflow.retentions
-        known = [a for a in self.dataflow.arrangements if a.id in parts]
-        return sorted(known, key=lambda a: (a.id not in retentions, sum(part.rows for part in parts[a.id])))
+    def unreadable(self, source: Source) -> str | None:
+        """Why the rows that a source has delivered cannot be read again; None if they can."""
+        return unreadable(self.store, self.positions, self.attached, source)
 
-    def forgetting(self) -> dict[str, Forgetting]:
-        """What may be forgotten by now of the arrangements."""
-        times = self.watermarks.times
-        return {name: forgetting_of(kept, times) for name, kept in self.dataflow.retentions.items()}
+    def reread(self, source: Source) -> list[Listed]:
+        """The splits with all rows that a source has delivered."""
+        return delivered_files(self.store, self.positions, self.attached, source)
 
-    def _trimmed(self, new: Plan) -> State:
-        """The state without rows that are over and that new users of their arrangement would ask for."""
-        forgetting = self.forgetting()
-        known, asked = self.dataflow.retentions, new.dataflow.retentions
-        changed = [a.id for a in new.dataflow.arrangements if a.id in known and asked.get(a.id) != known[a.id]]
-        parts = dict(self.state.arrangements)
-        for name in changed:
-            each = forgetting[name]
-            parts[name] = tuple(trimmed(self.store, part, each, epoch=self.epoch) for part in parts.get(name, ()))
-        return replace(self.state, arrangements=parts)
-
-    def _hydrate(self, new: Plan, state: State, filled: list[Arrangement], views: set[str], clock: Clock) -> State:
-        dataflow = plan_hydration(new.program, filled, views)
-        splits = state.splits(dataflow)
-        if not splits:
-            return state
-        setting = replace(self.setting(dataflow), forgetting=self.forgetting())
-        work = EpochWork(setting, self.epoch, state.parts, clock)
-        reports = self.executor.run_listed(work, splits)
+    def _hydrate(self, filling: Filling, clock: Clock) -> State:
+        if not filling.splits:
+            return filling.into(self.state, {})
+        setting = replace(self.setting(filling.dataflow), forgetting=filling.forgetting)
+        work = EpochWork(setting, self.epoch, filling.before, clock)
+        reports = self.executor.run_listed(work, filling.splits)
         reach("in_hydration", self.epoch)
         if self.spool is not None:
             self.spool.clear(self.epoch)
-        return state.with_reports(reports)
+        return filling.into(self.state, reports)
 
     # -- commit -----------------------------------------------------------------------------------------------------
 
@@ -450,6 +468,7 @@ class Engine:
         created: dict[str, int] | None = None,
         positions: dict[str, Any] | None = None,
         watermarks: Watermarks | None = None,
+        deliveries: Deliveries | None = None,
         accepted: Callable[[], None] = lambda: None,
     ) -> None:
         """Publish the manifest; only then take the new state over, and call `accepted`."""
@@ -466,6 +485,10 @@ class Engine:
         positions = kept(positions, set(attached.values()))
         sinks = {sink.name: self.sinks.get(sink.name) or (token(4), epoch) for sink in catalog.sinks}
         delivered = {one: self.delivered[one] for one, _ in sinks.values() if one in self.delivered}
+        deliveries = (self.deliveries if deliveries is None else deliveries).keeping(new.dataflow.scans)
+        if new is not self.plan:
+            complete = complete_sources(new, watermarks.times, deliveries)
+            deliveries = deliveries.noting(complete, epoch, now, new.program)
         content: dict[str, Any] = {
             "writer": self.publisher.writer,
             "epoch": epoch,
@@ -484,7 +507,7 @@ class Engine:
                 "statistics": {name: [known.rows, known.keys] for name, known in new.program.statistics.items()},
                 "since": epoch - self.history,
                 "watermarks": watermarks.to_json(),
-                "fed": sorted(self.fed & set(new.dataflow.scans)),
+                "deliveries": deliveries.to_json(),
             },
         }
         if self.manifest is None:
@@ -496,7 +519,7 @@ class Engine:
             self.manifest, self.catalog, self.plan, self.state = manifest, catalog, new, state
             self.timeline, self.created, self.positions, self.attached = timeline, created, positions, attached
             self.sinks, self.delivered = sinks, delivered
-            self.watermarks = watermarks
+            self.watermarks, self.deliveries = watermarks, deliveries
             accepted()
 
         self.publisher.publish(manifest, accept)

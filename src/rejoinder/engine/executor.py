@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from rejoinder.engine.state import Listed
 from rejoinder.operators.python_function import load
 from rejoinder.operators.row_errors import raise_failed
 from rejoinder.operators.scan import SPLITS
@@ -22,8 +23,8 @@ class Executor(Protocol):
         """Run all rounds. `splits` is what this kind of executor reads splits from."""
         ...
 
-    def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
-        """Run all rounds on (relation, bucket) splits: a hydration."""
+    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+        """Run all rounds on splits that are named one by one: a hydration."""
         ...
 
     def check(self, functions: Collection[str]) -> None:
@@ -42,9 +43,9 @@ class LocalExecutor:
             rows = list(BucketRound(work, number)(rows))
         return reports_from(rows)
 
-    def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
-        """Run all rounds on arrangement splits."""
-        return self.run(work, [split_batch([(name, None, bucket, None) for name, bucket in splits])])
+    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+        """Run all rounds on such splits."""
+        return self.run(work, [split_batch(splits)])
 
     def check(self, functions: Collection[str]) -> None:
         """Import them here."""
@@ -52,7 +53,7 @@ class LocalExecutor:
             load(name)
 
 
-def split_batch(rows: Sequence[tuple[str, str | None, int, bytes | None]]) -> pa.RecordBatch:
+def split_batch(rows: Sequence[Listed]) -> pa.RecordBatch:
     """Make a batch of the split schema."""
     columns = list(zip(*rows, strict=True)) or [()] * len(SPLITS)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SPLITS, strict=True)]

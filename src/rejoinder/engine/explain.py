@@ -13,6 +13,8 @@ from rejoinder.engine.holding import holder_of, watermark_rows
 from rejoinder.engine.planner import plan
 from rejoinder.engine.rendering import plain
 from rejoinder.engine.sinks.values import Values
+from rejoinder.engine.starting import starts_of
+from rejoinder.engine.texts import length_text
 from rejoinder.errors import Unsupported
 from rejoinder.kernels.ordered import LEAST, as_column
 from rejoinder.options import redacted
@@ -56,9 +58,24 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
         return watermark_rows(engine)
     read = set(engine.dataflow.scans)
     return [
-        {"source": s.name, "kind": s.kind, "format": s.format, "columns": _columns(s), "read": s.name in read}
+        {
+            "source": s.name,
+            "kind": s.kind,
+            "format": s.format,
+            "columns": _columns(s),
+            "read": s.name in read,
+            "retain": _retained(s),
+        }
         for s in engine.catalog.sources
     ]
+
+
+def _retained(source: Source) -> str | None:
+    """What a source says about how long its rows are kept, as in SQL."""
+    if source.retained is None:
+        return "ALL" if source.retains_all else None
+    is_counted = all(pa.types.is_integer(source.schema.field(name).type) for name in source.watermarks)
+    return str(source.retained) if is_counted else f"INTERVAL {length_text(source.retained).upper()}"
 
 
 def _view(engine: Engine, view: View) -> dict[str, Any]:
@@ -74,6 +91,7 @@ def _view(engine: Engine, view: View) -> dict[str, Any]:
         "watermarks": output_watermarks(engine, view.name),
         "held_by": None if held is None else held + partition,
         "late": dict(engine.watermarks.late.get(view.name, {})),
+        "starts_at": starts_of(engine.catalog, view),
     }
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from rejoinder.engine.texts import length_text
 from rejoinder.kernels.rising import Step, floor, shift, simplified
-from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.formula import Formula, Greatest, Kept, Least, Merged, Stepped, Watermark, watermarks_in
+from rejoinder.plan.variants import is_on_time, source_of
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 Kinds = Callable[[str, str], pa.DataType]
@@ -43,11 +43,7 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
     if isinstance(formula, Merged):
         return f"least of those not idle({', '.join(formula_text(each, kinds) for each in formula.of)})"
     if isinstance(formula, Kept):
-        named = (
-            f"{formula.relation.removesuffix(ON_TIME)}.{formula.column}"
-            if formula.relation.endswith(ON_TIME)
-            else "row"
-        )
+        named = f"{source_of(formula.relation)}.{formula.column}" if is_on_time(formula.relation) else "row"
         held = f"the oldest {named} kept"
         if formula.met is not None:
             held = f"greatest({formula_text(formula.met, kinds)}, {held})"

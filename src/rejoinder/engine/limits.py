@@ -16,7 +16,7 @@ from rejoinder.errors import InvalidSql, LimitReached
 from rejoinder.plan.catalog import View
 from rejoinder.plan.normal import Block
 from rejoinder.plan.program import Program
-from rejoinder.plan.retention import source_of
+from rejoinder.plan.variants import source_of
 from rejoinder.sql.view_options import NONE, STATE_BYTES, STATE_ROWS
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rejoinder.errors import Unsupported
-from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.delta import Statistics
@@ -15,9 +14,7 @@ from rejoinder.plan.finality import final_by_time, only_grows, with_finality
 from rejoinder.plan.formula import Formula, Remembered, remembered_in
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.gates import gates_of
-from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.imposing import imposing_scans, with_imposed
-from rejoinder.plan.limits import Retention
 from rejoinder.plan.logical import Query
 from rejoinder.plan.melting import normalise
 from rejoinder.plan.normal import Block, Derived, Normalised, as_relation
@@ -28,6 +25,7 @@ from rejoinder.plan.program import Gate, Program, program_of
 from rejoinder.plan.recording import depends_on_past
 from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded, refuse_unfinished
 from rejoinder.plan.steps import OnTime
+from rejoinder.plan.variants import Reading
 from rejoinder.sql.binder import bind_view
 
 
@@ -63,11 +61,11 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
         sources = with_imposed(sources, view.name, query.root, imposers)
         if only_grows(query.root, sources, growing):
             growing.add(view.name)
-        normal = _normal(query, sources, on_time(declared), relations, growing)
+        normal = _normal(query, sources, on_time(declared), relations, growing, view.reading)
         blocks[view.name] = (normal.block, normal.derived)
         relations |= normal.derived
         past = is_timed(normal, sources, relations) or depends_on_past(normal.derived)
-        if normal.emission is None and past:  # its rows are nowhere else
+        if normal.emission is None and (past or view.reading.starts):  # its rows are nowhere else
             forgetting.append(view.name)
         relations[view.name] = as_relation(view.name, normal.block)
         if normal.emission is not None:
@@ -85,6 +83,7 @@ def _normal(
     timely: frozenset[str],
     relations: Mapping[str, Derived],
     growing: Collection[str],
+    reading: Reading,
 ) -> Normalised:
     """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows.
 
@@ -92,49 +91,38 @@ def _normal(
     """
     if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
         plain = with_finality(query, sources, growing)
-        normal = _timely(plain or query, sources, timely, relations)
+        normal = _timely(plain or query, sources, timely, relations, reading)
         refuse_unbounded(normal, sources, relations)
         return (
             normal if plain is not None else final_by_time(normal, Frontiers(sources, {**relations, **normal.derived}))
         )
     if timely or any(imposing_scans(query.root)):
-        normal = _timely(query, sources, timely, relations)
+        normal = _timely(query, sources, timely, relations, reading)
         waits = normal.emission is not None and normal.emission.release is not None
         if normal.emission is not None and normal.emission.policy == "final":
             refuse_unfinished(normal, sources, relations)
         if waits or is_timed(normal, sources, relations):
             return normal
-    return normalise(query)
+    return normalise(query, reading=reading)
 
 
 def _timely(
-    query: Query, sources: Mapping[str, Source], timely: frozenset[str], relations: Mapping[str, Derived]
+    query: Query,
+    sources: Mapping[str, Source],
+    timely: frozenset[str],
+    relations: Mapping[str, Derived],
+    reading: Reading,
 ) -> Normalised:
     """The normal form that leaves late rows out.
 
     To judge a row, its partners must be there as long as a further one can come; if that is for ever, it is remembered
     that the row has one.
     """
-    judging = normalise(query, timely, imposed=True)
+    judging = normalise(query, timely, reading, imposed=True)
     if is_timed(judging, sources, relations):
         return judging
-    remembering = normalise(query, timely, imposed=True, judges=False)
+    remembering = normalise(query, timely, reading, imposed=True, judges=False)
     return remembering if is_timed(remembering, sources, relations) else judging
-
-
-def moves(present: Dataflow, new: Dataflow) -> bool:
-    """Whether a user of today would look rows up elsewhere, where some that it needs may be forgotten already.
-
-    Where all arrangements of a relation forget alike, each has what any of their users needs.
-    """
-    ways: dict[str, set[Retention | None]] = {}
-    for arrangement in present.arrangements:
-        ways.setdefault(arrangement.relation, set()).add(present.retentions.get(arrangement.id))
-    known = {user for users in present.users.values() for user in users}
-    return any(
-        len(ways.get(a.relation, ())) > 1 and known & set(new.users[a.id]) - set(present.users.get(a.id, ()))
-        for a in new.arrangements
-    )
 
 
 def refuse_products(
@@ -170,8 +158,3 @@ def refuse_products(
                 detail=f"{rows[path.start]:,} × {rows[hop.relation]:,} rows, and the limit is {max_pairs:,} pairs",
                 hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
             )
-
-
-def plan_hydration(program: Program, filled: Collection[Arrangement], views: set[str]) -> Dataflow:
-    """Plan the filling of what is not among the filled arrangements and the views that are up to date."""
-    return Hydration(program, filled, views).build()

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.engine.completeness import QUERY
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.executor import LocalExecutor
-from rejoinder.engine.planner import plan, plan_hydration
+from rejoinder.engine.filling import prepare
+from rejoinder.engine.planner import plan
 from rejoinder.engine.reading import expanded, read_table
+from rejoinder.engine.starting import settled
 from rejoinder.engine.state import State
 from rejoinder.errors import InvalidSql, PlanningError, UnknownName, near_misses
 from rejoinder.kernels.columns import DIFF, HASH, contiguous, single_chunk, take, without
@@ -26,7 +29,7 @@ from rejoinder.sql.texts import whole_relation
 from rejoinder.store.run import read_run
 from rejoinder.store.scratch import Scratch
 
-NAME = "ad-hoc query"
+NAME = QUERY
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,15 @@ def _filled(engine: Engine, query: str) -> pa.Table:
         bound = bind(query, engine.catalog)
         refuse_doubles(bound.schema.names, "in the result")
         refuse_reserved(bound.schema.names, "in the result")
-        catalog = Catalog((*engine.catalog.relations, View(NAME, query, bound.schema)), engine.catalog.indexes)
+        view = View(NAME, query, bound.schema)
+        catalog = settled(engine.catalog.with_relation(view), engine.state, engine.deliveries)
         new = plan(catalog, engine.state.statistics())
-        dataflow = plan_hydration(new.program, engine.filled(), set(engine.dataflow.views))
+        filling = prepare(engine, new, engine.times)
         store = Scratch(engine.store)
-        setting = Setting(dataflow, store, engine.buckets, engine.history, forgetting=engine.forgetting())
-        work = EpochWork(setting, engine.epoch, engine.state.parts)
-        reports = LocalExecutor().run_listed(work, engine.state.splits(dataflow))
-        result = engine.state.with_reports(reports)
+        setting = Setting(filling.dataflow, store, engine.buckets, engine.history, forgetting=filling.forgetting)
+        work = EpochWork(setting, engine.epoch, filling.before)
+        reports = LocalExecutor().run_listed(work, filling.splits)
+        result = filling.into(engine.state, reports)
     return _rows(store, result, bound.schema)
 
 

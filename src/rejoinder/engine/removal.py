@@ -10,7 +10,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.planner import plan
 from rejoinder.plan.catalog import Catalog
 
-_CHANGED = ("state", "created", "attached", "sinks", "watermarks", "fed")
+_CHANGED = ("state", "created", "attached", "sinks", "watermarks", "deliveries")
 
 
 @contextmanager
@@ -51,4 +51,4 @@ def _take_out(engine: Engine, smaller: Catalog) -> None:
     kept = {sink.name for sink in smaller.sinks}
     engine.sinks = {name: known for name, known in engine.sinks.items() if name in kept}
     engine.watermarks = engine.watermarks.keeping(sources, views)
-    engine.fed = {name for name in engine.fed if name in sources}
+    engine.deliveries = engine.deliveries.keeping(sources)

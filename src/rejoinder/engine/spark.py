@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import socket
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
 from rejoinder.engine.executor import LocalExecutor, reports_from
+from rejoinder.engine.state import Listed
 from rejoinder.errors import StateError
 from rejoinder.exchange.rounds import attach, description_kept, listed_splits, run_attached
 from rejoinder.exchange.session import is_adaptive, is_local
@@ -112,8 +113,8 @@ class SparkExecutor:
         frame = cast("DataFrame", splits)
         return self._run(work, self._staged(frame, work.setting) if self._is_adaptive else frame)
 
-    def run_listed(self, work: EpochWork, splits: list[tuple[str, int]]) -> dict[int, Report]:
-        """Run all rounds on arrangement splits; what becomes due, if it is little, in this process."""
+    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+        """Run all rounds on splits that are named one by one; what becomes due, if it is little, in this process."""
         if not splits:
             return {}
         if all(isinstance(scan, DueScan) for scan in work.plan.scans.values()) and due_rows(work) <= IN_PROCESS_ROWS:
@@ -125,7 +126,7 @@ class SparkExecutor:
     def check(self, functions: Collection[str]) -> None:
         """Import them in a worker."""
         if functions:
-            frame = attach(listed_splits(self.session, [("functions", 0)]), [Import(tuple(functions))], 1)
+            frame = attach(listed_splits(self.session, [("functions", None, 0, None)]), [Import(tuple(functions))], 1)
             with description_kept(self.session):
                 run_attached(frame, "", f"{self.name} functions")
 

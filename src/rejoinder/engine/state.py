@@ -20,6 +20,8 @@ from rejoinder.store.run import read_run
 from rejoinder.store.spine import Spine
 
 Parts = dict[str, tuple[Spine, ...]]
+Listed = tuple[str, str | None, int, bytes | None]
+"""A split that is named by the driver: relation, path, bucket or time of the file, rows."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,13 @@ class State:
             {name: self.changelogs.get(name, none) for name in changelogs},
         )
 
-    def splits(self, dataflow: Dataflow) -> list[tuple[str, int]]:
-        """What a hydration reads: (relation, bucket) of the arrangements that it scans."""
-        units = [(name, 0) for name, scan in dataflow.scans.items() if isinstance(scan, UnitScan)]
-        return units + [
-            (name, bucket)
+    def splits(self, dataflow: Dataflow) -> list[Listed]:
+        """What a hydration reads of the state: the buckets of the arrangements and changelogs that it scans."""
+        splits: list[Listed] = [
+            (name, None, 0, None) for name, scan in dataflow.scans.items() if isinstance(scan, UnitScan)
+        ]
+        return splits + [
+            (name, None, bucket, None)
             for name, scan in dataflow.scans.items()
             if isinstance(scan, ArrangementScan | DueScan | ChangelogScan)
             for bucket, part in enumerate(self.parts[_scanned(scan)])

@@ -124,10 +124,9 @@ def description_kept(session: SparkSession) -> Iterator[None]:
         context.setLocalProperty(DESCRIPTION, before)
 
 
-def listed_splits(session: SparkSession, rows: list[tuple[str, int]]) -> DataFrame:
-    """Splits named one by one: (relation, bucket), one task each."""
-    data: list[tuple[Any, ...]] = [(name, None, bucket, None) for name, bucket in rows]
-    frame = session.createDataFrame(data, SPLITS)
+def listed_splits(session: SparkSession, rows: Sequence[tuple[str, str | None, int, bytes | None]]) -> DataFrame:
+    """Splits named one by one, one task each."""
+    frame = session.createDataFrame(list(rows), SPLITS)
     return frame.repartition(max(1, len(rows))) if len(rows) > 1 else frame
 
 

@@ -14,8 +14,8 @@ from rejoinder.kernels.probe import match
 from rejoinder.kernels.row_errors import possible
 from rejoinder.operators.task import Task, forgetting_of, partition_hashes
 from rejoinder.plan.arrangement import Arrangement
-from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.steps import Arrange
+from rejoinder.plan.variants import source_of
 from rejoinder.store.run import write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
 
@@ -94,7 +94,7 @@ def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement) ->
     if len(missing):
         row = without(take(total, missing[:1]), [HASH, DIFF]).to_pylist()[0]
         raise MissingRow(
-            f"a row is deleted from `{arrangement.relation.removesuffix(ON_TIME)}` that is not there",
+            f"a row is deleted from `{source_of(arrangement.relation)}` that is not there",
             detail=f"{len(missing)} such row(s) in this epoch and bucket",
             values=f"row {row}",
             hint="a changelog must insert a row before it deletes it, with equal values in every column; "

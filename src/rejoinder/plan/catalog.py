@@ -9,11 +9,11 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
+from rejoinder.plan.variants import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
 SOURCE_CHANGES = ".changes"
-ON_TIME = "#on-time"
 REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
@@ -111,6 +111,17 @@ class Source:
         return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
 
     @property
+    def retains_all(self) -> bool:
+        """Whether all its rows are kept, whether a view needs them or not."""
+        return self.options.get("retain") == "all"
+
+    @property
+    def retained(self) -> int | None:
+        """How far behind the watermark rows are kept in any case: microseconds, or units of integer event times."""
+        text = self.options.get("retain")
+        return None if text is None or text == "all" else int(text)
+
+    @property
     def rejects(self) -> bool:
         """Whether records can go to the rejected relation."""
         return self.diverts or self.max_ahead is not None
@@ -133,6 +144,10 @@ class View:
     schema: pa.Schema
     options: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    starting: str | None = None
+    """Where its incomplete sources begin, as `STARTING AT` said it; None: it is refused if a source is incomplete."""
+    reading: Reading = EVERYTHING
+    """How it reads its sources; settled when it is created."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +224,11 @@ class Catalog:
         ]
         return replace(self, relations=tuple(changed))
 
+    def with_reading(self, name: str, reading: Reading) -> Catalog:
+        """Settle how a view reads its sources."""
+        changed = [replace(r, reading=reading) if isinstance(r, View) and r.name == name else r for r in self.relations]
+        return replace(self, relations=tuple(changed))
+
     def with_index(self, index: Index) -> Catalog:
         """Add an index; the name must be free."""
         if any(known.name.lower() == index.name.lower() for known in self.indexes):
@@ -267,6 +287,10 @@ def _relation_to_json(relation: Relation) -> dict[str, Any]:
         rest: dict[str, Any] = {"options": dict(relation.options)} if relation.options else {}
         if relation.names:
             rest["names"] = list(relation.names)
+        if relation.starting is not None:
+            rest["starting"] = relation.starting
+        if relation.reading != EVERYTHING:
+            rest["reading"] = relation.reading.to_json()
         return {"view": relation.name, "query": relation.query, "columns": columns, **rest}
     return {
         "source": relation.name,
@@ -287,7 +311,8 @@ def _relation_from_json(data: Mapping[str, Any]) -> Relation:
     schema = schema_from_json(data["columns"])
     if "view" in data:
         options, names = dict(data.get("options", {})), tuple(data.get("names", ()))
-        return View(data["view"], data["query"], schema, options, names)
+        reading = Reading.from_json(data["reading"]) if "reading" in data else EVERYTHING
+        return View(data["view"], data["query"], schema, options, names, data.get("starting"), reading)
     return Source(
         data["source"],
         data["kind"],

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from rejoinder.kernels.expression import Expression
+from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.catalog import LATE, LATE_SCHEMA, ON_TIME, Source
+from rejoinder.plan.catalog import LATE, LATE_SCHEMA, Source
 from rejoinder.plan.delta import PathFinder, asked_for
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.formula import Watermark
@@ -34,10 +34,12 @@ from rejoinder.plan.paths import JoinPlan, check_keys, path, single
 from rejoinder.plan.physical import Dataflow, Path, Scan, SourceScan
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
 from rejoinder.plan.recording import keep_last, last_arrangement, record
-from rejoinder.plan.retention import Retentions, Uses
+from rejoinder.plan.retention import Retentions, Uses, retained_limits
 from rejoinder.plan.rounds import Fragment
-from rejoinder.plan.steps import Arrange, Channel, Distinct, Emit, Hold, Send, Step, Upsert
+from rejoinder.plan.starting import not_before
+from rejoinder.plan.steps import Arrange, Channel, Derive, Distinct, Emit, Hold, Send, Step, Upsert
 from rejoinder.plan.validity import validate, versions_arrangement
+from rejoinder.plan.variants import is_on_time, source_of, variant_of
 
 
 class Builder:
@@ -49,6 +51,7 @@ class Builder:
         self.scans: dict[str, Scan] = {}
         self.fragments: dict[str, list[Fragment]] = {}
         self.notes: dict[str, list[Fragment]] = {}
+        self.passed: dict[str, Fragment] = {}  # the on-time rows of sources
         self.arranged: dict[str, int] = {}
         self.delivered: dict[tuple[str, str], Fragment] = {}
         self.users: dict[str, dict[str, None]] = {}
@@ -93,20 +96,36 @@ class Builder:
             self.joins[name] = [self._join(block, name)]
         for gate in self.program.gates:
             self.require(gate.pending, gate.view)
-        for name, source in self.program.sources.items():
-            base = base_arrangement(source)
-            timely = self.needed.get(name + ON_TIME, {}).values()
-            if source.kind == "changelog":
-                for arrangement in timely:
-                    self.retentions.note(arrangement, self.retentions.own(name + ON_TIME, source.schema.names))
-            if source.kind == "table":
-                self.require(base, "primary key")
-            elif name not in self.needed and not timely and self._forgets(name + ON_TIME):
-                # what is not late yet can be read by new views; the rest is in no group any more
-                own = self.retentions.own(name + ON_TIME, source.schema.names)
-                self.require(row_arrangement(name + ON_TIME, source.schema), "source", own)
-            elif not (name in self.needed or self._forgets(name + ON_TIME)):
-                self.require(base, "source")
+        for source in self.program.sources.values():
+            self._collect_source(source)
+
+    def _collect_source(self, source: Source) -> None:
+        """Keep a source by primary key, to check what is taken back, or to fill later views."""
+        base, variants = base_arrangement(source), self._variants(source.name)
+        timely = [name for name in variants if is_on_time(name)]
+        if source.kind == "changelog":
+            for name in timely:
+                for arrangement in self.needed.get(name, {}).values():
+                    self.retentions.note(arrangement, self.retentions.own(name, source.schema.names))
+        if source.retains_all:
+            self.require(base, "retain")
+        elif source.retained is not None and source.kind != "table":
+            self.require(base, "retain", [(limit,) for limit in retained_limits(source)])
+        if source.kind == "table":
+            self.require(base, "primary key")
+        elif not (source.name in self.needed or any(map(self._forgets, timely))):
+            self.require(base, "source")
+        elif source.kind == "changelog" and source.name not in self.needed:
+            for name in timely:
+                if name not in self.needed:
+                    own = self.retentions.own(name, source.schema.names)
+                    self.require(row_arrangement(name, source.schema), "source", own)
+
+    def _variants(self, source: str) -> list[str]:
+        """The relations with some of a source's rows that views read."""
+        blocks = (join.block for joins in self.joins.values() for join in joins)
+        read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
+        return [name for name in read if name != source and source_of(name) == source]
 
     def _forgets(self, relation: str) -> bool:
         """Whether rows of a relation, or what is made from them, are forgotten somewhere."""
@@ -303,22 +322,43 @@ class Builder:
             self.derived(self.program.derived[name])
         elif name == UNIT:
             self.fragments[name] = []
-        elif name.endswith(ON_TIME):
-            self.on_time(self.program.sources[name.removesuffix(ON_TIME)])
+        elif is_on_time(name):
+            self.on_time(name)
+        elif source_of(name) in self.program.sources:  # once it has started, it has the changes of the source
+            self.relation(source_of(name))
+            self.fragments[name] = self.since(name, self.fragments[source_of(name)])
+            self.arrange(name, check=False)
         elif name in self.program.views:
             self.view(name)
         else:
             self.note(name)
 
-    def on_time(self, source: Source) -> None:
-        """Bring the on-time rows of a source in."""
+    def on_time(self, name: str) -> None:
+        """Bring the on-time rows of a source in. They are the same in all its variants; what is kept of them is not."""
+        source = self.program.sources[source_of(name)]
         self.relation(source.name)
-        name, (fragment,) = source.name + ON_TIME, self.fragments[source.name]
-        views = tuple(view for view in self.program.views if self.reads(view, name))
-        times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
-        policy = source.options.get("late", "keep")
-        self.fragments[name] = [let_pass(self, fragment, source.name, times, views, policy)]
+        if source.name not in self.passed:
+            (fragment,) = self.fragments[source.name]
+            timely = [name for name in self._variants(source.name) if is_on_time(name)]
+            views = tuple(v for v in self.program.views if any(self.reads(v, each) for each in timely))
+            times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
+            policy = source.options.get("late", "keep")
+            self.passed[source.name] = let_pass(self, fragment, source.name, times, views, policy)
+        self.fragments[name] = self.since(name, [self.passed[source.name]])
         self.arrange(name, check=source.kind == "changelog")
+
+    def since(self, name: str, fragments: list[Fragment]) -> list[Fragment]:
+        """The rows of a source that are not below the time at which a view starts; without one, all of them."""
+        variant = variant_of(name)
+        if variant.time is None:
+            return fragments
+        source, result = self.program.sources[variant.source], []
+        rows = tuple((field.name, column(field.name, field.type)) for field in source.schema)
+        for fragment in fragments:
+            stream = self.stream(name)
+            self.add(fragment.round, Derive(fragment.stream, stream, not_before(source, variant.time), rows))
+            result.append(Fragment(fragment.round, stream))
+        return result
 
     def note(self, name: str) -> None:
         """Bring in what is noted of a source's records, or of a view's late rows, after what it is noted of."""
@@ -363,7 +403,7 @@ class Builder:
         }
         rejected = {s.rejected: s.rejected_schema for s in self.program.sources.values() if s.rejects}
         recorded = {s.changes: s.schema for s in self.program.sources.values() if s.keeps_changes}
-        timely = [name for name in self.fragments if name.endswith(ON_TIME)]
+        timely = [name for name in self.fragments if is_on_time(name)]
         late = {
             f"{view}{LATE}": LATE_SCHEMA
             for view in self.program.views

@@ -33,22 +33,29 @@ def enriched(node: logical.Enrich, block: Block, known: dict[str, Derived]) -> B
     return derive("enriched", operation, (asked,), (*arguments, *answers), known)
 
 
-def answers_arrangement(derived: Derived, enrichment: Enrichment) -> Arrangement:
+def answers_arrangement(derived: Derived, enrichment: Enrichment, relation: str | None = None) -> Arrangement:
     """The rows with their answers, by all columns of the row, in which NULL is a value like any other."""
     fields = list(derived.schema)[: len(enrichment.arguments)]
     key = Key(tuple(column(field.name, field.type) for field in fields), frozenset(range(len(fields))))
-    return Arrangement(derived.name, key, derived.schema)
+    return Arrangement(relation or derived.name, key, derived.schema)
 
 
-def enrich(rounds: Rounds, derived: Derived, enrichment: Enrichment, *, whole: bool) -> None:
-    """Turn the changes of `/input` into changes of the rows with answers; `whole`: they are all there is."""
+def enrich(
+    rounds: Rounds, derived: Derived, enrichment: Enrichment, *, whole: bool, answered: str | None = None
+) -> None:
+    """Turn the changes of `/input` into changes of the rows with answers; `whole`: they are all there is.
+
+    `answered`, if given, is the name of a relation with rows that were answered before.
+    """
     inputs = derived.name + "/input"
     answers = answers_arrangement(derived, enrichment)
     at = rounds.deliver(inputs, answers.key)
     change = rounds.stream(derived.name)
     names = pa.schema([(name, derived.schema.field(at).type) for at, name in enumerate(enrichment.arguments)])
-    answered = pa.schema(enrichment.answers)
+    columns = pa.schema(enrichment.answers)
     views = rounds.program.readers(derived.name)
-    rounds.add(at.round, Enrich(at.stream, change, answers, enrichment.function, names, answered, views, whole=whole))
+    before = answers if answered is None else answers_arrangement(derived, enrichment, answered)
+    is_new = whole and answered is None
+    rounds.add(at.round, Enrich(at.stream, change, before, enrichment.function, names, columns, views, whole=is_new))
     rounds.fragments[derived.name] = [Fragment(at.round, change, answers.key.text, hashed=True)]
     rounds.arrange(derived.name, check=False)

@@ -25,11 +25,12 @@ from rejoinder.kernels.expression import Expression, column
 from rejoinder.kernels.rising import Step, simplified
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.bounds import Distances, all_bounds, looser
-from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.catalog import Source
 from rejoinder.plan.formula import Formula, Kept, Merged, Watermark, greatest, least, raised
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block, Derived, Distinct, Input, Last, Versions
+from rejoinder.plan.variants import is_on_time, source_of
 
 
 @dataclass
@@ -56,8 +57,8 @@ class Frontiers:
         return self._known[pair]
 
     def _found(self, relation: str, name: str) -> Formula | None:
-        if relation.endswith(ON_TIME):
-            source = self.sources[relation.removesuffix(ON_TIME)]
+        if is_on_time(relation):
+            source = self.sources[source_of(relation)]
             return Watermark(source.name, name) if name in source.watermarks else None
         made = self.derived.get(relation)
         if made is None or isinstance(made.operation, Versions | Last):
@@ -237,8 +238,8 @@ class Frontiers:
 
     def is_known(self, relation: str, name: str) -> bool:
         """Whether a column of a relation is never NULL: an event time, which rows on time have, or made from one."""
-        if relation.endswith(ON_TIME):
-            return name in self.sources[relation.removesuffix(ON_TIME)].watermarks
+        if is_on_time(relation):
+            return name in self.sources[source_of(relation)].watermarks
         made = self.derived.get(relation)
         return made is not None and not isinstance(made.operation, Versions) and self.is_known_input(made, name)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
-from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.catalog import Source
 from rejoinder.plan.formula import Formula, Merged, Watermark, least, lowered
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.lineage import made_from, origins, origins_of, versions_of
@@ -23,6 +23,7 @@ from rejoinder.plan.missing import declaration_edit
 from rejoinder.plan.normal import Block, Derived, Distinct, Input, Union
 from rejoinder.plan.padding import is_null_on_padding, is_true_on_padding
 from rejoinder.plan.program import Gate, row_arrangement
+from rejoinder.plan.variants import source_of
 
 MICROSECOND = pa.timestamp("us")
 
@@ -146,7 +147,7 @@ class _Waiting:
         """The limit of a relation, of which these columns concern the release."""
         made = self.frontiers.derived.get(relation)
         if made is None:
-            source = self.frontiers.sources.get(relation.removesuffix(ON_TIME))
+            source = self.frontiers.sources.get(source_of(relation))
             timed = [] if source is None else [c for c in source.watermarks if self._fits(source.schema.field(c).type)]
             timed = [column for column in timed if column in names] or timed
             return least([Watermark(source.name, column) for column in timed]) if source and timed else None

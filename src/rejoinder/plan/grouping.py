@@ -15,11 +15,12 @@ from rejoinder.kernels.expression import Expression, column, quoted
 from rejoinder.plan import logical
 from rejoinder.plan.accumulators import ROWS, UNIT, UNIT_SCHEMA, Grouping, lay_out
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.catalog import LATE, ON_TIME, REJECTED
+from rejoinder.plan.catalog import LATE, REJECTED
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Input, Recording, Union, derive
 from rejoinder.plan.program import Program
 from rejoinder.plan.rounds import Fragment, Rounds
 from rejoinder.plan.steps import Aggregate
+from rejoinder.plan.variants import source_of
 
 
 def aggregated(node: logical.Aggregate, block: Block, known: dict[str, Derived]) -> Block:
@@ -91,7 +92,7 @@ def is_append_only(program: Program, relation: str) -> bool:
     Streams and notes are; filters, projections, inner and semi joins, unions, DISTINCT and enrichment of what is
     append-only are.
     """
-    source = program.sources.get(relation.removesuffix(ON_TIME))
+    source = program.sources.get(source_of(relation))
     if source is not None:
         return source.kind == "stream"
     if relation == UNIT or relation.endswith((LATE, REJECTED)):

@@ -30,6 +30,8 @@ class Retention:
 
     users: tuple[tuple[Limit, ...], ...]
     condition: Expression | None = None
+    conditions: tuple[str, ...] = ()
+    """The conditions of the users, of which `condition` is the disjunction; none if there is no condition."""
 
     def __str__(self) -> str:
         return " or ".join(" and ".join(map(str, limits)) for limits in self.users)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
-from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.normal import Block, Derived, Enrichment, Recording, Versions
+from rejoinder.plan.variants import source_of
 
 Origin = tuple[str, str]
 
@@ -25,7 +25,7 @@ def origins_of(relation: str, name: str, derived: Mapping[str, Derived]) -> set[
     """The (source, column) pairs that a column of a relation is made from."""
     made = derived.get(relation)
     if made is None:
-        return {(relation.removesuffix(ON_TIME), name)}
+        return {(source_of(relation), name)}
     found: set[Origin] = set()
     for block in made.blocks:
         for expression in made_from(made, block, name):
@@ -63,7 +63,7 @@ def sources_of(block: Block, derived: Mapping[str, Derived]) -> set[str]:
     for each in block.inputs:
         made = derived.get(each.relation)
         if made is None:
-            found.add(each.relation.removesuffix(ON_TIME))
+            found.add(source_of(each.relation))
         else:
             found |= {name for inner in made.blocks for name in sources_of(inner, derived)}
     return found

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from rejoinder.kernels.expression import Expression, column, quoted, substitute
 from rejoinder.plan import logical
-from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.conditions import Conditions, oriented
 from rejoinder.plan.containment import containment
 from rejoinder.plan.enrichment import enriched
@@ -40,29 +39,36 @@ from rejoinder.plan.normal import (
 )
 from rejoinder.plan.recording import last, recorded
 from rejoinder.plan.validity import valid
+from rejoinder.plan.variants import EVERYTHING, Reading
 
 
 class Known(dict[str, Derived]):
     """The derived relations of a query, and numbers for identifiers that nobody wrote."""
 
-    def __init__(self, on_time: frozenset[str], *, imposed: bool, judges: bool) -> None:
+    def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, judges: bool) -> None:
         super().__init__()
         self.numbers = count()
-        self.on_time, self.imposed, self.judges = on_time, imposed, judges
+        self.on_time, self.reading, self.imposed, self.judges = on_time, reading, imposed, judges
 
-    def is_on_time(self, scan: logical.Scan) -> bool:
-        """Whether late rows are left out of a scan."""
-        return scan.relation in self.on_time or (self.imposed and bool(scan.imposed))
+    def relation(self, scan: logical.Scan) -> str:
+        """The relation that a scan reads."""
+        on_time = scan.relation in self.on_time or (self.imposed and bool(scan.imposed))
+        return self.reading.relation(scan.relation, on_time=on_time)
 
 
 def normalise(
-    query: Query, on_time: frozenset[str] = frozenset(), *, imposed: bool = False, judges: bool = True
+    query: Query,
+    on_time: frozenset[str] = frozenset(),
+    reading: Reading = EVERYTHING,
+    *,
+    imposed: bool = False,
+    judges: bool = True,
 ) -> Normalised:
     """Bring a query to normal form; late rows of sources in `on_time`, and where an order is `imposed`, stay out.
 
     Unless it `judges`, rows that have a partner are kept as a relation even where there is an equality.
     """
-    derived = Known(on_time, imposed=imposed, judges=judges)
+    derived = Known(on_time, reading, imposed=imposed, judges=judges)
     block = melt(query.root, derived)
     return finished(_released_sooner(query, block), block, derived)
 
@@ -90,8 +96,8 @@ def melt(node: Node, derived: Known) -> Block:
     match node:
         case logical.Scan():
             outputs = tuple((i, column(i, node.schema.field(name).type)) for i, name in node.columns)
-            relation = node.relation + (ON_TIME if derived.is_on_time(node) else "")
-            return Block((Input(relation, node.columns, node.schema),), (), outputs)
+            only = Input(derived.relation(node), node.columns, node.schema)
+            return Block((only,), (), outputs)
         case logical.Filter():
             block = melt(node.input, derived)
             return replace(block, predicates=(*block.predicates, *inlined(node.predicates, dict(block.outputs))))

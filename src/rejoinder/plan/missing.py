@@ -7,7 +7,8 @@ from itertools import product
 
 import pyarrow as pa
 
-from rejoinder.plan.catalog import ON_TIME, Source
+from rejoinder.plan.catalog import Source
+from rejoinder.plan.variants import source_of
 
 Time = tuple[str, pa.DataType]
 """An event time, as a condition names it, and its type."""
@@ -60,7 +61,7 @@ def declaration_edit(source: Source, column: str) -> str:
 
 def named(relation: str) -> str:
     """A relation in a message: a source or a view by its name, one that a query makes by what it is."""
-    name = relation.removesuffix(ON_TIME)
+    name = source_of(relation)
     return f"the {name.partition('#')[0]}" if "#" in name else f"`{name}`"
 
 

@@ -13,12 +13,12 @@ from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.rising import Rising, shift, simplified
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.bounds import tightest
-from rejoinder.plan.catalog import ON_TIME
 from rejoinder.plan.formula import Formula, Kept, Watermark, least, raised
 from rejoinder.plan.frontier import Frontiers, kept_key
 from rejoinder.plan.logical import LOCK, RELEASE
 from rejoinder.plan.normal import Block, Derived
 from rejoinder.plan.program import Gate, Program
+from rejoinder.plan.variants import is_on_time, source_of
 
 Outputs = Mapping[str, Formula]
 
@@ -62,11 +62,15 @@ def _waiting(gate: Gate, block: Block, expression: Expression, derived: Mapping[
 def _by_partner(limit: Watermark, block: Block, rising: Rising) -> Formula | None:
     """Of rows that wait for a partner: no condition that compares the column with the partner's time has ended them."""
     for each in block.inputs:
-        times = [i for i, name in each.columns if (each.relation, name) == (limit.source + ON_TIME, limit.column)]
+        times = [i for i, name in each.columns if _is_clock(each.relation, name, limit)]
         for (later, earlier), steps in tightest(each.on).items():
             if later == rising.column and earlier in times:
                 return raised(limit, simplified((*steps, *rising.steps)))
     return None
+
+
+def _is_clock(relation: str, name: str, limit: Watermark) -> bool:
+    return is_on_time(relation) and (source_of(relation), name) == (limit.source, limit.column)
 
 
 def _together(block: Block, one: Rising, other: Rising, derived: Mapping[str, Derived]) -> list[tuple[Rising, Rising]]:

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from rejoinder.kernels.expression import column
 from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.catalog import ON_TIME, REJECTED, Catalog, Source
+from rejoinder.plan.catalog import REJECTED, Catalog, Source
 from rejoinder.plan.delta import Statistics
 from rejoinder.plan.formula import Formula, watermarks_in
 from rejoinder.plan.normal import Block, Derived, as_relation
+from rejoinder.plan.variants import source_of
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,10 @@ def program_of(
         key = Key(tuple(column(name, relation.schema.field(name).type) for name in index.columns))
         indexes.append(Arrangement(relation.name, key, relation.schema))
     read = [block for block, _ in blocks.values()] + [block for d in derived.values() for block in d.blocks]
-    used = {i.relation.removesuffix(ON_TIME) for block in read for i in block.inputs}
+    used = {source_of(i.relation) for block in read for i in block.inputs}
     used |= {name.removesuffix(REJECTED) for name in (*used, *(sink.view for sink in catalog.sinks))}
     used |= {index.relation for index in indexes}
-    used |= {source.name for source in catalog.sources if source.format == "memory"}
+    used |= {source.name for source in catalog.sources if source.format == "memory" or "retain" in source.options}
     sources = {source.name: source for source in catalog.sources if source.name in used}
     views = {name: block for name, (block, _) in blocks.items()}
     return Program(sources, derived, views, tuple(indexes), statistics)

@@ -15,15 +15,18 @@ from rejoinder.errors import Unsupported
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.arrangement import Arrangement
-from rejoinder.plan.catalog import ON_TIME, Source
-from rejoinder.plan.formula import least
+from rejoinder.plan.catalog import Source
+from rejoinder.plan.formula import Watermark, least
 from rejoinder.plan.frontier import Frontiers
 from rejoinder.plan.limits import Limit, Retention
 from rejoinder.plan.missing import missing_edit, named
 from rejoinder.plan.normal import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions
+from rejoinder.plan.variants import source_of
 
 Limits = tuple[Limit, ...]
 """What one user says about the rows that it asks for no more: one limit of them is enough."""
+
+_DAY = 86_400_000_000
 
 Uses = Sequence[Limits]
 """The ways in which one user asks for rows: it asks for a row as long as it does in one of them."""
@@ -81,7 +84,11 @@ class Retentions:
     def of(self, arrangement: Arrangement) -> Retention | None:
         """How long rows of an arrangement are kept; None: for ever."""
         uses = self._uses.get(arrangement.id, [()])
-        return Retention(_together(uses), self._condition(arrangement)) if all(uses) else None
+        if not all(uses):
+            return None
+        condition = self._condition(arrangement)
+        parts = () if condition is None else tuple(sorted(self._conditions[arrangement.id]))
+        return Retention(_together(uses), condition, parts)
 
     def _condition(self, arrangement: Arrangement) -> Expression | None:
         """Which rows somebody asks for; None: all. Where one throws, the row is left to who asks."""
@@ -205,11 +212,17 @@ def _kept(
                 yield derived.name, derived.name, False
 
 
+def retained_limits(source: Source) -> list[Limit]:
+    """Until when rows of a source are kept because it says RETAIN: for each event time, so long after its watermark."""
+    assert source.retained is not None
+    result = []
+    for name in source.watermarks:
+        is_date = pa.types.is_date(source.schema.field(name).type)
+        amount = -(-source.retained // _DAY) if is_date else source.retained
+        result.append(Limit(name, Watermark(source.name, name, amount)))
+    return result
+
+
 def on_time(sources: Mapping[str, Source]) -> frozenset[str]:
     """The sources that can be read on time: rows of a table are replaced, whatever their time."""
     return frozenset(s.name for s in sources.values() if s.watermarks and s.kind != "table")
-
-
-def source_of(relation: str) -> str:
-    """The source of a relation of on-time rows, or the relation itself."""
-    return relation.removesuffix(ON_TIME)

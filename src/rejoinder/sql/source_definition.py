@@ -15,13 +15,13 @@ from rejoinder.sql.envelope_definition import check_envelope
 from rejoinder.sql.feed_definition import DELTA, FEED_OPTIONS, feed_options
 from rejoinder.sql.file_definition import FILE_OPTIONS, check_files
 from rejoinder.sql.intervals import MICROS
-from rejoinder.sql.source_timing import TIMING, checked_timing
+from rejoinder.sql.source_timing import RETAIN, TIMING, checked_timing
 from rejoinder.sql.topic_definition import KAFKA, PASSED_ON, TOPIC_OPTIONS, check_layout, topic_options
 from rejoinder.sql.types import spark_name
 
 _FORMATS = ("arrow", "csv", DELTA, "json", KAFKA, "memory", "parquet")
 _POLICIES = ("malformed", "late")
-_MARKS = ("op", "diff", "order", *_POLICIES)
+_MARKS = ("op", "diff", "order", RETAIN, *_POLICIES)
 _OPTIONS = frozenset((*_MARKS, *TIMING, *FILE_OPTIONS))
 _TOPIC_OPTIONS = frozenset((*_MARKS, *TIMING, *TOPIC_OPTIONS, "subscribe", "envelope", "time_unit"))
 _FEED_OPTIONS = frozenset((*_MARKS, *TIMING, *FEED_OPTIONS))
@@ -61,6 +61,12 @@ def make_source(
         for column, text in (watermarks or {}).items()
     }
     given = checked_timing(name, given, pa.schema(kept), delays)
+    if kind == "table" and given.get(RETAIN, "all") != "all":
+        raise InvalidSql(
+            f"table `{name}` cannot retain rows for a time only: it keeps the last row of each key",
+            detail=listed,
+            hint="RETAIN ALL keeps it up to date whether a view reads it or not",
+        )
     source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays, mark_at)
     check_envelope(source)
     if format_ == KAFKA:

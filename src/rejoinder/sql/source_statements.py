@@ -38,13 +38,15 @@ class SourceReader(TokenReader):
         unless = self.if_not_exists()
         name = self.name()
         columns = self.columns(name)
-        format_, options = "memory", {}
+        format_, options = "memory", dict[str, str]()
         while self.at < len(self.tokens):
             word = self.word()
             if word == "USING":
                 format_ = self.name().lower()
             elif word == "OPTIONS":
-                options = self.options()
+                options |= self.options()
+            elif word == "RETAIN":
+                options["retain"] = self.retained(name)
             else:
                 foreign = foreign_after_columns(word, name, self.place(self.tokens[self.at - 1]))
                 if foreign is not None:
@@ -52,10 +54,23 @@ class SourceReader(TokenReader):
                 raise InvalidSql(
                     f"unexpected `{self.tokens[self.at - 1].text}` after the columns of `{name}`",
                     detail=self.place(self.tokens[self.at - 1]),
-                    hint="USING format and OPTIONS (key 'value', …) may follow",
+                    hint="USING format, OPTIONS (key 'value', …), RETAIN ALL and RETAIN INTERVAL … may follow",
                 )
         source = make_source(name, kind, columns.fields, columns.primary_key, format_, options, columns.watermarks)
         return source, unless
+
+    def retained(self, relation: str) -> str:
+        """What follows RETAIN: ALL, or the text of an interval."""
+        first = self.at
+        while self.at < len(self.tokens) and self.peek() not in ("USING", "OPTIONS", "RETAIN"):
+            self.at += 1
+        if first == self.at:
+            raise InvalidSql(
+                f"RETAIN of `{relation}` does not say how much",
+                detail=self.place(self.tokens[first - 1]),
+                hint="as in RETAIN ALL, or RETAIN INTERVAL 7 DAYS",
+            )
+        return self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
 
     def mapping(self) -> tuple[Source, bool]:
         """What follows CREATE MAPPING: name [EXTERNAL NAME …] (columns) TYPE type [OPTIONS (…)]."""

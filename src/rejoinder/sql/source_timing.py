@@ -12,6 +12,7 @@ from rejoinder.sql.emission import Clause, interval_microseconds
 from rejoinder.sql.types import is_integer, spark_name
 
 TIMING = ("partition_by", "partitions", "idle_after", "max_ahead")
+RETAIN = "retain"
 
 
 def checked_timing(
@@ -48,7 +49,29 @@ def checked_timing(
                 hint="make the column a TIMESTAMP, as in TIMESTAMP_MILLIS(n), or leave the option out",
             )
         result["max_ahead"] = str(_length(options["max_ahead"], "max_ahead", least=0))
+    if "retain" in options:
+        result["retain"] = _retained(name, options["retain"], schema, watermarks)
     return result
+
+
+def _retained(name: str, text: str, schema: pa.Schema, watermarks: Mapping[str, int | None]) -> str:
+    """RETAIN as `all`, or as a length: in microseconds, or a number where event times are integers."""
+    if text.strip().lower() == "all":
+        return "all"
+    if not watermarks:
+        raise InvalidSql(
+            f"RETAIN {text} of `{name}` is about event times, and no watermark is declared",
+            detail=f"columns: {', '.join(schema.names)}",
+            hint="RETAIN ALL; or add WATERMARK column DELAY OF INTERVAL 5 SECONDS to the columns",
+        )
+    if any(is_clock_time(schema.field(column).type) for column in watermarks):
+        return str(_length(text, "RETAIN", least=0))
+    if not text.strip().isdigit():
+        raise InvalidSql(
+            f"RETAIN {text} of `{name}` does not fit its event time, which is an integer",
+            hint="RETAIN ALL, or a number such as RETAIN 1000",
+        )
+    return text.strip()
 
 
 def is_clock_time(kind: pa.DataType) -> bool:

@@ -21,6 +21,7 @@ from rejoinder.sql.emission import split_emission
 from rejoinder.sql.foreign_spellings import foreign_create, foreign_start, refuse_foreign_clauses
 from rejoinder.sql.sink_definition import make_sink
 from rejoinder.sql.source_statements import KINDS, SourceReader
+from rejoinder.sql.starting import checked_start
 from rejoinder.sql.tokens import refuse_gaps, split_statements, unreadable
 from rejoinder.sql.view_options import checked_options
 
@@ -44,6 +45,7 @@ class CreateView:
     if_not_exists: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    starting: str | None = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,7 @@ class _Reader(SourceReader):
             if self.peek() == "OPTIONS":
                 self.expect("OPTIONS")
                 options = checked_options(name, self.options())
+            starting = self.starting()
             self.expect("AS")
             shown = self.rendering(self.tokens[self.at :])
             if shown is not None:
@@ -196,7 +199,7 @@ class _Reader(SourceReader):
                     detail=self.place(shown),
                     hint=f"leave {how} out here, and ask SELECT {how} * FROM {name}",
                 )
-            return CreateView(name, self.rest(), unless, options, names)
+            return CreateView(name, self.rest(), unless, options, names, starting)
         if word == "INDEX":
             return self.index()
         if word == "SINK":
@@ -210,6 +213,23 @@ class _Reader(SourceReader):
             detail=self.place(self.tokens[self.at - 1]),
             hint=near_misses(word, known) or f"one of {', '.join(known)}",
         )
+
+    def starting(self) -> str | None:
+        """STARTING AT NOW, an epoch or a time: where the incomplete sources of a view begin."""
+        if self.peek() != "STARTING":
+            return None
+        self.expect("STARTING")
+        self.expect("AT")
+        first = self.at
+        while self.at < len(self.tokens) and self.peek() != "AS":
+            self.at += 1
+        if self.at in (first, len(self.tokens)):
+            raise InvalidSql(
+                "STARTING AT does not say where",
+                detail=self.place(self.tokens[min(first, len(self.tokens) - 1)]),
+                hint="as in STARTING AT NOW, STARTING AT EPOCH 12, STARTING AT TIMESTAMP '2026-01-31 00:00:00'",
+            )
+        return checked_start(self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1])
 
     def alter(self) -> AlterView:
         """ALTER VIEW name SET OPTIONS (…)."""

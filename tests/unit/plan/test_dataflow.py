@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from rejoinder.engine.planner import plan_hydration
+from collections.abc import Iterable
+
+from rejoinder.engine.planner import Plan
+from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.catalog import Index
+from rejoinder.plan.holdings import Holdings
+from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.physical import ArrangementScan, Dataflow
 from rejoinder.plan.steps import Arrange, Distinct, Emit, Lookup, Send, Upsert
 from tests.unit.plan.queries import planned
@@ -83,20 +88,25 @@ def test_sources_that_nobody_reads_stay_out() -> None:
     assert set(indexed.scans) == {"c"} and ids(indexed) == {"c[z]"}
 
 
+def hydration(plan: Plan, complete: Iterable[Arrangement], views: set[str]) -> Dataflow:
+    there = tuple(complete)
+    return Hydration(plan.program, Holdings(there, {a.id for a in there}, views=views)).build()
+
+
 def test_a_hydration_reads_only_what_something_new_needs() -> None:
     plan = planned(JOIN, THREE)
     old = [a for a in plan.dataflow.arrangements if a.id in ("a[k]", "b[k]")]
-    dataflow = plan_hydration(plan.program, old, {"v0"})
+    dataflow = hydration(plan, old, {"v0"})
     assert all(isinstance(scan, ArrangementScan) for scan in dataflow.scans.values())
     assert {step.arrangement.id for step in dataflow.steps() if isinstance(step, Arrange)} == {"b[y]"}
     assert {step.view for step in dataflow.steps() if isinstance(step, Emit)} == {"v1"}
-    everything = plan_hydration(plan.program, plan.dataflow.arrangements, {"v0", "v1"})
+    everything = hydration(plan, plan.dataflow.arrangements, {"v0", "v1"})
     assert everything.scans == {} and not any(everything.rounds)
 
 
 def test_a_hydration_takes_rows_from_an_arrangement_that_goes_away() -> None:
     before, after = planned(JOIN), planned("SELECT a.x FROM a JOIN c ON a.x = c.z")
-    dataflow = plan_hydration(after.program, before.dataflow.arrangements, set())
+    dataflow = hydration(after, before.dataflow.arrangements, set())
     scans = {name: scan.arrangement.id for name, scan in dataflow.scans.items() if isinstance(scan, ArrangementScan)}
     assert scans == {"a": "a[k]"}
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine.planner import plan, plan_hydration
+from rejoinder.engine.planner import plan
 from rejoinder.plan.accumulators import UNIT
 from rejoinder.plan.catalog import Catalog, Source, View
+from rejoinder.plan.holdings import Holdings
+from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.physical import ArrangementScan, Dataflow, UnitScan
 from rejoinder.plan.steps import Aggregate
 from rejoinder.sql.binder import bind
@@ -97,8 +99,9 @@ def test_the_unit_is_read_only_when_an_aggregate_is_filled() -> None:
     catalog = _catalog("SELECT count(*) AS n FROM changes")
     new = plan(catalog, {})
     assert UNIT not in new.dataflow.scans
-    filled = plan_hydration(new.program, [], set())
+    filled = Hydration(new.program, Holdings()).build()
     assert isinstance(filled.scans[UNIT], UnitScan)
-    known = plan_hydration(new.program, [a for a in new.dataflow.arrangements if "aggregate" in a.id], set())
+    groups = tuple(a for a in new.dataflow.arrangements if "aggregate" in a.id)
+    known = Hydration(new.program, Holdings(groups, {a.id for a in groups})).build()
     (scan,) = known.scans.values()
     assert isinstance(scan, ArrangementScan) and scan.arrangement.relation.startswith("aggregate#")

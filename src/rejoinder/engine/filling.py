@@ -1,0 +1,64 @@
+"""Fill what is new: run a hydration, for a definition or for an ad-hoc query, and put its result into the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rejoinder.engine.completeness import Present, holdings_of
+from rejoinder.engine.planner import Plan
+from rejoinder.engine.state import Listed, Parts, State
+from rejoinder.engine.watermarks import Times
+from rejoinder.operators.task import Report, forgetting_of
+from rejoinder.plan.catalog import Source
+from rejoinder.plan.holdings import Holdings
+from rejoinder.plan.hydration import Hydration
+from rejoinder.plan.physical import ArrangementScan, Dataflow, SourceScan
+from rejoinder.store.forgetting import Forgetting
+
+
+class Filler(Present, Protocol):
+    """Who can read a source again."""
+
+    def reread(self, source: Source) -> list[Listed]:
+        """The splits with all rows that a source has delivered."""
+        ...
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A hydration that is ready to run on `splits`: tasks see `before`, without what `forgetting` says is expired."""
+
+    dataflow: Dataflow
+    holdings: Holdings
+    before: Parts
+    splits: list[Listed]
+    forgetting: Mapping[str, Forgetting]
+
+    def into(self, state: State, reports: Mapping[int, Report]) -> State:
+        """The state with what the hydration filled. What it built a second time is dropped."""
+        held = set(self.holdings.held)
+        kept = replace(state, arrangements={name: each for name, each in state.arrangements.items() if name in held})
+        told = {
+            bucket: replace(report, spines={name: each for name, each in report.spines.items() if name not in held})
+            for bucket, report in reports.items()
+        }
+        return kept.with_reports(told)
+
+
+def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
+    """Plan the hydration of what a plan needs and the committed state does not hold. Raises `Incomplete`."""
+    holdings = holdings_of(filler, new, after)
+    hydration = Hydration(new.program, holdings)
+    dataflow = hydration.build()
+    scanned = {scan.arrangement.id for scan in dataflow.scans.values() if isinstance(scan, ArrangementScan)}
+    state, retentions = filler.state, filler.plan.dataflow.retentions
+    read = scanned | hydration.filled
+    before = {name: each for name, each in state.arrangements.items() if name in read}
+    before |= {second: state.arrangements[name] for second, name in hydration.answers.items()}
+    before |= state.changelogs
+    expired = {name: forgetting_of(retentions[name], filler.times) for name in scanned if name in retentions}
+    again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
+    splits = state.splits(dataflow) + [split for source in again for split in filler.reread(source)]
+    return Filling(dataflow, holdings, before, splits, expired)

@@ -16,14 +16,12 @@ from rejoinder.plan.catalog import Source
 from rejoinder.store.file_log import FileRead
 from rejoinder.store.objects import ObjectStore
 
-FILES = ("arrow", "csv", "json", "parquet")
-
 
 def unreadable(
     store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
 ) -> str | None:
     """Why the rows that a source has delivered cannot be read again; None if they can."""
-    if source.format not in FILES:
+    if not source.is_file:
         what = {"dataframe": "a DataFrame", "kafka": "a topic", "delta": "a change feed"}.get(source.format, "it")
         return f"{what} is not read again" if source.format != "memory" else "its rows were inserted by hand"
     if source.max_ahead is not None:

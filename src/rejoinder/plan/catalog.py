@@ -13,6 +13,7 @@ from rejoinder.plan.variants import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
+FILE_FORMATS = ("arrow", "csv", "json", "parquet")
 SOURCE_CHANGES = ".changes"
 REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
@@ -109,6 +110,11 @@ class Source:
     def max_ahead(self) -> int | None:
         """By how many microseconds an event time may be ahead of the clock; None: by any amount."""
         return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is read from files, which stay where they are."""
+        return self.format in FILE_FORMATS
 
     @property
     def retains_all(self) -> bool:

@@ -113,13 +113,18 @@ class Builder:
             self.require(base, "retain", [(limit,) for limit in retained_limits(source)])
         if source.kind == "table":
             self.require(base, "primary key")
-        elif not (source.name in self.needed or any(map(self._forgets, timely))):
+        elif source.name not in self.needed and (not any(map(self._forgets, timely)) or self._is_lost(source)):
             self.require(base, "source")
         elif source.kind == "changelog" and source.name not in self.needed:
             for name in timely:
                 if name not in self.needed:
                     own = self.retentions.own(name, source.schema.names)
                     self.require(row_arrangement(name, source.schema), "source", own)
+
+    def _is_lost(self, source: Source) -> bool:
+        """Whether views that take every row of a source would be the last to see it: it cannot be read again."""
+        is_kept = source.keeps_changes or source.is_file
+        return not is_kept and any(self.reads(view, source.name) for view in self.program.views)
 
     def _variants(self, source: str) -> list[str]:
         """The relations with some of a source's rows that views read."""

@@ -1,8 +1,8 @@
-"""Complete or refused, at random: views come and go, with bounded and unbounded state, over rows of which some are late.
+"""Complete or refused, at random: views come and go over rows of which some are late.
 
-Whatever is created or asked equals DuckDB's answer over every row delivered so far, or is refused with `Incomplete`. From
-then on a view with bounded state leaves late rows out, and any other view takes them. Sources in memory and files are
-never refused; a topic is not while a view keeps all its rows.
+Whatever is created or asked equals DuckDB's answer over every row delivered so far, or is refused with `Incomplete`.
+From then on a view with bounded state leaves late rows out, and any other view takes them. Sources in memory and files
+are never refused; a topic is not while a view keeps all its rows.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ class World:
     def epoch(self) -> None:
         pick = self.pick
         self.now += pick.choice([1, 5, 20, 70])
-        marks = {name: self.watermark(name) for name in self.rows}
+        marks: dict[str, datetime] = {name: self.watermark(name) for name in self.rows}
         for name in self.rows:
             times = [self.now - pick.choice([0, 0, 1, 3, 9, 30, 200]) for _ in range(pick.randrange(5))]
-            new = [{"k": pick.randrange(3), "ts": START + timedelta(minutes=time)} for time in times]
+            new: list[Row] = [{"k": pick.randrange(3), "ts": START + timedelta(minutes=time)} for time in times]
             self.deliver(name, new)
             self.rows[name] += [(row, self.driver.epoch + 1, row["ts"] < marks[name]) for row in new]
         if pick.random() < 0.3:

@@ -12,7 +12,8 @@ Invariants:
 - an answer that is lost decides nothing. A driver publishes no other manifest before it has published that one (again,
   with the same bytes) or was fenced; see `engine.publishing`;
 - `manifests/latest` is a hint. Readers start there; a driver starts from the listing (`newest`). A hint that is
-  missing, stale or damaged costs time and nothing else;
+  missing, stale or damaged costs time and nothing else. It carries a checksum, so a version that it names was
+  committed: if neither that nor a newer one is there, the newest commit is lost, which is an error;
 - `flow.json` says which flow lives here, from its first commit on. Without it, without a hint and without runs of an
   epoch, a store that lists no manifest is a new one. Otherwise its manifests are lost, which is an error.
 
@@ -25,6 +26,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -167,7 +169,7 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
     if manifest.version == 0:
         _check_fence(store, manifest)
     with suppress(errors.StorageFailed):  # it is committed; the hint only saves time, the marker comes with the next
-        store.put(_HINT, b"%d" % manifest.version)
+        store.put(_HINT, hint_to(manifest.version))
         if manifest.version == 0:
             mark_flow(store, manifest)
 
@@ -225,9 +227,12 @@ def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None
     `known`, which an earlier call returned, is where the search starts; while it is the newest, nothing is read.
     """
     start = known or _hinted(store)
+    is_hinted = start is not None
     for _ in range(_TRIES):
         found = _walk_up(store, start) if start is not None else None
         if found is not None:
+            if not is_hinted:
+                _refuse_missing(store, found)
             return found
         stored = versions(store)
         if not stored:
@@ -258,6 +263,7 @@ def newest(store: ObjectStore) -> Manifest | None:
         _has_parent(store, start)
         found = _walk_up(store, start)
         if found is not None:
+            _refuse_missing(store, found)
             return found
     return latest(store)
 
@@ -272,6 +278,20 @@ def _refuse_lost(store: ObjectStore) -> None:
             detail=f"{store.url} lists no manifest, but has `{signs[0]}`: a flow was here",
             hint="restore the folder `manifests` from a backup, or use an empty state directory to start a new flow",
         )
+
+
+def _refuse_missing(store: ObjectStore, found: Manifest) -> None:
+    """Raise `errors.Corrupt` if a newer manifest than `found` was committed: the hint says so, and it is not there."""
+    hinted = _hint(store)
+    if hinted is None or hinted <= found.version or find(store, hinted) is not None:
+        return
+    raise errors.Corrupt(
+        "the newest commit of this state is missing",
+        detail=f"`{_HINT}` in {store.url} says that version {hinted} was committed; the newest one that is there is "
+        f"`{found.name}`, of epoch {found.epoch}",
+        hint=f"restore `{name_of(hinted)}` from a backup. To go on from epoch {found.epoch}, and lose what was "
+        f"committed since, delete `{_HINT}`",
+    )
 
 
 def load(store: ObjectStore, version: int) -> Manifest:
@@ -328,11 +348,22 @@ def _walk_up(store: ObjectStore, start: Manifest) -> Manifest | None:
 
 def _hinted(store: ObjectStore) -> Manifest | None:
     """Return the manifest that the hint points to, if it is certainly one of the chain."""
-    hint = store.find(_HINT)
-    if hint is None or len(hint) > 18 or not hint.isdigit():
-        return None
-    found = find(store, int(hint))
+    version = _hint(store)
+    found = None if version is None else find(store, version)
     return found if found is not None and _has_parent(store, found) else None
+
+
+def hint_to(version: int) -> bytes:
+    """What the hint holds: a version that was committed, and a checksum."""
+    text = b"%d" % version
+    return b"%b %08x" % (text, zlib.crc32(text))
+
+
+def _hint(store: ObjectStore) -> int | None:
+    """A version that was committed once; None if there is no hint, or a damaged one."""
+    data = store.find(_HINT) or b""
+    text = data.partition(b" ")[0]
+    return int(text) if text.isdigit() and len(text) <= 18 and data == hint_to(int(text)) else None
 
 
 def _has_parent(store: ObjectStore, manifest: Manifest) -> bool:

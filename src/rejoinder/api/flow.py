@@ -342,14 +342,20 @@ class Flow(Lifecycle, Sources, Readings):
 
     @with_values
     def run(self) -> list[Progress]:
-        """Process everything that is there, then return; one Progress per epoch. Raises what stopped an epoch."""
+        """Process everything that is there, then return; one Progress per epoch. Raises what stopped an epoch.
+
+        Notices of the epochs are warnings. Those of a flow that was started are in its progress.
+        """
         before, told = self.engine.epoch, list(self.engine.promises.pending)
         self._run_once()
         if told:
             with self.engine.lock:
                 self.engine.promises.note_read(told)
             self._run_once()
-        return [progress for progress in self.engine.progress if progress.epoch > before]
+        done = [progress for progress in self.engine.progress if progress.epoch > before]
+        for notice in dict.fromkeys(notice for progress in done for notice in progress.notices):
+            _say(notice)
+        return done
 
     def _run_once(self) -> None:
         self._start(once=True, interval="")

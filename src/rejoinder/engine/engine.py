@@ -22,6 +22,7 @@ from rejoinder.engine.deliveries import Deliveries
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.filling import Filling, prepare
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
+from rejoinder.engine.notices import Notices
 from rejoinder.engine.planner import Plan, plan, refuse_products
 from rejoinder.engine.positions import kept, position_files, position_of
 from rejoinder.engine.processing_time import ProcessingTime, steady_clock, system_clock
@@ -58,7 +59,8 @@ class Progress:
     """What an epoch did. `rows_out` counts changes as written, before netting over buckets.
 
     `lag_seconds` is the age of the newest file that the epoch read, at the commit; None if it read no file. `late` is
-    how many rows came too late, by view and by whose they are. `notices` say what is odd: a clock that is not believed.
+    how many rows came too late, by view and by whose they are. `notices` say what is odd: a clock that is not believed,
+    a column that is NULL in every record of a file (once for each column).
     """
 
     epoch: int
@@ -109,6 +111,7 @@ class Engine:
         self.started: int | None = None  # on the clock, when silence began to count
         self._idle: dict[str, set[Partition]] = {}
         self.promises = Promises()
+        self._notices = Notices()
         self.recover()
 
     @property
@@ -345,7 +348,10 @@ class Engine:
         newest = max(totals.newest.values(), default=0)
         lag = max(0, self.clock() - newest) / 1000 if newest else None
         rows_out = {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
-        notices = () if self.time.notice is None else (self.time.notice,)
+        notices = (
+            *(() if self.time.notice is None else (self.time.notice,)),
+            *self._notices.about(totals.null_columns),
+        )
         progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late, notices)
         self.progress.append(progress)
         return progress

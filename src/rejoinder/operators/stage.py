@@ -25,6 +25,7 @@ from rejoinder.operators.enrich import enrich
 from rejoinder.operators.hold import hold
 from rejoinder.operators.judge import judge
 from rejoinder.operators.lookup import lookup
+from rejoinder.operators.null_columns import NullColumns
 from rejoinder.operators.on_time import on_time
 from rejoinder.operators.presence import presence
 from rejoinder.operators.record import record
@@ -173,6 +174,7 @@ class ScanRound:
                 if source is None:  # dropped since the query was started
                     continue
                 forgetting, now = self.work.setting.forgetting, self.work.clock.now
+                nulls = NullColumns.of(source, split)
                 for stream, table in scan(self.work.store, source, split, self.work.before, forgetting, now):
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
@@ -181,8 +183,10 @@ class ScanRound:
                     for partition, times in largest_times(source, stream, table):
                         report.observe(split.source, partition, times)
                     report.add(task.report.to_json())
+                    nulls.see(stream, table)
                     yield from exchange_rows(task, self.work.setting.spool)
                 if split.path:
+                    nulls.report_to(report)
                     report.newest[split.source] = max(report.newest.get(split.source, 0), split.modified)
                 reach("scan", self.work.epoch)
         if report.rows_in or report.emitted:

@@ -35,7 +35,8 @@ class Report:
 
     `newest`: when the newest file of each source was written (ms); `observed`: the largest time of each event-time
     column, by source and partition; `late`: how many rows came too late, by view and by whose they are; `failed`: the
-    net number of rows on which an expression failed, by error.
+    net number of rows on which an expression failed, by error; `null_columns`: columns that are NULL in every record of
+    a file, with that file, by source.
     """
 
     spines: dict[str, Spine] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class Report:
     observed: dict[str, dict[Input, dict[str, int]]] = field(default_factory=dict)
     late: dict[str, dict[str, int]] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
+    null_columns: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for a metadata row."""
@@ -60,6 +62,7 @@ class Report:
             "observed": {source: list(partitions.items()) for source, partitions in self.observed.items()},
             "late": self.late,
             "failed": self.failed,
+            "null_columns": self.null_columns,
         }
 
     def add(self, data: Mapping[str, Any]) -> None:
@@ -78,6 +81,8 @@ class Report:
         for view, inputs in data["late"].items():
             for name, rows in inputs.items():
                 self.count_late(view, name, rows)
+        for source, columns in data["null_columns"].items():
+            self.null_columns[source] = {**columns, **self.null_columns.get(source, {})}
         for source, written in data["newest"].items():
             self.newest[source] = max(written, self.newest.get(source, 0))
         for source, partitions in data["observed"].items():

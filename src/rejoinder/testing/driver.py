@@ -292,7 +292,7 @@ class Driver:
                 splits += [(name, None, 0, encoded(source, entries))]
             positions, files = new_files(self._engine)
             splits += files
-            self._engine.run_epoch(
+            progress = self._engine.run_epoch(
                 epoch, [split_batch(splits)], time_ms=time_ms, positions=positions, signals=said.signals()
             )
         except (InputError, EvaluationError) as refused:
@@ -301,12 +301,12 @@ class Driver:
             raise
         except BaseException:
             if self._engine.epoch < epoch and not self._engine.publisher.is_open(epoch):
-                self._pending, self._said = (
-                    [*pending, *self._pending],
-                    said,
-                )  # else they are committed, or the next commit is theirs
+                # else they are committed, or the next commit is theirs
+                self._pending, self._said = [*pending, *self._pending], said
             raise
         self._outbox.deliver()
+        for notice in () if progress is None else progress.notices:
+            _say(notice)
         changes = {}
         for view, schema in self._engine.dataflow.views.items():
             changed = net_changes(self._store, self._manifest, view, schema, epoch)

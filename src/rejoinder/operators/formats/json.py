@@ -6,6 +6,7 @@ Arrow reads them, DuckDB the columns that Arrow cannot: maps, and floats where o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,16 @@ import pyarrow.json as pajson
 from rejoinder.kernels.json_fields import are_json, from_base64, lines_of, texts_of, typed
 from rejoinder.kernels.leaves import has_type, type_of_leaves
 from rejoinder.kernels.unreadable import Reason, Unreadable
+from rejoinder.operators.formats.key_case import with_other_spellings
 from rejoinder.operators.formats.lines import Lines, read_lines
 from rejoinder.plan.catalog import Source
 
 
 def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark."""
+    """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark.
+
+    Keys match columns without case (`key_case.py`).
+    """
     lines, schema = Lines.of(file.read_buffer()), _read_schema(source)
     texts = pc.ascii_trim_whitespace(lines.texts())
     filled = np.asarray(pc.not_equal(texts, ""), bool)
@@ -53,6 +58,12 @@ def parse_json(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
     """Read JSON objects, one on each line, as rows of a schema. Raises `pa.ArrowInvalid` if one is malformed."""
     if not len(data):
         return schema.empty_table()
+    parse = partial(_parse_exact, data)
+    return with_other_spellings(parse(schema), memoryview(data), parse)
+
+
+def _parse_exact(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+    """Read objects whose keys are the names of columns."""
     maps = {field.name for field in schema if has_type(field.type, pa.types.is_map)}
     floats = {field.name for field in schema if has_type(field.type, pa.types.is_floating)} - maps
     try:

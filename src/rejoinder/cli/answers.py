@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rejoinder.cli.screen import count, note, out
 from rejoinder.cli.tables import Row, show_rows
+from rejoinder.engine.neutral_text import escaped_json, guarded
 from rejoinder.engine.rendering import plain_rows
 from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied
 from rejoinder.engine.texts import text
@@ -32,10 +33,14 @@ class Format(str, Enum):
 
 @dataclass(frozen=True)
 class Showing:
-    """How much is shown, and how. `limit` 0 is no limit; None is `LIMIT` for tables and no limit for the others."""
+    """How much is shown, and how. `limit` 0 is no limit; None is `LIMIT` for tables and no limit for the others.
+
+    `guard`: fields of CSV are written so that no spreadsheet takes them for formulas.
+    """
 
     format: Format = Format.TABLE
     limit: int | None = None
+    guard: bool = True
 
     def cut(self, rows: Sequence[Any]) -> int:
         """How many of the rows are shown."""
@@ -76,7 +81,7 @@ def _show(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> None
             show_rows(shown, columns)
         _tell_count(len(shown), len(rows), "row")
     else:
-        _write(shown, columns, showing.format)
+        _write(shown, columns, showing)
         if len(shown) < len(rows):
             note(f"the first {len(shown):,} of {count(len(rows), 'row')}")
 
@@ -93,7 +98,7 @@ def _show_stream(answer: Streamed, showing: Showing) -> None:
     _say(answer.note)
     shown = rows[len(rows) - showing.cut(rows) :]
     if showing.format is not Format.TABLE:
-        _write(shown, rows.columns, showing.format)
+        _write(shown, rows.columns, showing)
         return
     undo = next((name for name, what in answer.system.items() if what == "undo"), "_undo")
     styles = ["red" if row[undo] else "green" for row in shown] if undo in rows.columns else None
@@ -106,7 +111,7 @@ def _show_snapshots(answer: Varied, showing: Showing) -> None:
     _say(answer.note)
     if showing.format is not Format.TABLE:
         rows = [{"_since": s.since, "_until": s.until, **row} for s in snapshots for row in s.rows]
-        _write(rows, ["_since", "_until", *snapshots.columns], showing.format)
+        _write(rows, ["_since", "_until", *snapshots.columns], showing)
         return
     shown = snapshots if showing.limit == 0 else snapshots[-SNAPSHOTS:]
     for snapshot in shown:
@@ -123,16 +128,17 @@ def _say(text_: str | None) -> None:
         note(text_)
 
 
-def _write(rows: Sequence[Row], columns: Sequence[str], format_: Format) -> None:
-    if format_ is Format.JSON:
+def _write(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> None:
+    if showing.format is Format.JSON:
         for row in rows:
             shown = {name: _with_text_keys(row[name]) for name in columns}
-            out.file.write(json.dumps(shown, default=_plain, ensure_ascii=False) + "\n")
+            out.file.write(escaped_json(json.dumps(shown, default=_plain, ensure_ascii=False)) + "\n")
         return
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([["" if row[name] is None else _field(row[name]) for name in columns] for row in rows])
+    write = guarded if showing.guard else str
+    writer.writerow([write(name) for name in columns])
+    writer.writerows([["" if row[name] is None else _field(row[name], write) for name in columns] for row in rows])
     out.file.write(buffer.getvalue())
 
 
@@ -143,8 +149,8 @@ def _with_text_keys(value: Any) -> Any:
     return [_with_text_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _field(value: Any) -> str:
-    return value if isinstance(value, str) else text(value)
+def _field(value: Any, write: Callable[[str], str]) -> str:
+    return write(value) if isinstance(value, str) else text(value)
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from rejoinder.engine.batches import define_all, grouped
 from rejoinder.engine.definitions import Definition
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain
+from rejoinder.engine.neutral_text import neutral_lines
 from rejoinder.engine.statements import Answer, execute
 from rejoinder.engine.unread import unread_sources
 from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
@@ -51,7 +52,7 @@ def ask(place: str, text: str | None, showing: Showing) -> None:
 def show_plan(place: str, target: str) -> None:
     """Print the plan of a view or a query."""
     engine = open_state(place)
-    print(explain(engine, target))
+    print(neutral_lines(explain(engine, target)))
 
 
 def _run(engine: Engine, text: str, showing: Showing) -> None:

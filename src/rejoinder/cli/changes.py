@@ -10,6 +10,7 @@ from rich.text import Text
 from rejoinder.cli.screen import out
 from rejoinder.cli.tables import cell, show_table
 from rejoinder.engine.engine import Engine
+from rejoinder.engine.neutral_text import neutral
 from rejoinder.engine.rendering import Row, net_changes
 from rejoinder.engine.statements import find_view
 
@@ -40,7 +41,7 @@ def show_changes(changes: list[tuple[Row, int]], limit: int = SHOWN) -> None:
     table.add_column("sign")
     for name, value in shown[0][0].items():
         is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(Text(neutral(name)), justify="right" if is_number else "left", overflow="fold")
     for row, diff in shown:
         sign = ("−" if diff < 0 else "+") + (f" {abs(diff)} ×" if abs(diff) > 1 else "")
         style = "red" if diff < 0 else "green"

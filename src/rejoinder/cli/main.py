@@ -55,6 +55,9 @@ app = typer.Typer(
 
 State = Annotated[str, typer.Argument(metavar="STATE", help="The state: a folder, or a URL such as s3://bucket/shop.")]
 Limit = Annotated[int | None, typer.Option(min=0, show_default="100 in tables", help="Rows to show; 0 for all.")]
+Guard = Annotated[
+    bool, typer.Option("--guard/--no-guard", help="In CSV, keep spreadsheets from taking a text for a formula.")
+]
 As = Annotated[Format, typer.Option("--format", help="How to write rows.")]
 
 
@@ -100,6 +103,7 @@ def run(
     ] = None,
     limit: Limit = None,
     format_: As = Format.TABLE,
+    guard: Guard = True,
 ) -> None:
     """Run a file of statements until all input is processed.
 
@@ -114,7 +118,7 @@ def run(
         interval=interval if follow else None,
         parallelism=parallelism,
         watched=watch,
-        showing=Showing(format_, limit),
+        showing=Showing(format_, limit, guard),
         is_debug=bool(context.obj),
     )
 
@@ -128,6 +132,7 @@ def sql(
     ] = None,
     limit: Limit = None,
     format_: As = Format.TABLE,
+    guard: Guard = True,
 ) -> None:
     """Ask a state, or define sources and views in it; without Spark.
 
@@ -135,7 +140,7 @@ def sql(
     """
     from rejoinder.cli.ask import ask
 
-    ask(state, statements, Showing(format_, limit))
+    ask(state, statements, Showing(format_, limit, guard))
 
 
 @app.command()

@@ -5,16 +5,30 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from rejoinder.engine.neutral_text import neutral_lines
 from rejoinder.errors import RejoinderError
 
-out = Console(highlight=False, soft_wrap=True)
+
+class SafeConsole(Console):
+    """A console on which names and values cannot act: control characters of theirs are shown, not sent."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print texts and tables. Cells of tables are made neutral by who makes them."""
+        for each in objects:
+            if isinstance(each, Text):
+                each.plain = neutral_lines(each.plain)
+        super().print(*objects, **options)
+
+
+out = SafeConsole(highlight=False, soft_wrap=True)
 # One console where both are the same terminal: what is printed then goes above a live line instead of through it.
 _is_shared = sys.stdout.isatty() and sys.stderr.isatty()
-err = out if _is_shared else Console(highlight=False, soft_wrap=True, stderr=True)
+err = out if _is_shared else SafeConsole(highlight=False, soft_wrap=True, stderr=True)
 
 
 _values = {"shown": False}

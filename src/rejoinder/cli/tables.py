@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rejoinder.cli.screen import out
+from rejoinder.engine.neutral_text import neutral
 from rejoinder.engine.texts import is_number, text
 
 Row = Mapping[str, Any]
@@ -27,7 +28,7 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], *, styles: Sequence[s
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in columns:
         to_the_right = any(is_number(row[name]) for row in rows)
-        table.add_column(Text(name), justify="right" if to_the_right else "left", overflow="fold")
+        table.add_column(Text(neutral(name)), justify="right" if to_the_right else "left", overflow="fold")
     for at, row in enumerate(rows):
         table.add_row(*[cell(row[name]) for name in columns], style=styles[at] if styles else None)
     show_table(table)
@@ -50,7 +51,7 @@ def _show_records(rows: Sequence[Row], columns: Sequence[str]) -> None:
     for number, row in enumerate(rows, 1):
         out.print(Text(f"── {number} ──", style="dim"))
         for name in columns:
-            out.print(Text.assemble((name.ljust(width), "bold"), "  ", cell(row[name])))
+            out.print(Text.assemble((neutral(name).ljust(width), "bold"), "  ", cell(row[name])))
 
 
 def cell(value: Any) -> Text:

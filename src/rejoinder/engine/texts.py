@@ -7,6 +7,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from rejoinder.engine.neutral_text import neutral
+
 Row = Mapping[str, Any]
 OPEN_END = date(9999, 12, 31)
 LONGEST_BYTES = 24
@@ -51,7 +53,7 @@ def text(value: Any) -> str:
         case list():
             return "[" + ", ".join(map(text, value)) + "]"
         case _:
-            return str(value).replace("\n", "⏎")
+            return neutral(str(value))
 
 
 def length_text(microseconds: int) -> str:
@@ -97,7 +99,8 @@ def table_text(rows: Sequence[Row], columns: Sequence[str]) -> str:
     cells = [[text(row[name]) for name in columns] for row in rows]
     widths = [max([len(name), *(len(line[at]) for line in cells)]) for at, name in enumerate(columns)]
     right = [any(is_number(row[name]) for row in rows) for name in columns]
-    lines = [list(columns), ["─" * width for width in widths], *cells]
+    columns = [neutral(name) for name in columns]
+    lines = [columns, ["─" * width for width in widths], *cells]
     return "\n".join(
         "  ".join(
             cell.rjust(width) if is_right else cell.ljust(width)

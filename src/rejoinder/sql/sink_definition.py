@@ -32,7 +32,7 @@ class SinkFormat:
 
 FORMATS: dict[str, SinkFormat] = {
     "console": SinkFormat(takes=("limit",)),
-    "csv": SinkFormat(needs=("path",)),
+    "csv": SinkFormat(needs=("path",), takes=("guard",)),
     "delta": SinkFormat(needs=("path",), modes=("append", "upsert"), keyed_modes=("upsert",)),
     "jdbc": SinkFormat(
         needs=("url", "dbtable"),
@@ -81,6 +81,7 @@ def make_sink(name: str, view: str, format_: str, options: Mapping[str, str]) ->
     _check_choice(owner, given, "from", ("start", "now"))
     _check_choice(owner, given, "mode", known.modes)
     _check_choice(owner, given, "value_format", VALUE_FORMATS)
+    _check_choice(owner, given, "guard", ("true", "false"))
     mode = given.get("mode", known.modes[0])
     if mode in known.keyed_modes and not given.get("key"):
         raise InvalidSql(

@@ -26,6 +26,7 @@ import pyarrow.csv as pacsv
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from rejoinder.engine.neutral_text import guarded_table
 from rejoinder.engine.sinks.delivery import Delivery, absolute
 from rejoinder.errors import SinkFailed
 from rejoinder.kernels.entropy import token
@@ -86,7 +87,12 @@ class FilesTarget:
         _write(filesystem, posixpath.join(hidden, OWNER), _sealed(self._owner))
         try:
             written = delivery.run(
-                WriteFile(absolute(self.sink.options["path"]), posixpath.basename(staged), self.sink.format)
+                WriteFile(
+                    absolute(self.sink.options["path"]),
+                    posixpath.basename(staged),
+                    self.sink.format,
+                    is_guarded=self.sink.options.get("guard", "true").lower() == "true",
+                )
             )
             reach("in_delivery", delivery.epoch)
             delivery.check_fence()
@@ -156,6 +162,7 @@ class WriteFile:
     path: str
     staged: str
     format: str
+    is_guarded: bool = True
 
     def __call__(self, number: int, chunks: Iterator[pa.Table]) -> str:
         """Write the chunks one by one."""
@@ -171,9 +178,10 @@ class WriteFile:
                         for chunk in _again(first, chunks):
                             writer.write_table(chunk)
                 case "csv":
-                    with pacsv.CSVWriter(file, first.schema) as writer:
+                    prepared = guarded_table if self.is_guarded else _as_it_is
+                    with pacsv.CSVWriter(file, prepared(first).schema) as writer:
                         for chunk in _again(first, chunks):
-                            writer.write_table(chunk)
+                            writer.write_table(prepared(chunk))
                 case _:
                     for chunk in _again(first, chunks):
                         file.write(json_lines(chunk))
@@ -186,6 +194,10 @@ def _clear_staged(filesystem: pafs.FileSystem, hidden: str, writer: int) -> None
         number = info.base_name.removeprefix(STAGED).partition("-")[0]
         if info.base_name.startswith(STAGED) and not (number.isdigit() and int(number) > writer):
             filesystem.delete_dir(info.path)
+
+
+def _as_it_is(table: pa.Table) -> pa.Table:
+    return table
 
 
 def _again(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -1,0 +1,73 @@
+"""Texts of rows and names that cannot act on who reads them: a terminal, or a spreadsheet that opens a CSV file.
+
+Control characters and marks of writing direction are replaced by a visible sign. A text that a spreadsheet would take
+for a formula gets an apostrophe before it; numbers stay as they are, also those that are text.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
+# C1 controls; Arabic letter mark; left-to-right and other marks, embeddings, overrides, isolates; line separators.
+_MARKS = (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)
+_NEUTRAL = {**_PICTURES, **dict.fromkeys(_MARKS, 0xFFFD), 0x0A: 0x23CE}
+_NEUTRAL_LINES = {code: sign for code, sign in _NEUTRAL.items() if code not in (0x09, 0x0A)}
+_ODD = "".join(map(chr, _MARKS))
+_ODD_JSON = re.compile(f"[{re.escape(_ODD)}\x7f]")
+_ODD_FIELD = f"[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f{_ODD}]"
+_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def neutral(text: str) -> str:
+    """A text on one line, every control character and direction mark shown as a sign of its own; as long as before.
+
+    >>> neutral("a\\x1b[2Jb\\u202ec\\n")
+    'a␛[2Jb�c⏎'
+    """
+    return text.translate(_NEUTRAL)
+
+
+def neutral_lines(text: str) -> str:
+    """The same for a text of several lines, which keeps its line ends and tabs."""
+    return text.translate(_NEUTRAL_LINES)
+
+
+def escaped_json(line: str) -> str:
+    r"""A line of JSON with what JSON leaves as it is, and a terminal does not, as escapes: the values are the same.
+
+    >>> escaped_json('"\u202e"')
+    '"\\u202e"'
+    """
+    return _ODD_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+
+
+def guarded(value: str) -> str:
+    """A field of CSV that no spreadsheet takes for a formula, and no terminal for a command.
+
+    >>> guarded("=1+1"), guarded("-12.5"), guarded("-x"), guarded("plain")
+    ("'=1+1", '-12.5', "'-x", 'plain')
+    """
+    value = re.sub(_ODD_FIELD, "\ufffd", value)
+    return f"'{value}" if re.match(_FORMULA, value) and not re.match(_NUMBER, value) else value
+
+
+def guarded_table(table: pa.Table) -> pa.Table:
+    """The same for all texts of a table, and for the names of its columns. Cost: three passes over the texts."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = table.column(at)
+            if pc.any(pc.match_substring_regex(column, _ODD_FIELD)).as_py():
+                column = pc.replace_substring_regex(column, _ODD_FIELD, "\ufffd")
+            is_formula = pc.and_not(
+                pc.match_substring_regex(column, _FORMULA), pc.match_substring_regex(column, _NUMBER)
+            )
+            if pc.any(is_formula).as_py():
+                prefixed = pc.binary_join_element_wise(pa.scalar("'", field.type), column, pa.scalar("", field.type))
+                column = pc.if_else(is_formula, prefixed, column)
+            table = table.set_column(at, field, column)
+    return table.rename_columns([guarded(name) for name in table.column_names])

@@ -18,12 +18,13 @@ LOCKED         := 'pyspark==4.2.0' 'numpy<2.5'
 PATHWAY_LOCKED := pathway==0.33.0
 FLINK_LOCKED   := apache-flink-libraries==2.3.0
 UV_LOCKED      := uv==0.13.7
+RELEASE_LOCKED := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 COMPILE := UV_PYTHON_DOWNLOADS=never build/lock-tool/bin/uv pip compile --quiet --universal \
 	--generate-hashes --no-emit-index-url --no-header $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo check test test-fast format lock bench soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-fast format lock bench soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +78,17 @@ bench-state: need-java $(INSTALLED) ## Measure a state of GB gigabytes (5): memo
 soak: need-java $(INSTALLED) ## Break a flow at random for MINUTES minutes (10); check the result, and that nothing grows
 	MINUTES="$(MINUTES)" $(BIN)/python -m benchmarks.soak
 
+release-check: build/release-tool/.installed ## Audit the locked dependencies and write an SBOM to build/; needs the network
+	@mkdir -p build
+	@echo "auditing requirements.lock"
+	@build/release-tool/bin/pip-audit --requirement requirements.lock --require-hashes --disable-pip --strict \
+		--progress-spinner off || { \
+		echo "error: the audit found something, or could not reach the advisory database"; \
+		echo "Hint: the lines above say which; a release needs a clean audit, so run it again with a network"; exit 1; } >&2
+	build/release-tool/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+		--output-reproducible --output-file build/rejoinder-sbom.json
+	@echo "SBOM (CycloneDX): build/rejoinder-sbom.json"
+
 clean: ## Remove the virtual environments, caches and results made here
 	rm -rf $(VENV) $(PATHWAY_VENV) $(FLINK_VENV) build dist benchmarks/out benchmarks/data rejoinder-demo
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
@@ -97,6 +109,13 @@ $(PATHWAY_VENV)/.installed $(FLINK_VENV)/.installed: .venv-%/.installed: require
 	@echo '*' > .venv-$*/.gitignore
 	@if .venv-$*/bin/python $(PIP) install --require-hashes -r $<; then touch $@; \
 	else echo "warning: $* cannot be installed and is left out" >&2; rm -rf .venv-$*; fi
+
+build/release-tool/.installed: | need-python
+	@$(PYTHON) -m venv build/release-tool
+	@build/release-tool/bin/python $(PIP) install $(RELEASE_LOCKED) || { \
+		echo "error: pip-audit and cyclonedx-bom cannot be installed, so nothing was audited"; \
+		echo "Hint: the audit and the SBOM need a network; run it again where there is one"; exit 1; } >&2
+	@touch $@
 
 build/lock-tool/.installed: | need-python
 	@$(PYTHON) -m venv build/lock-tool

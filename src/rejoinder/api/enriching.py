@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rejoinder.errors import InvalidSql
+from rejoinder.plan.allowed_functions import allow_functions
 
 
 def enrich_call(
@@ -18,13 +19,15 @@ def enrich_call(
     retries: int,
     batch: int | None,
 ) -> str:
-    """The text of ENRICH over a relation, which is a quoted name or a query in parentheses."""
+    """The text of ENRICH over a relation, which is a quoted name or a query in parentheses; the function is allowed."""
     answers = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
     options = [f"concurrency => {concurrency}"] if concurrency != 16 else []
     options += [f"timeout => INTERVAL '{timeout:f}' SECOND"] if timeout is not None else []
     options += [f"retries => {retries}"] if retries else []
     options += [f"batch => {batch}"] if batch is not None else []
-    given = [f"TABLE {relation}", _text(name_of(function)), _text(answers), *options]
+    name = name_of(function)
+    allow_functions([name])
+    given = [f"TABLE {relation}", _text(name), _text(answers), *options]
     return f"ENRICH({', '.join(given)})"
 
 

@@ -138,8 +138,8 @@ class Relation(Selection):
 
         The function takes a row as a dict and gives a dict of the answers' columns, or None for NULLs; with `batch`, a
         table of up to that many rows and gives one of as many. `async def` or plain; it must be importable by workers,
-        so no lambda. At most `concurrency` calls of a task are out at a time; one is given up after `timeout` seconds,
-        and tried `retries` times more.
+        so no lambda, and is allowed by this call. At most `concurrency` calls of a task are out at a time; one is given
+        up after `timeout` seconds, and tried `retries` times more.
 
         >>> Relation("orders").enrich("shop.rates:lookup", columns={"rate": "DOUBLE"}, retries=2).query
         "SELECT * FROM ENRICH(TABLE `orders`, 'shop.rates:lookup', '`rate` DOUBLE', retries => 2) AS `orders`"

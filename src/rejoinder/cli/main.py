@@ -55,6 +55,9 @@ app = typer.Typer(
 
 State = Annotated[str, typer.Argument(metavar="STATE", help="The state: a folder, or a URL such as s3://bucket/shop.")]
 Limit = Annotated[int | None, typer.Option(min=0, show_default="100 in tables", help="Rows to show; 0 for all.")]
+Functions = Annotated[
+    list[str] | None, typer.Option(metavar="MODULE", help="A module whose functions ENRICH may call; repeatable.")
+]
 Guard = Annotated[
     bool, typer.Option("--guard/--no-guard", help="In CSV, keep spreadsheets from taking a text for a formula.")
 ]
@@ -104,6 +107,7 @@ def run(
     limit: Limit = None,
     format_: As = Format.TABLE,
     guard: Guard = True,
+    functions: Functions = None,
 ) -> None:
     """Run a file of statements until all input is processed.
 
@@ -111,7 +115,9 @@ def run(
     SELECT, SHOW and EXPLAIN in it are answered at the end.
     """
     from rejoinder.cli.running import run_file
+    from rejoinder.plan.allowed_functions import allow_functions
 
+    allow_functions(functions or [])
     run_file(
         file,
         state or str(Path("state") / file.stem),
@@ -133,13 +139,16 @@ def sql(
     limit: Limit = None,
     format_: As = Format.TABLE,
     guard: Guard = True,
+    functions: Functions = None,
 ) -> None:
     """Ask a state, or define sources and views in it; without Spark.
 
     SELECT reads views and sources; SELECT STREAM shows a view's changes, SELECT TVR its history.
     """
     from rejoinder.cli.ask import ask
+    from rejoinder.plan.allowed_functions import allow_functions
 
+    allow_functions(functions or [])
     ask(state, statements, Showing(format_, limit, guard))
 
 

@@ -14,6 +14,7 @@ from rejoinder.operators.row_errors import raise_failed
 from rejoinder.operators.scan import SPLITS
 from rejoinder.operators.stage import REPORT, BucketRound, EpochWork, ScanRound
 from rejoinder.operators.task import Report
+from rejoinder.plan.allowed_functions import refuse_others
 
 
 class Executor(Protocol):
@@ -28,7 +29,7 @@ class Executor(Protocol):
         ...
 
     def check(self, functions: Collection[str]) -> None:
-        """Raise `UnknownName` if a task could not import one of these functions."""
+        """Raise `Unsupported` if one is not allowed, `UnknownName` if a task could not import it."""
         ...
 
 
@@ -49,6 +50,7 @@ class LocalExecutor:
 
     def check(self, functions: Collection[str]) -> None:
         """Import them here."""
+        refuse_others(functions)
         for name in functions:
             load(name)
 

@@ -24,6 +24,7 @@ from rejoinder.kernels.entropy import token
 from rejoinder.operators.python_function import load
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.operators.task import Report
+from rejoinder.plan.allowed_functions import refuse_others
 from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import DueScan
 from rejoinder.store.objects import ObjectStore
@@ -125,6 +126,7 @@ class SparkExecutor:
 
     def check(self, functions: Collection[str]) -> None:
         """Import them in a worker."""
+        refuse_others(functions)
         if functions:
             frame = attach(listed_splits(self.session, [("functions", None, 0, None)]), [Import(tuple(functions))], 1)
             with description_kept(self.session):

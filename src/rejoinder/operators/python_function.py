@@ -7,8 +7,10 @@ lambda, a function inside another one) has no name that a worker could find.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +42,13 @@ def load(name: str) -> Callable[[Any], Any]:
                 hint=near_misses(part, dir(found)) or "write it as module:function",
             )
         found = getattr(found, part)
+        if isinstance(found, ModuleType):
+            raise _elsewhere(name, found.__name__)
+    home = getattr(found, "__module__", None) or module_name
+    is_method = not isinstance(getattr(found, "__self__", None), ModuleType | None)
+    is_plain = (inspect.isroutine(found) or inspect.isclass(found)) and not is_method
+    if is_plain and home.partition(".")[0] != module_name.partition(".")[0]:
+        raise _elsewhere(name, home)
     if not callable(found):
         raise UnknownName(
             f"`{name}` is not a function",
@@ -47,6 +56,15 @@ def load(name: str) -> Callable[[Any], Any]:
             hint="name one that can be called",
         )
     return found  # type: ignore[no-any-return]
+
+
+def _elsewhere(name: str, home: str) -> UnknownName:
+    """A module that is allowed does not allow what it has imported from others."""
+    return UnknownName(
+        f"function `{name}` belongs to another module",
+        detail=f"it is of `{home}`",
+        hint="name it where it is defined, and allow that module; or wrap it in a function of your own",
+    )
 
 
 def ask(function: PythonFunction, rows: pa.Table, answers: pa.Schema) -> pa.Table:

@@ -36,6 +36,7 @@ from rejoinder.operators.sweep import sweep
 from rejoinder.operators.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.operators.upsert import upsert
 from rejoinder.operators.validity import validity
+from rejoinder.plan.allowed_functions import refuse_others
 from rejoinder.plan.physical import Dataflow
 from rejoinder.plan.steps import (
     Aggregate,
@@ -103,6 +104,10 @@ class Setting:
     spool: Spool | None = None
     max_pairs: int = MAX_PAIRS
     forgetting: Mapping[str, Forgetting] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse functions that this process did not allow: no task runs without a setting."""
+        refuse_others(self.plan.functions)
 
 
 @dataclass(frozen=True)

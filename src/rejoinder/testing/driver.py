@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -59,6 +59,7 @@ from rejoinder.errors import (
     with_values,
 )
 from rejoinder.operators.task import MAX_PAIRS
+from rejoinder.plan.allowed_functions import allow_functions
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.sink_definition import PYTHON, make_sink
@@ -93,12 +94,14 @@ class Driver:
         max_state_rows: int | None = None,
         max_state_bytes: int | None = None,
         show_values: bool = False,
+        functions: Sequence[Callable[..., object] | str] = (),
         clock: Callable[[], int] = system_clock,
         **store_options: Option,
     ) -> None:
         url = f"memory://driver-{os.getpid()}-{next(_names)}" if store is None else os.fspath(store)
         self._store = open_store(url, **store_options)
         self.show_values = show_values
+        allow_functions(functions)
         self._history, self._max_pairs = history, max_pairs
         self._limits = Limits(max_state_rows, max_state_bytes)
         self._clock = clock

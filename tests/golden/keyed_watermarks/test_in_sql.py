@@ -288,7 +288,7 @@ def test_watermarks_wait_for_answers(ordered: str) -> None:
     """
     for case in of_kind(ordered):
         for together in (True, False):
-            driver = Driver()
+            driver = Driver(functions=[__name__])
             driver.sql("CREATE STREAM s (item STRING, t BIGINT, u BIGINT, WATERMARK t, WATERMARK u)")
             call = f"ENRICH(TABLE s, '{__name__}:answer', 'length INT')"
             driver.sql(f"CREATE VIEW v AS SELECT item, length FROM {call}")

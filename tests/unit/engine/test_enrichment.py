@@ -36,7 +36,7 @@ def enriched(source: str, function: str = "numbered", more: str = "") -> str:
 
 def opened(kind: str = "STREAM", query: str | None = None, parallelism: int = 1) -> Driver:
     """A flow with a source `a` and a view `e` of it."""
-    driver = Driver(parallelism=parallelism)
+    driver = Driver(parallelism=parallelism, functions=[HERE, "broken_shop"])
     key = ", PRIMARY KEY (id)" if kind == "TABLE" else ""
     driver.sql(f"CREATE {kind} a (id BIGINT, what STRING{key})")
     driver.sql(f"CREATE VIEW e AS {query or enriched('a')}")
@@ -240,7 +240,7 @@ def test_a_batch_with_too_few_answers() -> None:
     ],
 )
 def test_refused_at_declaration(call: str, fact: str) -> None:
-    driver = Driver()
+    driver = Driver(functions=[HERE, "no"])
     driver.sql("CREATE STREAM a (id BIGINT); CREATE STREAM m (tags MAP<STRING, INT>)")
     with pytest.raises(PlanningError) as refused:
         driver.sql(f"CREATE VIEW e AS SELECT * FROM ENRICH({call})")
@@ -271,7 +271,7 @@ def test_python_says_the_same_as_sql() -> None:
 
 
 def test_streams_and_tables_of_python_are_enriched() -> None:
-    driver = Driver()
+    driver = Driver(functions=[HERE])
     driver.sql("CREATE STREAM o (id BIGINT, t BIGINT, WATERMARK t DELAY OF 5)")
     driver.sql("CREATE STREAM d (id BIGINT, t BIGINT, WATERMARK t DELAY OF 5)")
     driver.sql("CREATE TABLE a (id BIGINT, what STRING, PRIMARY KEY (id))")
@@ -302,7 +302,7 @@ def test_functions_that_have_no_name_of_their_own() -> None:
 
 def bounded(emit: str = "") -> Driver:
     """Orders, enriched, and deliveries of at most ten minutes later."""
-    driver = Driver()
+    driver = Driver(functions=[HERE])
     driver.sql("CREATE STREAM o (id BIGINT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE)")
     driver.sql("CREATE STREAM d (id BIGINT, at TIMESTAMP, WATERMARK at DELAY OF INTERVAL 1 MINUTE)")
     driver.sql(
@@ -341,7 +341,7 @@ def test_answers_are_forgotten_with_their_rows(emit: str) -> None:
 
 
 def test_a_stream_by_itself_keeps_its_late_rows() -> None:
-    driver = Driver()
+    driver = Driver(functions=[HERE])
     driver.sql("CREATE STREAM o (id BIGINT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE)")
     driver.sql(f"CREATE VIEW e AS {enriched('o')}")
     for day in (5, 1):

@@ -128,7 +128,7 @@ CASES: dict[str, Callable[[Driver, Path], None]] = {
 @pytest.mark.parametrize("case", list(CASES))
 def test_an_error_shows_values_only_if_asked_for(case: str, tmp_path: Path) -> None:
     with pytest.raises(RejoinderError) as caught:
-        CASES[case](Driver(), tmp_path)
+        CASES[case](Driver(functions=[__name__]), tmp_path)
     error = caught.value
     shown = f"{error} {error!r} {error.detail} {error.hint}"
     assert CANARY not in shown and str(NUMBER) not in shown.replace(f"* {NUMBER}", "")
@@ -142,7 +142,7 @@ def test_an_error_shows_values_only_if_asked_for(case: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("case", [case for case in CASES if case not in ("cast", "query")])
 def test_values_are_shown_if_asked_for(case: str, tmp_path: Path) -> None:
     with pytest.raises(RejoinderError) as caught:
-        CASES[case](Driver(show_values=True), tmp_path)
+        CASES[case](Driver(show_values=True, functions=[__name__]), tmp_path)
     shown = str(caught.value)  # a cast says no more than its types
     assert CANARY in shown or str(NUMBER) in shown
     assert str(pickle.loads(pickle.dumps(caught.value))) == shown  # noqa: S301 - as Spark carries errors

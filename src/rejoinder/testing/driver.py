@@ -309,7 +309,8 @@ class Driver:
             raise
         self._outbox.deliver()
         for notice in () if progress is None else progress.notices:
-            _say(notice)
+            if notice != self._engine.time.notice:  # whoever steps says what time it is
+                _say(notice)
         changes = {}
         for view, schema in self._engine.dataflow.views.items():
             changed = net_changes(self._store, self._manifest, view, schema, epoch)

@@ -22,6 +22,7 @@ from rejoinder.cli.demo_data import CUSTOMERS, ORDERS, SQL, Shop, name_of
 from rejoinder.cli.following import Told, interruptible
 from rejoinder.cli.running import check, define_all, read_script, spark_flow
 from rejoinder.cli.screen import count, duration, out, status
+from rejoinder.cli.settings import Settings
 from rejoinder.engine.engine import Engine, Progress
 from rejoinder.engine.statements import execute
 from rejoinder.errors import MissingInput, StateError
@@ -77,7 +78,7 @@ def run_demo(folder: Path, *, is_debug: bool) -> None:
     out.print(Syntax(view_text, "sql", background_color="default") if out.is_terminal else Text(view_text))
     out.print()
     rows = shop.open()
-    with spark_flow(state, None, is_debug=is_debug) as flow:
+    with spark_flow(state, Settings(), is_debug=is_debug) as flow:
 
         def story(told: Told) -> None:
             define_all(flow, script, told)

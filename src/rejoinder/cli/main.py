@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from typer.core import TyperGroup
 from rejoinder import __version__
 from rejoinder.cli import screen
 from rejoinder.cli.answers import Format, Showing
+from rejoinder.cli.settings import DEFAULT_MEMORY, memory_size, settings_of
 from rejoinder.errors import RejoinderError
 
 DEBUG = "--debug"
@@ -31,7 +33,8 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, [arg for arg in args if arg not in (DEBUG, SHOW_VALUES)])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; show an error of ours without a traceback, and leave all others as they are."""
+        """Run the command; show errors without a traceback, unless `--debug` asks for it."""
+        warnings.showwarning = screen.show_warning
         try:
             return super().invoke(ctx)
         except RejoinderError as error:
@@ -42,6 +45,26 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             screen.note("interrupted")
             raise typer.Exit(130) from None
+        except BrokenPipeError:
+            screen.drop_output()  # whoever read it has seen enough
+            raise typer.Exit(0) from None
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] in ("typer", "click"):  # about the line, or how to end
+                raise
+            if ctx.obj:
+                traceback.print_exc()
+            screen.show_error(unexpected(error))
+            raise typer.Exit(1) from error
+
+
+def unexpected(error: Exception) -> RejoinderError:
+    """An error that nobody has foreseen, in the form of ours."""
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    return RejoinderError(
+        f"unexpected {type(error).__name__}",
+        values=first[:500] or None,
+        hint=f"{DEBUG} shows where it happened; please report it with that text",
+    )
 
 
 app = typer.Typer(
@@ -98,6 +121,19 @@ def run(
     parallelism: Annotated[
         int | None, typer.Option(min=1, show_default="one per core", help="Hash ranges, and tasks at a time.")
     ] = None,
+    history: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="EPOCHS", show_default="10,000", help="Epochs whose changes stay readable."),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            callback=memory_size, metavar="SIZE", show_default=DEFAULT_MEMORY, help="Memory of Spark, as 800m or 4g."
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark; may be given several times.")
+    ] = None,
     interval: Annotated[
         str, typer.Option(callback=_interval, help="With --follow: at most one epoch per interval.")
     ] = "0 seconds",
@@ -122,7 +158,7 @@ def run(
         file,
         state or str(Path("state") / file.stem),
         interval=interval if follow else None,
-        parallelism=parallelism,
+        settings=settings_of(parallelism, history, memory, conf),
         watched=watch,
         showing=Showing(format_, limit, guard),
         is_debug=bool(context.obj),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
+import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,14 +18,15 @@ from rejoinder.cli.first_run import removed_on_failure
 from rejoinder.cli.following import Told, interruptible
 from rejoinder.cli.progress import ProgressLine
 from rejoinder.cli.screen import err, note, out, size, status
+from rejoinder.cli.settings import Settings
 from rejoinder.cli.state import open_state
 from rejoinder.engine.batches import Batch, new_sources
 from rejoinder.engine.definitions import Definition
-from rejoinder.engine.engine import Progress
+from rejoinder.engine.engine import HISTORY, Progress
 from rejoinder.engine.planner import plan
 from rejoinder.engine.statements import find_view
 from rejoinder.engine.waiting import waiting
-from rejoinder.errors import InvalidSql, MissingInput, RejoinderError, UnknownName, Unsupported
+from rejoinder.errors import InvalidSql, MissingInput, UnknownName, Unsupported
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.statements import Explain, Select, Show, parse_statements
@@ -101,7 +102,7 @@ def run_file(
     state: str,
     *,
     interval: str | None,
-    parallelism: int | None,
+    settings: Settings,
     watched: str | None,
     showing: Showing,
     is_debug: bool,
@@ -118,7 +119,7 @@ def run_file(
         note(f"state in {state}, resumed after epoch {before.epoch}")
     if not catalog.views and not script.questions:
         note("no view is defined: there is nothing to keep up to date")
-    with removed_on_failure(before), spark_flow(state, parallelism, is_debug=is_debug) as flow:
+    with removed_on_failure(before), spark_flow(state, settings, is_debug=is_debug) as flow:
         _run(flow, state, script, interval, watched, showing)
         for question in script.questions:
             answer = flow.answer(question)
@@ -181,10 +182,10 @@ def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: 
 
 
 @contextmanager
-def spark_flow(state: str, parallelism: int | None, *, is_debug: bool) -> Iterator[Flow]:
+def spark_flow(state: str, settings: Settings, *, is_debug: bool) -> Iterator[Flow]:
     """A flow on the session of this process, or on a local one of its own.
 
-    What the JVM of its own says is kept, and shown if something unexpected ends the flow; with `is_debug` at once.
+    What the JVM of its own says is shown with `is_debug` only: errors are said in our words.
     """
     log: JvmLog | None = None
     session: SparkSession | None = None
@@ -196,17 +197,13 @@ def spark_flow(state: str, parallelism: int | None, *, is_debug: bool) -> Iterat
 
             log = JvmLog(is_quiet=not is_debug)
             if present_session() is None:
-                session = make_session(parallelism or min(os.cpu_count() or 1, 32), log=log)
-            flow = Flow(state, parallelism=parallelism)
+                session = make_session(settings.cores, memory=settings.memory, settings=settings.conf, log=log)
+            with warnings.catch_warnings():  # about settings: they are ours, or the user asked for them
+                warnings.simplefilter("ignore")
+                flow = Flow(state, parallelism=settings.parallelism, history=settings.history or HISTORY)
         yield flow
     except KeyboardInterrupt:
         session = None  # the connection may be broken in the middle of a call; the JVM ends with us
-        raise
-    except RejoinderError:
-        raise
-    except Exception:
-        if log is not None and log.is_quiet:
-            err.file.writelines(log.lines)
         raise
     finally:
         if session is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,3 +102,14 @@ def duration(seconds: float) -> str:
     if whole < 172_800:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
     return f"{whole // 86_400} days"
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Say a warning as a note, without the place in the code; those for programmers not at all."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | ResourceWarning):
+        note(f"warning: {message}")
+
+
+def drop_output() -> None:
+    """Let nothing more go to a pipe that nobody reads: Python would complain about it when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

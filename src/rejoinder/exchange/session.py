@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rejoinder.errors import RuntimeMismatch, Unsupported
@@ -72,10 +74,30 @@ def make_session(
     )
     for name, value in {**SETTINGS, **(settings or {})}.items():
         conf.set(name, value)
-    context = start_context(conf, log or JvmLog(is_quiet=False))
-    context.setLogLevel("ERROR")
-    _lighten(context)
-    return SparkSession.builder.config(conf=conf).getOrCreate()
+    log = log or JvmLog(is_quiet=False)
+    try:
+        context = start_context(conf, log)
+        context.setLogLevel("ERROR")
+        _lighten(context)
+        made = SparkSession.builder.config(conf=conf).getOrCreate()
+        made.conf  # noqa: B018 - wrong values of settings are found here
+        return made
+    except (Py4JError, PySparkException, RuntimeError) as failure:
+        raise RuntimeMismatch(
+            "Spark cannot be started",
+            detail=_reason(failure, log),
+            hint="check its settings (--conf and --memory on the command line), and the free memory of this host",
+        ) from failure
+
+
+def _reason(failure: Exception, log: JvmLog) -> str:
+    """What the JVM says, without its stack."""
+    text = str(failure)
+    if "JAVA_GATEWAY_EXITED" in text and log.lines:
+        text = "".join(log.lines)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line.removeprefix(": ") for line in lines if re.match(r"(: )?[\w.$]+(Exception|Error)\b", line)]
+    return (said or lines or [type(failure).__name__])[0]
 
 
 def _lighten(context: SparkContext) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder.cli.running import check, read_script
+from rejoinder.cli.settings import Settings, memory_size, settings_of
 from rejoinder.errors import DefinitionConflict
 from rejoinder.plan.catalog import Catalog
 from tests.unit.cli.conftest import Rejoinder
@@ -103,3 +104,40 @@ def test_options_are_checked(rejoinder: Rejoinder, flow: Path) -> None:
     assert rejoinder("run", str(flow), "--parallelism", "0").exit_code == 2
     assert "only a view can be watched" in rejoinder("run", str(flow), "--watch", "orders").stderr
     assert "there is no relation `bigg`" in rejoinder("run", str(flow), "--watch", "bigg").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--memory", "3"], "`3` is not a size of memory"),
+        (["--memory", "100m"], "Spark needs at least 512m"),
+        (["--conf", "spark.ui.enabled"], "`spark.ui.enabled` has no value"),
+        (["--conf", "ui=true"], "`ui` is not a setting of Spark"),
+        (["--conf", "spark.a=1", "--conf", "spark.a=2"], "`spark.a` is set twice"),
+        (["--memory", "1g", "--conf", "spark.driver.memory=2g"], "contradict each other"),
+        (["--history", "0"], "--history"),
+    ],
+)
+def test_options_of_spark_are_checked(rejoinder: Rejoinder, flow: Path, options: list[str], said: str) -> None:
+    result = rejoinder("run", str(flow), *options)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_options_of_spark_are_read() -> None:
+    settings = settings_of(3, 7, memory_size("800MB"), ["spark.ui.enabled=true", "spark.x=a=b"])
+    assert settings == Settings(3, 7, "800m", {"spark.ui.enabled": "true", "spark.x": "a=b"})
+    assert settings_of(None, None, None, None) == Settings() and settings.cores == 3
+
+
+def test_an_unexpected_error_is_no_traceback(rejoinder: Rejoinder, flow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise KeyError("the row of Ada")
+
+    monkeypatch.setattr("rejoinder.cli.running.read_script", fail)
+    result = rejoinder("run", str(flow))
+    assert result.exit_code == 1
+    assert "error: unexpected KeyError  [RJ000]" in result.stderr
+    assert "Traceback" not in result.stderr and "Ada" not in result.stderr
+    assert "Ada" in rejoinder("run", str(flow), "--show-values").stderr
+    assert "Traceback" in rejoinder("run", str(flow), "--debug").stderr

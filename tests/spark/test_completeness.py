@@ -1,0 +1,81 @@
+"""Complete or refused, on Spark: files are read again up to the committed position; DataFrames are not."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rejoinder as rj
+from rejoinder.errors import Incomplete
+from tests.spark.conftest import OpenFlow
+from tests.spark.files import FORMATS, write_rows
+from tests.spark.test_frame_sources import Fed
+
+START = datetime(2026, 1, 1)
+COLUMNS = "(k BIGINT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE)"
+PAIRS = (
+    "CREATE VIEW pairs AS SELECT a.k, a.ts, b.ts AS t2 FROM s a JOIN s b "
+    "ON a.k = b.k AND b.ts > a.ts AND b.ts <= a.ts + INTERVAL 10 MINUTES"
+)
+DAILY = "SELECT TUMBLE(ts, INTERVAL 1 DAY).start AS day, COUNT(*) AS n FROM s GROUP BY TUMBLE(ts, INTERVAL 1 DAY)"
+
+
+def rows(day: int) -> list[dict[str, Any]]:
+    return [{"k": at % 5, "ts": START + timedelta(days=day, minutes=at)} for at in range(100)]
+
+
+def counts(frame: Any) -> list[int]:
+    return [row["n"] for row in sorted(frame.collect(), key=lambda row: row["day"])]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_files_are_read_again(open_flow: OpenFlow, tmp_path: Path, format_: str) -> None:
+    folder = tmp_path / "in with space"
+    folder.mkdir()
+    flow = open_flow()
+    flow.sql(f"CREATE STREAM s {COLUMNS} USING {format_} OPTIONS (path '{folder}'); {PAIRS};")
+    for day in range(3):
+        write_rows(folder / f"{day}.{format_}", rows(day))
+        flow.run()
+    write_rows(folder / f"3.{format_}", rows(3))  # no epoch has read it yet
+    assert counts(flow.sql(DAILY)) == [100, 100, 100]
+    flow.sql(f"CREATE VIEW daily AS {DAILY}")
+    assert counts(flow.table("daily")) == [100, 100, 100]
+    again = open_flow()
+    again.run()
+    assert counts(again.table("daily")) == [100, 100, 100, 100], "no row is lost or doubled at the seam"
+    (folder / f"1.{format_}").unlink()
+    with pytest.raises(Incomplete, match=rf"1\.{format_}` no longer exists"):
+        again.sql("SELECT TVR count(*) AS n FROM s")
+
+
+def test_a_frame_is_refused_or_started_or_retained(open_flow: OpenFlow, tmp_path: Path) -> None:
+    flow = open_flow()
+    fed = Fed(flow.spark, tmp_path / "in", "k BIGINT, ts TIMESTAMP")
+    kept = Fed(flow.spark, tmp_path / "kept", "k BIGINT, ts TIMESTAMP")
+    flow.stream("s", fed.stream, event_time="ts", delay="1 minute")
+    flow.stream("r", kept.stream, event_time="ts", delay="1 minute", retain="all")
+    flow.sql(PAIRS)
+    for day in range(2):
+        fed.add(*(tuple(row.values()) for row in rows(day)))
+        kept.add(*(tuple(row.values()) for row in rows(day)))
+        flow.run()
+    with pytest.raises(Incomplete, match="a DataFrame is not read again"):
+        flow.view("daily", DAILY)
+    flow.view("daily", DAILY, starting_at="now")
+    flow.view("since", DAILY, starting_at=START + timedelta(days=1, minutes=95))
+    flow.view("whole", DAILY.replace("FROM s", "FROM r"))
+    fed.add((1, START + timedelta(days=2)))
+    flow.run()
+    assert counts(flow.table("daily")) == [1] and counts(flow.table("since")) == [5, 1]
+    assert counts(flow.table("whole")) == [100, 100]
+
+
+def test_the_start_is_part_of_the_definition(open_flow: OpenFlow) -> None:
+    flow: rj.Flow = open_flow()
+    flow.sql("CREATE STREAM s (k BIGINT)")
+    flow.view("v", "SELECT k FROM s", starting_at=0)
+    assert flow.sql("SHOW VIEWS")[0]["starts_at"] == {}, "a complete source is complete"

@@ -30,6 +30,7 @@ from rejoinder.api.selection import Selection
 from rejoinder.api.sources import Sources
 from rejoinder.api.unread import answer_unread
 from rejoinder.api.windowed import WindowedTable
+from rejoinder.engine.backup import backup
 from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
 from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine, Progress
@@ -424,6 +425,14 @@ class Flow(Lifecycle, Sources, Readings):
     def _positions(self, epoch: int) -> dict[str, Any]:
         """How far the sources are read after an epoch that Spark has planned."""
         return advanced(self.engine.store, self.engine.positions, epoch, *self._runner.read(epoch))
+
+    def backup(self, target: str | os.PathLike[str], **store_options: Option) -> int:
+        """Copy the newest committed epoch to `target`, also while the flow runs; gives that epoch.
+
+        `target` is an empty folder or URL, or an earlier backup of this flow, which is brought up to date. Every object
+        is checked by its checksum. To restore, copy it back, or open it. Raises `Corrupt` if the state is damaged.
+        """
+        return backup(self.engine.store, open_store(os.fspath(target), **store_options)).epoch
 
     def on_progress(self, listener: Callable[[Progress], None]) -> None:
         """Call back after every epoch."""

@@ -200,6 +200,24 @@ def explain(
 
 
 @app.command()
+def backup(
+    state: State,
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="An empty folder or URL, or an earlier backup of this state.")
+    ],
+) -> None:
+    """Copy the newest committed epoch of a state, also while its flow runs.
+
+    Every object is checked by its checksum. To restore, copy TARGET back, or open it as it is.
+    """
+    from rejoinder.engine.backup import backup as copy
+    from rejoinder.store.objects import open_store
+
+    done = copy(open_store(state), open_store(target))
+    screen.note(f"epoch {done.epoch}: {done.objects} objects, {done.copied} new ({done.copied_bytes} bytes)")
+
+
+@app.command()
 def demo(
     context: typer.Context,
     folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("rejoinder-demo"),

@@ -169,7 +169,7 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
     if manifest.version == 0:
         _check_fence(store, manifest)
     with suppress(errors.StorageFailed):  # it is committed; the hint only saves time, the marker comes with the next
-        store.put(_HINT, hint_to(manifest.version))
+        write_hint(store, manifest)
         if manifest.version == 0:
             mark_flow(store, manifest)
 
@@ -351,6 +351,11 @@ def _hinted(store: ObjectStore) -> Manifest | None:
     version = _hint(store)
     found = None if version is None else find(store, version)
     return found if found is not None and _has_parent(store, found) else None
+
+
+def write_hint(store: ObjectStore, manifest: Manifest) -> None:
+    """Point to a manifest that is stored."""
+    store.put(_HINT, hint_to(manifest.version))
 
 
 def hint_to(version: int) -> bytes:

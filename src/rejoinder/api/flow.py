@@ -11,10 +11,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import uuid
 import warnings
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -24,6 +22,7 @@ import pyarrow as pa
 
 from rejoinder.api.inbox import Inbox
 from rejoinder.api.lifecycle import Lifecycle, name_of
+from rejoinder.api.maintenance import Maintenance
 from rejoinder.api.readings import Readings
 from rejoinder.api.relation import Relation
 from rejoinder.api.selection import Selection
@@ -59,12 +58,13 @@ from rejoinder.sql.statements import CreateSink, CreateView, Select, Statement, 
 from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.store.objects import Option, open_store
 from rejoinder.store.spool import Spool
+from rejoinder.store.temporary_folders import own_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Flow(Lifecycle, Sources, Readings):
+class Flow(Lifecycle, Sources, Readings, Maintenance):
     """A flow on a state directory (a path, or a URL such as s3://…).
 
     Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
@@ -110,7 +110,7 @@ class Flow(Lifecycle, Sources, Readings):
             _warn_of_settings(session.missing_settings(self.spark))
         self._lease = session.Lease(self.spark, is_made=spark is None)
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
-        spool = _make_spool(self) if session.is_local(self.spark) else None
+        spool = Spool(own_folder(self, "spool")) if session.is_local(self.spark) else None
         self._executor = SparkExecutor(self.spark, name_of(store))
         limits = Limits(max_state_rows, max_state_bytes)
         self.engine = Engine(
@@ -125,7 +125,9 @@ class Flow(Lifecycle, Sources, Readings):
         )
         beside = store.path if store.is_local else store.url.replace("s3:", "s3a:")
         folder = f"{beside}/spark" if checkpoint is None else checkpoint.removeprefix("file://")
-        waiting = _waiting_folder(store.path if store.is_local else folder)
+        waiting = store.path if store.is_local else folder
+        if "://" in waiting:  # rows of in-memory sources and ticks are where only this process looks
+            waiting = own_folder(self, "waiting")
         self._inbox = Inbox(waiting)
         ticker = Ticker(f"{waiting}/ticks", self.engine.seconds_to_tick)
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker, name=name_of(store))
@@ -443,18 +445,6 @@ class Flow(Lifecycle, Sources, Readings):
         from rejoinder.api.warmup import warm_up
 
         warm_up(self.spark, self.engine.buckets)
-
-
-def _make_spool(flow: Flow) -> Spool:
-    """A folder of this host for what rounds hand to each other; it goes with the flow, or with the process."""
-    spool = Spool(tempfile.mkdtemp(prefix="rejoinder-spool-"))
-    weakref.finalize(flow, spool.clear)
-    return spool
-
-
-def _waiting_folder(beside: str) -> str:
-    """Where rows of in-memory sources and ticks wait: beside state or checkpoint, or where only this process looks."""
-    return beside if "://" not in beside else tempfile.mkdtemp(prefix="rejoinder-")
 
 
 def _say(note: str | None) -> None:

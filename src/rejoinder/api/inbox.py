@@ -6,7 +6,6 @@ source in the manifest says which files were read.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.engine.inbox_names import inbox_name
 from rejoinder.errors import InputError, NullKey, near_misses
 from rejoinder.kernels.buffers import file_buffers
 from rejoinder.kernels.columns import DIFF, replaced
@@ -31,8 +31,8 @@ class Inbox:
         self.base = f"{beside}/inbox"
 
     def folder(self, source: str) -> str:
-        """Where the rows of a source wait. The name is hashed: it may hold anything."""
-        return f"{self.base}/{hashlib.blake2b(source.lower().encode(), digest_size=8).hexdigest()}"
+        """Where the rows of a source wait."""
+        return f"{self.base}/{inbox_name(source)}"
 
     def prepare(self, source: Source) -> None:
         """Make the folder, so that there is something to watch."""

@@ -218,6 +218,23 @@ def backup(
 
 
 @app.command()
+def vacuum(
+    state: State,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
+    older_than: Annotated[
+        float, typer.Option(min=0, metavar="HOURS", help="Leave younger files of attempts that may be under way.")
+    ] = 24,
+) -> None:
+    """Delete what nobody names any more: files of killed runs, old checkpoints, rows that were read.
+
+    It is safe while the flow runs.
+    """
+    from rejoinder.cli.vacuuming import vacuum_state
+
+    vacuum_state(state, dry_run=dry_run, older_than_hours=older_than)
+
+
+@app.command()
 def demo(
     context: typer.Context,
     folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("rejoinder-demo"),

@@ -8,7 +8,7 @@ from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor
 from rejoinder.errors import NotCommitted
 from rejoinder.store.manifest import FOLDER, latest
-from rejoinder.store.objects import open_store
+from rejoinder.store.objects import ObjectStore, open_store
 
 
 def open_state(place: str, *, may_create: bool = False) -> Engine:
@@ -24,6 +24,12 @@ def open_state(place: str, *, may_create: bool = False) -> Engine:
         return Engine(store, LocalExecutor(), buckets=1)
     history = max(1, manifest.epoch - manifest.extra.get("since", -HISTORY))
     return Engine(store, LocalExecutor(), buckets=manifest.spines["buckets"], history=history)
+
+
+def refuse_missing(place: str, store: ObjectStore) -> None:
+    """Raise `NotCommitted` if there is no state."""
+    if latest(store) is None:
+        raise NotCommitted(f"there is no state in `{place}`", hint=_hint(place))
 
 
 def _hint(place: str) -> str:

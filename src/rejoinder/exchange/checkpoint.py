@@ -14,6 +14,7 @@ The generation before the present one is kept, in case its driver is still using
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +27,7 @@ from rejoinder.kernels.faults import reach
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_GENERATION = re.compile(r"(\d+)-[0-9a-f]{8}")
 TICKS = "ticks/0"  # the stream that has no rows
 
 
@@ -138,7 +140,8 @@ class Checkpoint:
 
     def _forget_before(self, number: int) -> None:
         for name in self._files.list(self.folder):
-            if name.partition("-")[0].isdigit() and int(name.partition("-")[0]) < number:
+            generation = _GENERATION.fullmatch(name)  # what others put into the folder is left alone
+            if generation is not None and int(generation[1]) < number:
                 self._files.delete(f"{self.folder}/{name}")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import threading
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from rejoinder.exchange.sources import file_splits, literal
 from rejoinder.kernels.private_files import create_file, make_folder
 
 LOOK_SECONDS = 60.0
+_TICK = re.compile(r"[0-9a-f]{16}\.tick")
 
 
 class Ticker:
@@ -89,6 +91,6 @@ class Ticker:
 
     def _delete_but(self, newest: str) -> None:
         for name in os.listdir(self.folder):
-            if name.endswith(".tick") and name != newest:
+            if _TICK.fullmatch(name) and name != newest:
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(f"{self.folder}/{name}")

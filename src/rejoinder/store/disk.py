@@ -87,12 +87,24 @@ class Disk:
             return status.st_size
 
     def entries(self, prefix: str) -> Iterator[Entry]:
+        refuse_links(self._root, prefix)
+        return self._walk(prefix, is_strict=True)
+
+    def real_entries(self, prefix: str) -> Iterator[Entry]:
+        try:
+            refuse_links(self._root, prefix)
+        except LinkError:
+            return iter(())
+        return self._walk(prefix, is_strict=False)
+
+    def _walk(self, prefix: str, *, is_strict: bool) -> Iterator[Entry]:
         top = self._root / prefix if prefix else self._root
         for folder, folders, files in os.walk(top):
             folders[:] = [each for each in folders if each != _TEMPORARY]
-            for link in (each for each in (*folders, *files) if os.path.islink(f"{folder}/{each}")):
-                raise LinkError(f"{folder}/{link}")
-            for file in files:
+            links = {each for each in (*folders, *files) if os.path.islink(f"{folder}/{each}")}
+            if links and is_strict:
+                raise LinkError(f"{folder}/{min(links)}")
+            for file in (each for each in files if each not in links):
                 path = Path(folder) / file
                 with suppress(FileNotFoundError):  # deleted since
                     status = path.stat()

@@ -7,6 +7,8 @@ Invariants:
 - a manifest is deleted after all that only it and older ones named, and after every older manifest. So a call that
   was killed leaves manifests that still name what it had not deleted, the next call goes on from there, and the
   stored versions have no gaps (see `manifest`);
+- of what nobody named, only files with a name that `run.new_name` makes are deleted, and none through a link: files
+  that others put into the state are left alone;
 - the newest version and its parent always stay: `commit` checks its parent after it has published.
 
 What it asks of the driver: a new manifest names new files, and files that a retained manifest names; never one that
@@ -19,18 +21,28 @@ objects in the store does not matter.
 
 from __future__ import annotations
 
-import time
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rejoinder.store.manifest import FLOW, FOLDER, Manifest, find, latest, name_of, versions
+from rejoinder.store.manifest import Manifest, find, latest, name_of
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import folder_of
 
 Named: TypeAlias = "Callable[[Manifest], set[str]]"
 Seen: TypeAlias = "dict[str, tuple[str, frozenset[str], int]]"
 _BATCH = 64
+_OWN = re.compile(r"(runs|epochs|positions|merge)/(?:\d{10,}|-\d{9})/[0-9a-f]{32}\.(?:arrow|json|log)")
+
+
+def is_own(name: str) -> bool:
+    """Tell whether a name is one that `run.new_name` makes. Nothing else in the folder of an epoch is ours to delete.
+
+    >>> is_own("runs/0000000012/" + "ab" * 16 + ".arrow"), is_own("runs/0000000012/notes.txt")
+    (True, False)
+    """
+    return _OWN.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)
@@ -64,43 +76,20 @@ def collect(
     seen = {} if seen is None else seen
     retained, parent = _retained(store, newest, floor, named, seen)
     oldest = min(epoch for _, _, epoch in seen.values())
-    dropped = _chain_below(store, floor, parent)
+    dropped = chain_below(store, floor, parent)
     deleted: set[str] = set()
     for start in range(0, len(dropped), _BATCH):
         batch = dropped[start : start + _BATCH]
         manifests = [manifest for version in batch if (manifest := find(store, version))]
         garbage = {file for manifest in manifests for file in named(manifest)}
         for epoch in {manifest.epoch for manifest in manifests if manifest.epoch < oldest}:
-            garbage |= set(store.list(folder_of(epoch)))
+            garbage |= {entry.name for entry in store.real_entries(folder_of(epoch)) if is_own(entry.name)}
         garbage = {file for file in garbage - deleted if not any(file in files for files in retained)}
         store.delete(sorted(garbage))
         for version in batch:
             store.delete([name_of(version)])  # one call each: a bulk delete keeps no order
         deleted |= garbage
     return Collected(len(dropped), len(deleted))
-
-
-def orphans(store: ObjectStore, named: Named, older_than_seconds: float) -> list[str]:
-    """List what no stored manifest names and nobody has written to for so long: the work of killed attempts.
-
-    Never delete it without being asked to: a task that has run for longer than `older_than_seconds` may yet be
-    committed. Lists the whole store. Manifests that a fenced driver left below the retained ones are listed as well;
-    what only they name is listed once they are deleted.
-    """
-    entries = store.entries()  # before the manifests are read: what was named since is found named
-    newest = latest(store)
-    stored = versions(store)
-    wanted = {file for version in stored if (manifest := find(store, version)) for file in named(manifest)}
-    wanted.add(FLOW)
-    left = set(stored) - set(_chain_below(store, newest.version, newest.parent)) if newest else set()
-    left_behind = {name_of(version) for version in left if newest and version < newest.version}
-    before = time.time() - older_than_seconds
-    return [
-        entry.name
-        for entry in entries
-        if entry.modified < before
-        and (entry.name in left_behind if entry.name.startswith(f"{FOLDER}/") else entry.name not in wanted)
-    ]
 
 
 def _retained(
@@ -126,7 +115,7 @@ def _retained(
     return [files for _, files, _ in retained.values()], checksum
 
 
-def _chain_below(store: ObjectStore, floor: int, checksum: str | None) -> list[int]:
+def chain_below(store: ObjectStore, floor: int, checksum: str | None) -> list[int]:
     """Return the stored versions below `floor`, ascending, as far down as the chain from `checksum` goes."""
     chain: list[int] = []
     for version in range(floor - 1, -1, -1):

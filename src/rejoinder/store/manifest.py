@@ -285,6 +285,8 @@ def _refuse_missing(store: ObjectStore, found: Manifest) -> None:
     hinted = _hint(store)
     if hinted is None or hinted <= found.version or find(store, hinted) is not None:
         return
+    if max(versions(store), default=-1) > hinted:  # it was dropped since
+        return
     raise errors.Corrupt(
         "the newest commit of this state is missing",
         detail=f"`{_HINT}` in {store.url} says that version {hinted} was committed; the newest one that is there is "

@@ -74,6 +74,13 @@ class Dated(Protocol):
     def time(self) -> float: ...
 
 
+@runtime_checkable
+class Linked(Protocol):
+    """A backend in which there may be links to what is not part of the store. `entries` refuses them."""
+
+    def real_entries(self, prefix: str) -> Iterable[Entry]: ...
+
+
 class _Options(dict[str, Option]):
     """Options of a store, credentials among them: printed by name only."""
 
@@ -190,6 +197,15 @@ class ObjectStore:
         folder = _checked(prefix.rstrip("/")) if prefix else ""
         with self._failures("list", prefix or "(all)"):
             return sorted(self._backend().entries(folder), key=lambda entry: entry.name)
+
+    def real_entries(self, prefix: str = "") -> Entries:
+        """Return what `entries` does, and pass over links and what is behind them. For whoever deletes."""
+        backend = self._backend()
+        if not isinstance(backend, Linked):
+            return self.entries(prefix)
+        folder = _checked(prefix.rstrip("/")) if prefix else ""
+        with self._failures("list", prefix or "(all)"):
+            return sorted(backend.real_entries(folder), key=lambda entry: entry.name)
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete the named objects, in any order; those that are not there are passed over."""

@@ -20,7 +20,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,7 @@ from rejoinder.engine.sinks.outbox import Function, Outbox
 from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute, find_view
 from rejoinder.engine.telling import event_time, told_time
 from rejoinder.engine.unread import unread_sources
+from rejoinder.engine.vacuuming import Vacuumed, vacuum
 from rejoinder.engine.watermarks import Partition
 from rejoinder.errors import (
     EvaluationError,
@@ -323,6 +324,10 @@ class Driver:
         """Forget all memory and recover from the store. Rows that were not stepped yet are lost, as in a crash."""
         self._open(self._engine.buckets if parallelism is None else parallelism)
         self._pending, self._said = [], Said()
+
+    def vacuum(self, *, dry_run: bool = False, older_than: timedelta = timedelta(days=1)) -> Vacuumed:
+        """Delete what nobody names any more, as `Flow.vacuum`; with `dry_run` only say what it is."""
+        return vacuum(self._store, dry_run=dry_run, older_than_seconds=older_than.total_seconds())
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from rejoinder.engine.engine import named_files
 from rejoinder.engine.positions import Position, files_read, kept, position_of, with_files, with_position
 from rejoinder.errors import Corrupt
 from rejoinder.store.file_log import FileLog, FileRead
-from rejoinder.store.gc import orphans
 from rejoinder.store.objects import open_store
+from rejoinder.store.vacuum import find_garbage
 from rejoinder.testing import Driver
 
 FILES = 150
@@ -41,7 +41,7 @@ def test_a_file_is_read_once_across_restarts(tmp_path: Path) -> None:
     assert sorted(Path(each.path).stem for each in read) == [f"{number:03}" for number in range(FILES)]
     manifest = engine.manifest
     assert manifest is not None and len(str(manifest.extra["positions"])) < 12_000
-    left = [name for name in orphans(engine.store, named_files, -1) if not name.startswith("manifests/")]
+    left = [each.name for each in find_garbage(engine.store, named_files, -1)]
     assert not [name for name in left if name.startswith("positions/")], "chunks that were merged are collected"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.store import gc
-from rejoinder.store.manifest import FLOW, Manifest, commit, latest, name_of, newest, versions
+from rejoinder.store.manifest import FLOW, Manifest, commit, hint_to, latest, name_of, newest, versions
 from rejoinder.store.objects import ObjectStore
 from tests.unit.store.unreliable import unreliable
 
@@ -76,7 +76,7 @@ def test_requests_that_come_back_after_their_manifest_was_deleted_mislead_no_dri
     zombie = base.successor(keep_versions=KEEP, writer="zombie")  # of version 4, whose parent is 3
     live = grow(store, base, 12)
     line.arrive()
-    store.put("manifests/latest", b"3")
+    store.put("manifests/latest", hint_to(3))
     assert versions(store)[:2] == [2, 3] and newest(store) == live
     with pytest.raises(errors.Fenced):
         commit(store, zombie)

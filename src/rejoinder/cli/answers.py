@@ -35,12 +35,14 @@ class Format(str, Enum):
 class Showing:
     """How much is shown, and how. `limit` 0 is no limit; None is `LIMIT` for tables and no limit for the others.
 
-    `guard`: fields of CSV are written so that no spreadsheet takes them for formulas.
+    `guard`: fields of CSV are written so that no spreadsheet takes them for formulas. `expanded`: rows of a table are
+    shown one below the other; None: if they are too wide for the terminal.
     """
 
     format: Format = Format.TABLE
     limit: int | None = None
     guard: bool = True
+    expanded: bool | None = None
 
     def cut(self, rows: Sequence[Any]) -> int:
         """How many of the rows are shown."""
@@ -78,7 +80,7 @@ def _show(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> None
     shown = rows[: showing.cut(rows)]
     if showing.format is Format.TABLE:
         if columns:
-            show_rows(shown, columns)
+            show_rows(shown, columns, expanded=showing.expanded)
         _tell_count(len(shown), len(rows), "row")
     else:
         _write(shown, columns, showing)
@@ -102,7 +104,7 @@ def _show_stream(answer: Streamed, showing: Showing) -> None:
         return
     undo = next((name for name, what in answer.system.items() if what == "undo"), "_undo")
     styles = ["red" if row[undo] else "green" for row in shown] if undo in rows.columns else None
-    show_rows(shown, rows.columns, styles=styles)
+    show_rows(shown, rows.columns, styles=styles, expanded=showing.expanded)
     _tell_count(len(shown), len(rows), "change", "last")
 
 
@@ -117,7 +119,8 @@ def _show_snapshots(answer: Varied, showing: Showing) -> None:
     for snapshot in shown:
         out.print(Text(snapshot.period, style="bold"))
         if snapshot.rows:
-            show_rows(snapshot.rows[: showing.cut(snapshot.rows)], snapshots.columns)
+            shown_rows = snapshot.rows[: showing.cut(snapshot.rows)]
+            show_rows(shown_rows, snapshots.columns, expanded=showing.expanded)
         _tell_count(showing.cut(snapshot.rows), len(snapshot.rows), "row")
         out.print()
     _tell_count(len(shown), len(snapshots), "snapshot", "last")
@@ -150,6 +153,8 @@ def _with_text_keys(value: Any) -> Any:
 
 
 def _field(value: Any, write: Callable[[str], str]) -> str:
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
     return write(value) if isinstance(value, str) else text(value)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from rich.text import Text
 
 from rejoinder.cli.answers import Showing, show_answer
+from rejoinder.cli.expanded import toggled
 from rejoinder.cli.prompt import statements
-from rejoinder.cli.screen import err, note, show_error
+from rejoinder.cli.screen import err, note, show_error, unexpected
 from rejoinder.cli.state import open_state
 from rejoinder.engine.batches import define_all, grouped
 from rejoinder.engine.definitions import Definition
@@ -121,11 +123,26 @@ def _converse(place: str, showing: Showing) -> None:
     for text in statements():
         try:
             engine.recover()  # a flow may have gone on since the last statement
+            if text.split()[0] == "\\x":
+                showing = _expanded(showing, text)
+                continue
             _run(engine, _meant(text) if text.startswith("\\") else text, showing)
         except RejoinderError as error:
             show_error(error)
         except KeyboardInterrupt:
             note("given up")
+        except Exception as error:  # noqa: BLE001 - the conversation goes on
+            show_error(unexpected(error))
+
+
+def _expanded(showing: Showing, text: str) -> Showing:
+    """Take `\\x [on | off | auto]`, and say what is set."""
+    try:
+        expanded = toggled(showing.expanded, " ".join(text.split()[1:]).lower())
+    except ValueError:
+        raise InvalidSql(f"`{text}` is not known", hint="\\x switches, \\x on, \\x off or \\x auto sets it") from None
+    note(f"expanded form: {'auto' if expanded is None else 'on' if expanded else 'off'}")
+    return replace(showing, expanded=expanded)
 
 
 def _meant(word: str) -> str:

@@ -15,10 +15,10 @@ from typer.core import TyperGroup
 from rejoinder import __version__
 from rejoinder.cli import screen
 from rejoinder.cli.answers import Format, Showing
+from rejoinder.cli.screen import DEBUG
 from rejoinder.cli.settings import DEFAULT_MEMORY, memory_size, settings_of
 from rejoinder.errors import RejoinderError
 
-DEBUG = "--debug"
 SHOW_VALUES = "--show-values"
 INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
 
@@ -53,18 +53,8 @@ class Commands(TyperGroup):
                 raise
             if ctx.obj:
                 traceback.print_exc()
-            screen.show_error(unexpected(error))
+            screen.show_error(screen.unexpected(error))
             raise typer.Exit(1) from error
-
-
-def unexpected(error: Exception) -> RejoinderError:
-    """An error that nobody has foreseen, in the form of ours."""
-    first = next((line for line in str(error).splitlines() if line.strip()), "")
-    return RejoinderError(
-        f"unexpected {type(error).__name__}",
-        values=first[:500] or None,
-        hint=f"{DEBUG} shows where it happened; please report it with that text",
-    )
 
 
 app = typer.Typer(
@@ -85,6 +75,16 @@ Guard = Annotated[
     bool, typer.Option("--guard/--no-guard", help="In CSV, keep spreadsheets from taking a text for a formula.")
 ]
 As = Annotated[Format, typer.Option("--format", help="How to write rows.")]
+
+Expanded = Annotated[
+    bool | None,
+    typer.Option(
+        "--expanded/--no-expanded",
+        "-x/-X",
+        show_default="if too wide",
+        help="Show each row of a table as a record, name by name.",
+    ),
+]
 
 
 def _version(is_asked: bool) -> None:
@@ -143,6 +143,7 @@ def run(
     limit: Limit = None,
     format_: As = Format.TABLE,
     guard: Guard = True,
+    expanded: Expanded = None,
     functions: Functions = None,
 ) -> None:
     """Run a file of statements until all input is processed.
@@ -160,7 +161,7 @@ def run(
         interval=interval if follow else None,
         settings=settings_of(parallelism, history, memory, conf),
         watched=watch,
-        showing=Showing(format_, limit, guard),
+        showing=Showing(format_, limit, guard, expanded),
         is_debug=bool(context.obj),
     )
 
@@ -175,6 +176,7 @@ def sql(
     limit: Limit = None,
     format_: As = Format.TABLE,
     guard: Guard = True,
+    expanded: Expanded = None,
     functions: Functions = None,
 ) -> None:
     """Ask a state, or define sources and views in it; without Spark.
@@ -185,7 +187,7 @@ def sql(
     from rejoinder.plan.allowed_functions import allow_functions
 
     allow_functions(functions or [])
-    ask(state, statements, Showing(format_, limit, guard))
+    ask(state, statements, Showing(format_, limit, guard, expanded))
 
 
 @app.command()

@@ -15,7 +15,8 @@ HELP = """\
 Statements end with a semicolon and may take several lines:
   SELECT * FROM view;   SELECT STREAM * FROM view;   SELECT TVR * FROM view;
   SHOW VIEWS;   SHOW SOURCES;   SHOW ARRANGEMENTS;   EXPLAIN view;   CREATE …;   DROP …;
-\\d lists sources and views, \\q quits, Ctrl-C forgets the current input."""
+\\d lists sources and views, \\x switches the expanded form (\\x auto: for tables that are too wide), \\q quits,
+Ctrl-C drops the current input."""
 
 
 def statements() -> Iterator[str]:

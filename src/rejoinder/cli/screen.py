@@ -14,6 +14,8 @@ from rich.text import Text
 from rejoinder.engine.neutral_text import neutral_lines
 from rejoinder.errors import RejoinderError
 
+DEBUG = "--debug"
+
 
 class SafeConsole(Console):
     """A console on which names and values cannot act: control characters of theirs are shown, not sent."""
@@ -47,6 +49,16 @@ def show_error(error: RejoinderError) -> None:
     for label, text in (("Detail", error.detail), ("Values", error.shown_values), ("Hint", error.hint)):
         if text:
             err.print(Text.assemble((f"{label}: ", "green" if label == "Hint" else "yellow"), text))
+
+
+def unexpected(error: Exception) -> RejoinderError:
+    """An error that nobody has foreseen, in the form of ours."""
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    return RejoinderError(
+        f"unexpected {type(error).__name__}",
+        values=first[:500] or None,
+        hint=f"{DEBUG} shows where it happened; please report it with that text",
+    )
 
 
 def note(text: str) -> None:

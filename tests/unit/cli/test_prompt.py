@@ -51,13 +51,13 @@ def test_quit_in_the_middle_of_a_statement(typed: Type) -> None:
 
 
 def test_a_conversation(typed: Type, shop: str, capsys: pytest.CaptureFixture[str]) -> None:
-    typed("SELECT id FROM", "priced;", "SELECT nope FROM priced;", "\\d", "\\x", "\\?", "SHOW VIEWS;", "quit")
+    typed("SELECT id FROM", "priced;", "SELECT nope FROM priced;", "\\d", "\\y", "\\?", "SHOW VIEWS;", "quit")
     ask(shop, None, Showing())
     out, err = capsys.readouterr()
     assert "(2 rows)" in out and out.count("priced") >= 2
     assert "epoch 1, views: priced" in err
     assert "there is no column `nope`" in err
-    assert "`\\x` is not known" in err and "Statements end with a semicolon" in err
+    assert "`\\y` is not known" in err and "Statements end with a semicolon" in err
 
 
 def test_a_statement_sees_what_a_flow_committed_meanwhile(
@@ -75,3 +75,15 @@ def test_a_statement_sees_what_a_flow_committed_meanwhile(
     ask(shop, None, Showing())
     out = capsys.readouterr().out
     assert "(2 rows)" in out and "(3 rows)" in out
+
+
+def test_backslash_x_switches_the_expanded_form(typed: Type, shop: str, capsys: pytest.CaptureFixture[str]) -> None:
+    typed("\\x", "SELECT id FROM priced;", "\\x off", "SELECT id FROM priced;", "\\x auto", "\\x what", "quit")
+    ask(shop, None, Showing())
+    out, err = capsys.readouterr()
+    assert out.splitlines()[:2] == ["── 1 ─────────", "id  1"]
+    assert out.splitlines()[5:7] == ["id", "──"]
+    assert [line for line in err.splitlines() if "expanded" in line] == [
+        f"expanded form: {word}" for word in ("on", "off", "auto")
+    ]
+    assert "`\\x what` is not known" in err

@@ -17,7 +17,13 @@ from rejoinder.errors import MalformedInput
 from rejoinder.kernels.columns import single_chunk
 from rejoinder.kernels.time_text import timestamps
 from rejoinder.kernels.unreadable import Reason, Unreadable
-from rejoinder.operators.formats.lines import Lines, read_lines
+from rejoinder.operators.formats.csv_first_line import (
+    explained,
+    refuse_hidden_header,
+    refuse_other_header,
+    separator_of,
+)
+from rejoinder.operators.formats.lines import Decode, Lines, read_lines
 from rejoinder.plan.catalog import Source
 
 
@@ -32,10 +38,15 @@ def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[
     filled = np.asarray(pc.not_equal(pc.ascii_rtrim(lines.texts(), "\r\n"), ""), bool)
     if not filled.any():
         return
-    names, body = list(_types(source)), 0
-    if source.options.get("header", "false").lower() == "true":
-        body = int(np.argmax(filled)) + 1
+    declared = list(_types(source))
+    names, body, top = declared, 0, int(np.argmax(filled))
+    has_header = source.options.get("header", "false").lower() == "true"
+    if has_header:
+        body = top + 1
         names = _header(lines.part(body - 1, body), path, source)
+        refuse_other_header(lines.text(top), declared, path, source)
+    else:
+        refuse_hidden_header(lines.text(top), declared, path, source)
 
     def decode(first: int, last: int) -> pa.Table:
         """Rows of some lines. If a quote is not closed on its line, they are fewer; or the last line is at fault."""
@@ -51,7 +62,19 @@ def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[
         return table
 
     chunk = len(lines) if is_multiline else chunk_rows
-    yield from read_lines(lines, decode, path, source, chunk, body)
+    try:
+        yield from read_lines(lines, decode, path, source, chunk, body)
+    except MalformedInput as error:
+        first = None if has_header or _can_read(decode, top) else explained(lines.text(top), declared, path, source)
+        raise first or error from None
+
+
+def _can_read(decode: Decode, line: int) -> bool:
+    try:
+        decode(line, line + 1)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
 
 
 def _is_closed(line: pa.Buffer, quote: str, names: list[str], source: Source) -> bool:
@@ -99,7 +122,7 @@ def _parse(data: pa.Buffer | bytes, names: list[str], source: Source) -> pa.Tabl
 
 def _parsing(source: Source) -> pacsv.ParseOptions:
     return pacsv.ParseOptions(
-        delimiter=source.options.get("sep", source.options.get("delimiter", ",")),
+        delimiter=separator_of(source),
         quote_char=source.options.get("quote", '"') or False,
         newlines_in_values=_is_multiline(source),
     )

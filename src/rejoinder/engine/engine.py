@@ -17,6 +17,7 @@ from typing import Any
 
 from rejoinder.engine.clocks import clock_of, due_dataflow, next_tick
 from rejoinder.engine.completeness import complete_sources, covers
+from rejoinder.engine.decoding import checked_positions, decoding
 from rejoinder.engine.deletion import deletion_named, refuse_deleted
 from rejoinder.engine.deliveries import Deliveries
 from rejoinder.engine.executor import Executor
@@ -138,17 +139,18 @@ class Engine:
             self.watermarks = Watermarks()
             self.deliveries = Deliveries()
         else:
-            self.catalog = Catalog.from_json(self.manifest.catalog)
-            self.state = State.from_json(self.manifest.spines).cut(self.buckets)
-            self.timeline = Timeline.from_json(self.manifest.extra["timeline"])
-            self.created = dict(self.manifest.extra["created"])
-            self.positions = dict(self.manifest.extra["positions"])
-            self.attached = dict(self.manifest.extra["attached"])
-            self.sinks = {name: (one, since) for name, (one, since) in self.manifest.extra.get("sinks", {}).items()}
-            self.delivered = recorded(self.store, self.manifest)
-            self.watermarks = Watermarks.from_json(self.manifest.extra["watermarks"])
-            self.deliveries = Deliveries.from_json(self.manifest.extra["deliveries"])
-            self.time.wall = self.manifest.extra.get("clock")
+            with decoding(self.manifest):
+                self.catalog = Catalog.from_json(self.manifest.catalog)
+                self.state = State.from_json(self.manifest.spines).cut(self.buckets)
+                self.timeline = Timeline.from_json(self.manifest.extra["timeline"])
+                self.created = dict(self.manifest.extra["created"])
+                self.positions = checked_positions(self.manifest)
+                self.attached = dict(self.manifest.extra["attached"])
+                self.sinks = {name: (one, since) for name, (one, since) in self.manifest.extra.get("sinks", {}).items()}
+                self.delivered = recorded(self.store, self.manifest)
+                self.watermarks = Watermarks.from_json(self.manifest.extra["watermarks"])
+                self.deliveries = Deliveries.from_json(self.manifest.extra["deliveries"])
+                self.time.wall = self.manifest.extra.get("clock")
         # Planned as it was when it was defined: other statistics could ask for arrangements that are not there.
         known = {} if self.manifest is None else self.manifest.extra["statistics"]
         self.plan: Plan = plan(self.catalog, {name: Statistics(*counts) for name, counts in known.items()})

@@ -1,4 +1,7 @@
-"""A state that was deleted while a flow was using it is called that, whatever the first file was that was missing."""
+"""A missing file of the state has a reason: the state was deleted, or another driver has gone on and collected it.
+
+Either is reported as such, whatever the first file was that was missing.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rejoinder.errors import StateDeleted, StateError
-from rejoinder.store.manifest import Manifest, versions
+from rejoinder.engine.publishing import Publisher
+from rejoinder.errors import Corrupt, Fenced, StateDeleted, StateError
+from rejoinder.store.manifest import Manifest, find, versions
 from rejoinder.store.objects import ObjectStore
 
 
@@ -16,18 +20,39 @@ class Committed(Protocol):
 
     store: ObjectStore
     manifest: Manifest | None
+    publisher: Publisher
 
 
 @contextmanager
 def deletion_named(owner: Committed) -> Iterator[None]:
-    """Raise `StateDeleted` instead of any error of the state that comes from its deletion. Costs nothing otherwise."""
+    """Raise `StateDeleted` or `Fenced` instead of an error of the state that comes from that. Free without an error."""
     try:
         yield
     except StateDeleted:
         raise
     except (StateError, OSError) as error:
         refuse_deleted(owner, error)
+        if isinstance(error, Corrupt):
+            _refuse_overtaken(owner, error)
         raise
+
+
+def _refuse_overtaken(owner: Committed, cause: Corrupt) -> None:
+    """Raise `Fenced` if another driver has committed after our last commit: then it has collected what is missing."""
+    if owner.manifest is None:
+        return
+    try:
+        stored = versions(owner.store)
+        newest = find(owner.store, stored[-1]) if stored and stored[-1] > owner.manifest.version else None
+    except StateError:
+        return
+    if newest is not None and newest.writer != owner.publisher.writer:
+        raise Fenced(
+            "another driver has taken over this state",
+            detail=f"version {newest.version} is committed, and our last commit was version {owner.manifest.version}: "
+            "files that we were reading are no longer kept",
+            hint="run one driver per state; stop this one, or start it again once the other has ended",
+        ) from cause
 
 
 def refuse_deleted(owner: Committed, cause: BaseException | None = None) -> None:
@@ -35,7 +60,7 @@ def refuse_deleted(owner: Committed, cause: BaseException | None = None) -> None
     if owner.manifest is None:
         return
     try:
-        is_deleted = not versions(owner.store)
+        is_deleted = not versions(owner.store) and not owner.store.exists(owner.manifest.name)  # a listing may be late
     except StateError:
         return
     if is_deleted:

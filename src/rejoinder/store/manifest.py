@@ -236,8 +236,12 @@ def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None
             return found
         stored = versions(store)
         if not stored:
-            _refuse_lost(store)
-            return None
+            sign = _sign_of_use(store)
+            if sign is None:
+                return None
+            stored = versions(store)  # a new flow may have begun since the first listing
+            if not stored:
+                raise _lost(store, sign)
         start = find(store, stored[-1])
         if start is not None:
             _has_parent(store, start)
@@ -268,16 +272,19 @@ def newest(store: ObjectStore) -> Manifest | None:
     return latest(store)
 
 
-def _refuse_lost(store: ObjectStore) -> None:
-    """Raise `errors.Corrupt` if a flow has been here: nobody may begin a new one over it."""
+def _sign_of_use(store: ObjectStore) -> str | None:
+    """Return an object that only a flow can have left, None if there is none: nobody may begin one over another."""
     signs = [name for name in (FLOW, _HINT) if store.exists(name)]
     signs = signs or [name for name in store.list(_RUNS) if _OF_AN_EPOCH.match(name)]
-    if signs:
-        raise errors.Corrupt(
-            "the manifests of this state are missing",
-            detail=f"{store.url} lists no manifest, but has `{signs[0]}`: a flow was here",
-            hint="restore the folder `manifests` from a backup, or use an empty state directory to start a new flow",
-        )
+    return signs[0] if signs else None
+
+
+def _lost(store: ObjectStore, sign: str) -> errors.Corrupt:
+    return errors.Corrupt(
+        "the manifests of this state are missing",
+        detail=f"{store.url} lists no manifest, but has `{sign}`: a flow was here",
+        hint="restore the folder `manifests` from a backup, or use an empty state directory to start a new flow",
+    )
 
 
 def _refuse_missing(store: ObjectStore, found: Manifest) -> None:

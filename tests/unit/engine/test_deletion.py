@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.errors import Corrupt, StateDeleted
+from rejoinder.engine.engine import KEEP_VERSIONS
+from rejoinder.errors import Corrupt, Fenced, StateDeleted
+from rejoinder.store.disk import Disk
+from rejoinder.store.run import forget_runs
 from rejoinder.testing import Driver
 
 
@@ -39,3 +42,26 @@ def test_a_single_missing_file_is_damage_and_not_a_deletion(driver: Driver, tmp_
     driver.restart()
     with pytest.raises(Corrupt):
         driver.sql("SELECT * FROM v")
+
+
+def test_a_driver_whose_files_another_one_collected_is_fenced_and_told_of_no_damage(driver: Driver) -> None:
+    other = Driver(store=driver._store.path)
+    for _ in range(KEEP_VERSIONS + 2):
+        other.insert("s", {"k": 1})
+        other.step()
+    for ref in (ref for parts in driver._engine.state.parts.values() for part in parts for ref in part.refs):
+        driver._store.delete([ref.name])  # whichever the other one has not merged away yet
+    forget_runs(driver._store)
+    driver.insert("s", {"k": 1})
+    with pytest.raises(Fenced, match="another driver has taken over this state"):
+        driver.step()
+
+
+def test_an_empty_listing_alone_is_no_deletion(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run in (Path(driver._store.path) / "runs").rglob("*.arrow"):
+        run.unlink()
+    forget_runs(driver._store)
+    monkeypatch.setattr(Disk, "entries", lambda *_: [])
+    driver.insert("s", {"k": 1})
+    with pytest.raises(Corrupt, match="is missing"):
+        driver.step()

@@ -143,3 +143,20 @@ def test_runs_of_a_first_definition_are_no_flow(store: ObjectStore) -> None:
     store.write("runs/-000000001/ab.arrow", b"")
     assert latest(store) is None and newest(store) is None
     grow(store, None, 1)
+
+
+def test_a_flow_that_begins_while_another_driver_looks_is_not_called_lost(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Manifest.first(time_ms=0, writer="other")
+    exists, begun = ObjectStore.exists, list[bool]()
+
+    def begin_then_look(self: ObjectStore, name: str) -> bool:
+        if not begun:
+            begun.append(True)
+            commit(self, first)  # after the empty listing, before the signs of use are looked for
+        return exists(self, name)
+
+    monkeypatch.setattr(ObjectStore, "exists", begin_then_look)
+    found = latest(store)
+    assert found is not None and found.checksum == first.checksum

@@ -10,6 +10,7 @@ WORKLOADS ?= W1 W1L W2 W2L W2F W3 W4
 ENGINES   ?= rejoinder spark pathway flink kafka-streams
 N         ?= 1000000
 MINUTES   ?= 10
+SEEDS     ?= 10000
 PATHWAY_VENV := .venv-pathway
 FLINK_VENV   := .venv-flink
 
@@ -24,7 +25,7 @@ COMPILE := UV_PYTHON_DOWNLOADS=never build/lock-tool/bin/uv pip compile --quiet 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-fast format lock bench soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-deep test-fast format lock bench soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,8 +50,11 @@ define pytest
 endef
 
 test: need-java check ## Run the checks, then all tests
-	$(call pytest,tests/unit tests/oracle tests/golden,-n 2)
+	$(call pytest,tests/unit tests/oracle tests/golden tests/simulation,-n 2)
 	$(call pytest,tests/spark tests/faults,-n 2 --dist loadfile)
+
+test-deep: $(INSTALLED) ## Run SEEDS (10,000) new worlds of the simulation
+	$(BIN)/python -m tests.simulation --fresh --seeds $(SEEDS) --processes 2 --keep-going
 
 test-fast: $(INSTALLED) ## Run the unit tests only: seconds, no Java
 	$(call pytest,tests/unit,-n 2)

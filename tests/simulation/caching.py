@@ -1,0 +1,39 @@
+"""Planning is a pure function of the catalog and the statistics: plan once what all drivers of all seeds plan again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from rejoinder.engine import planner
+from rejoinder.plan.catalog import Catalog, View
+from rejoinder.plan.delta import Statistics
+from rejoinder.sql import binder
+
+_plans: dict[tuple[Any, ...], planner.Plan] = {}
+_queries: dict[tuple[Any, ...], Any] = {}
+_MOST = 5_000
+
+
+def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> planner.Plan:
+    """`planner.plan`, remembered."""
+    key = (_text(catalog), tuple(sorted((name, one.rows, one.keys) for name, one in statistics.items())))
+    if key not in _plans:
+        if len(_plans) >= _MOST:
+            _plans.clear()
+        _plans[key] = planner.plan(catalog, statistics)
+    return _plans[key]
+
+
+def bind_view(view: View, catalog: Catalog, kept: Collection[str] = ()) -> Any:
+    """`binder.bind_view`, remembered."""
+    key = (view.name, view.query, _text(catalog), tuple(kept))
+    if key not in _queries:
+        _queries[key] = binder.bind_view(view, catalog, kept)
+    return _queries[key]
+
+
+def _text(catalog: Catalog) -> str:
+    plain = catalog.to_json()
+    return json.dumps({**plain, "sinks": []}, sort_keys=True)

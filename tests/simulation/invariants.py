@@ -1,0 +1,282 @@
+"""What must hold after every tick, whatever happened; and what must hold once faults have ceased."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rejoinder.engine.engine import named_files
+from rejoinder.engine.reading import read_table
+from rejoinder.errors import Fenced, NotCommitted, RejoinderError
+from rejoinder.kernels.columns import DIFF
+from rejoinder.store.manifest import FLOW, FOLDER, Manifest, name_of
+from rejoinder.store.manifest import newest as newest_stored
+from rejoinder.store.vacuum import find_garbage
+from rejoinder.testing import Driver
+from tests.simulation.flows import Bag, SinkSpec, ViewSpec
+from tests.simulation.ledger import Arrived, Commit, Violation
+
+if TYPE_CHECKING:
+    from tests.simulation.drivers import SimulatedDriver
+    from tests.simulation.world import World
+
+COLUMNS = pa.int64()
+NOTES = "sinks/"  # what sinks have taken since a commit; there is none before the first delivery
+
+
+class Invariants:
+    """Checks of a world. `epoch` is the last committed one."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.epoch = -1
+        self.checked = 0
+        self._views = {view.name: view for view in world.flow.views}
+        self._verified: set[str] = set()
+        self._named: dict[str, set[str]] = {}
+
+    # -- after every tick ---------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Check all that must always hold."""
+        self.checked += 1
+        ledger = self.world.ledger
+        for driver in self.world.drivers:
+            self.acknowledge(driver)
+        try:
+            newest = ledger.newest(newest_stored(self.world.truth))
+        except RejoinderError as error:
+            raise Violation("unreadable state", f"who opens the state is told: {error}") from error
+        if newest is None:
+            return
+        self.epoch = newest.manifest.epoch
+        self._check_files(newest)
+        if newest.manifest.checksum not in self._verified:
+            self._verified.add(newest.manifest.checksum)
+            self._check_views(newest)
+        for sink in self.world.flow.sinks:
+            self._check_sink(sink, newest)
+
+    def acknowledge(self, driver: SimulatedDriver) -> None:
+        """Note what a driver goes on from."""
+        if driver.engine is not None:
+            self.world.ledger.acknowledge(driver.engine.manifest, driver.name)
+
+    def wanted(self) -> set[str]:
+        """The files that retained manifests name."""
+        path = self.world.ledger.path(self.world.ledger.head)[-max(2, self.world.knobs.keep_versions) :]
+        return {file for commit in path for file in self._named_by(commit.manifest)}
+
+    def _check_views(self, commit: Commit) -> None:
+        """Committed views equal the batch answers."""
+        for view in self._views.values():
+            if view.name in commit.manifest.spines["changelogs"]:
+                wanted = self.world.ledger.answer(commit, view)
+                _compare(self._read(commit.manifest, view), wanted, f"view {view.name} at epoch {self.epoch}")
+
+    def _read(self, manifest: Manifest, view: ViewSpec) -> Bag:
+        names = [part.split(" AS ")[-1].split(".")[-1] for part in _outputs(view.query)]
+        schema = pa.schema([(name, COLUMNS) for name in names])
+        try:
+            table = read_table(self.world.truth, manifest, view.name, schema)
+        except RejoinderError as error:
+            raise Violation("unreadable view", f"{view.name} at epoch {manifest.epoch}: {error}") from error
+        columns = [table.column(name).to_pylist() for name in names]
+        counts = table.column(DIFF).to_pylist() if DIFF in table.column_names else [1] * table.num_rows
+        bag: Bag = Counter()
+        for row, count in zip(zip(*columns, strict=True), counts, strict=True):
+            bag[row] += count
+        return bag
+
+    def _check_files(self, newest: Commit) -> None:
+        """No file that a retained manifest names is missing."""
+        present = set(self.names())
+        floor = newest.manifest.version - max(2, self.world.knobs.keep_versions)
+        for commit in self.world.ledger.path(newest.manifest.checksum):
+            manifest = commit.manifest
+            if manifest.version > floor:
+                missing = {file for file in self._named_by(manifest) - present if not file.startswith(NOTES)}
+                if missing:
+                    detail = f"version {manifest.version} of {newest.manifest.version} names {min(missing)}"
+                    raise Violation("missing file", detail)
+
+    def _named_by(self, manifest: Manifest) -> set[str]:
+        if manifest.checksum not in self._named:
+            self._named[manifest.checksum] = named_files(manifest)
+        return self._named[manifest.checksum]
+
+    def _check_sink(self, sink: SinkSpec, newest: Commit) -> None:
+        if sink.format == "function":
+            self._check_receiver(sink, newest)
+        else:
+            self._check_folder(sink, newest)
+
+    def _check_folder(self, sink: SinkSpec, newest: Commit) -> int:
+        """What readers of the folder see up to its own progress is the view at that epoch."""
+        noted = self.world.folder.files.get(f"{sink.name}/_rejoinder/progress.json")
+        reached = -2 if noted is None else int(json.loads(noted)["epoch"])
+        seen: Bag = Counter()
+        for epoch, changes in self.world.folder.epochs(sink.name).items():
+            if epoch > newest.manifest.epoch:
+                raise Violation("uncommitted delivery", f"{sink.name} shows epoch {epoch}, which is not committed")
+            if epoch <= reached:
+                seen.update(changes)
+        if reached >= 0:
+            _compare(_net(seen), self._view_at(sink, newest, reached), f"sink {sink.name} at epoch {reached}")
+        return reached
+
+    def _check_receiver(self, sink: SinkSpec, newest: Commit) -> int:
+        """Each call has the changes of its epoch, and none is left out."""
+        known: dict[int, Bag] = {}
+        for epoch, changes in self.world.receivers[sink.name].calls:
+            if epoch > newest.manifest.epoch:
+                raise Violation("uncommitted delivery", f"{sink.name} got epoch {epoch}, which is not committed")
+            if known.setdefault(epoch, changes) != changes:
+                raise Violation("changed delivery", f"{sink.name} got epoch {epoch} twice, with other rows")
+        reached, seen = -1, Counter[tuple[object, ...]]()
+        for epoch in sorted(known):
+            seen.update(known[epoch])
+            _compare(_net(seen), self._view_at(sink, newest, epoch), f"sink {sink.name} at epoch {epoch}")
+            reached = epoch
+        return reached
+
+    def _view_at(self, sink: SinkSpec, newest: Commit, epoch: int) -> Bag:
+        path = self.world.ledger.path(newest.manifest.checksum)
+        commit = next(each for each in reversed(path) if each.manifest.epoch <= epoch)
+        return self.world.ledger.answer(commit, self._views[sink.view])
+
+    # -- after an action ----------------------------------------------------------------------------------------------
+
+    def check_outcome(self, driver: SimulatedDriver, attempt: Arrived, error: BaseException | None) -> None:
+        """A driver is told the truth: rows are committed, or still pending, and fenced is who was overtaken."""
+        ledger, engine = self.world.ledger, driver.engine
+        self.acknowledge(driver)
+        if isinstance(error, Fenced):
+            known = -1 if engine is None or engine.manifest is None else engine.manifest.version
+            others = [each for each in ledger.commits.values() if each.author != driver.name]
+            if not any(each.manifest.version > known for each in others):
+                raise Violation("fenced by itself", f"{driver.name} is told: {error}")
+        if error is None and driver.action == "step":
+            assert engine is not None and engine.manifest is not None
+            known_rows = {row["id"] for each in ledger.path(engine.manifest.checksum) for _, row, _ in each.arrived}
+            gone = [row["id"] for _, row, _ in attempt if row["id"] not in known_rows]
+            if gone:
+                raise Violation("row lost", f"{driver.name} committed epoch {engine.epoch} without row {gone[0]}")
+        is_open = engine is not None and engine.publisher.is_open(engine.epoch + 1)
+        if error is not None and not is_open and not self.world.has_late_calls:
+            waiting = {row["id"] for _, row, _ in driver.pending()}
+            for _, row, _ in attempt:
+                if row["id"] not in waiting and not ledger.is_committed(row["id"]):
+                    raise Violation("row lost", f"{driver.name} failed, and row {row['id']} is neither here nor there")
+
+    def compare_reading(self, driver: Driver, view: ViewSpec) -> None:
+        """Read a view as of an earlier epoch, and when each epoch was committed."""
+        ledger, manifest = self.world.ledger, driver._engine.manifest
+        if manifest is None or manifest.epoch < 0:
+            return
+        path = ledger.path(manifest.checksum)
+        chosen = self.world.dice.choice([commit for commit in path if commit.manifest.epoch >= 0])
+        try:
+            rows = driver.table(view.name, as_of=chosen.manifest.epoch)
+        except NotCommitted:
+            rows = None
+        if rows is not None:
+            found: Bag = Counter(tuple(row.values()) for row in rows)
+            _compare(found, ledger.answer(chosen, view), f"view {view.name} as of epoch {chosen.manifest.epoch}")
+        times = {commit.manifest.epoch: commit.manifest.time_ms for commit in path[::-1]}
+        for row in driver.stream(view.name):
+            epoch, emitted = row["_epoch"], row["_emit_time"]
+            wanted = datetime.fromtimestamp(times.get(epoch, 0) / 1000, timezone.utc).replace(tzinfo=None)
+            if epoch > manifest.extra["since"] and emitted is not None and emitted != wanted:
+                raise Violation("wrong time", f"{view.name}: epoch {epoch} was committed at {wanted}, not {emitted}")
+
+    # -- in the end ---------------------------------------------------------------------------------------------------
+
+    def check_settled(self, last: SimulatedDriver) -> None:
+        """All sinks have all epochs, and nothing is stored that nobody names."""
+        ledger, world = self.world.ledger, self.world
+        newest = ledger.newest(newest_stored(world.truth))
+        assert newest is not None
+        for sink in world.flow.sinks:
+            reached = self._check_folder(sink, newest) if sink.format != "function" else 0
+            seen: Bag = Counter()
+            if sink.format == "function":
+                self._check_receiver(sink, newest)
+                for changes in dict(world.receivers[sink.name].calls).values():
+                    seen.update(changes)
+            else:
+                for epoch, changes in world.folder.epochs(sink.name).items():
+                    if epoch <= reached:
+                        seen.update(changes)
+            wanted = self._view_at(sink, newest, newest.manifest.epoch)
+            _compare(_net(seen), wanted, f"sink {sink.name} in the end")
+            if reached <= self.world.settled_from:
+                continue  # what a killed driver staged goes with the next delivery
+            staged = [path for path in world.folder.files if "staged-" in path and path.startswith(f"{sink.name}/")]
+            if staged:
+                raise Violation("leaked file", f"{sink.name} still holds {staged[0]}")
+        self._check_clock(newest)
+        self._check_leaks(newest)
+
+    def _check_clock(self, newest: Commit) -> None:
+        """Processing time goes on, so that views with EMIT EVERY do, whatever a clock has said before."""
+        epochs = {
+            each.manifest.epoch: each.manifest.time_ms for each in self.world.ledger.path(newest.manifest.checksum)
+        }
+        passed = newest.manifest.time_ms - epochs[newest.manifest.epoch - 2]
+        if passed < 60_000:  # two minutes by every clock
+            raise Violation("frozen clock", f"two minutes have passed, and {passed / 1000:.0f} s of processing time")
+
+    def _check_leaks(self, newest: Commit) -> None:
+        path = self.world.ledger.path(newest.manifest.checksum)
+        present = set(self.names())
+        stored: list[Manifest] = []
+        for commit in reversed(path):
+            if name_of(commit.manifest.version) not in present:
+                break  # an older one that is stored was deleted and came back: a late request
+            stored.append(commit.manifest)
+        named = {file for manifest in stored for file in self._named_by(manifest)}
+        named |= {name_of(manifest.version) for manifest in stored} | {f"{FOLDER}/latest", FLOW}
+        listed = {each.name for each in find_garbage(self.world.truth, named_files, -1)}
+        surplus = present - named - listed
+        if surplus:
+            raise Violation("leaked file", f"nobody names {min(surplus)}, and vacuum does not find it")
+        if listed & named:
+            raise Violation("named garbage", f"{min(listed & named)} is named, and vacuum would delete it")
+        kept = max(2, self.world.knobs.keep_versions)
+        if len(stored) > kept:
+            raise Violation("leaked manifest", f"{len(stored)} versions are stored, and {kept} are to be kept")
+
+    def names(self) -> list[str]:
+        """The names of all objects."""
+        return [entry.name for entry in self.world.shelf.entries("")]
+
+    def forget_lost(self) -> None:
+        """Forget manifests that a power cut took before anybody knew of them."""
+        stored = [name for name in self.names() if name.startswith(f"{FOLDER}/") and name.endswith(".json")]
+        present = set()
+        for name in stored:
+            try:
+                present.add(Manifest.from_bytes(self.world.shelf.get(name), name).checksum)
+            except RejoinderError as error:
+                raise Violation("torn manifest", f"{name} after a power cut: {error}") from error
+        self.world.ledger.forget_all_but(present)
+
+
+def _outputs(query: str) -> list[str]:
+    selected = query.removeprefix("SELECT ").removeprefix("DISTINCT ").split(" FROM ")[0]
+    return selected.split(", ")
+
+
+def _net(bag: Bag) -> Bag:
+    return Counter({row: count for row, count in bag.items() if count})
+
+
+def _compare(found: Bag, wanted: Bag, what: str) -> None:
+    if found != wanted:
+        missing, surplus = wanted - found, found - wanted
+        raise Violation("wrong rows", f"{what}: missing {dict(missing)}, surplus {dict(surplus)}")

@@ -56,12 +56,14 @@ def test_all_kinds_are_known(built: Built) -> None:
     assert sorted(kinds(built[0])) == sorted(KINDS)
 
 
+# A run may be one that no question reads: then the answer is right.
 NOTICED = {
     "state/manifests/newest": "Corrupt", "state/epochs": "Corrupt", "state/positions": "Corrupt",
-    "state/runs": "Corrupt", "state/sinks": "Corrupt", "out/_rejoinder/progress.json": "SinkFailed",
+    "state/sinks": "Corrupt", "out/_rejoinder/progress.json": "SinkFailed",
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_is_noticed(built: Built, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shrink(monkeypatch)

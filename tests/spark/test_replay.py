@@ -10,6 +10,7 @@ import pytest
 import rejoinder as rj
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.exchange.checkpoint import Checkpoint
+from rejoinder.exchange.checkpoint_files import HadoopFiles
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, summed, view
 
@@ -144,18 +145,42 @@ def test_state_of_a_frame_that_is_gone_is_named(open_flow: OpenFlow, tmp_path: P
     flow.sql("CREATE VIEW v AS SELECT value FROM lines")
     (tmp_path / "in/1").write_text("a\nb\na\n")
     flow.run()
-    state = generation(flow) / "state"
     flow = define(open_flow())
     (tmp_path / "in/2").write_text("b\nc\n")
     flow.run()
     assert view(flow, "v") == bag([("a",), ("b",), ("c",)]), "the state goes along"
-    state = generation(flow) / "state"
-    shutil.rmtree(state)
+    state, kept = generation(flow) / "state", tmp_path / "kept"
+    shutil.copytree(state, kept)
+    for path in state.rglob("*.delta"):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     (tmp_path / "in/3").write_text("c\nd\n")
     flow = define(open_flow())
     with pytest.raises(Corrupt, match=r"state that Spark keeps for a DataFrame[\s\S]*Hint: restore"):
         flow.run()
+    state = generation(flow) / "state"
+    shutil.rmtree(state)
+    flow = define(open_flow())
+    with pytest.raises(Corrupt, match=r"state that Spark keeps for a DataFrame[\s\S]*Hint: restore"):
+        flow.run()
     assert view(flow, "v") == bag([("a",), ("b",), ("c",)])
+    shutil.copytree(kept, state)
+    flow.run()
+    assert view(flow, "v") == bag([("a",), ("b",), ("c",), ("d",)])
+
+
+def test_a_checkpoint_that_hadoop_reaches(open_flow: OpenFlow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on an object store: generations are written and read through the JVM, and sources may come later."""
+    monkeypatch.setattr(Checkpoint, "_files", property(lambda self: HadoopFiles(self._session)))
+    flow = open_flow()
+    fill(flow, 2)
+    flow.sql("CREATE STREAM c (id BIGINT); CREATE VIEW w AS SELECT id FROM c")
+    flow.insert("c", [{"id": 7}])
+    epoch(flow, 2)
+    assert view(flow, "w") == bag([(7,)]) and view(flow, "v").total() == 3
+    shutil.rmtree(generation(flow))
+    flow = open_flow()
+    epoch(flow, 3)
+    assert view(flow, "w") == bag([(7,)]) and view(flow, "v").total() == 4
 
 
 def test_a_checkpoint_that_started_over(open_flow: OpenFlow, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ class Checkpoint:
             int(json.loads(body)["nextBatchWatermarkMs"])
             int(version.removeprefix("v"))
         except (ValueError, KeyError, TypeError) as failure:
-            raise _lost_state(f"`{old}/commits/{epoch}` is damaged: {failure}") from failure
+            raise lost_state(f"`{old}/commits/{epoch}` is damaged: {failure}") from failure
         return text
 
     def _copy_state(self, old: str, before: Sequence[str], new: str, after: Sequence[str]) -> None:
@@ -127,7 +127,7 @@ class Checkpoint:
                 hint="do what needs state in a view, or in a query of its own that writes to a table",
             )
         if not self._files.is_folder(f"{old}/state"):
-            raise _lost_state(f"`{old}/state` does not exist")
+            raise lost_state(f"`{old}/state` does not exist")
         self._files.copy(f"{old}/state", f"{new}/state")
 
     def _is_own(self, name: str) -> bool:
@@ -145,7 +145,8 @@ class Checkpoint:
                 self._files.delete(f"{self.folder}/{name}")
 
 
-def _lost_state(detail: str) -> Corrupt:
+def lost_state(detail: str) -> Corrupt:
+    """Say that rows which only Spark has are gone."""
     return Corrupt(
         "the state that Spark keeps for a DataFrame of this flow is lost or damaged",
         detail=f"{detail}; deduplications and aggregations in a DataFrame keep their rows there, and nowhere else",

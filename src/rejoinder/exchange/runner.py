@@ -216,6 +216,8 @@ class Runner:
                 detail=next((line for line in text.splitlines() if "PYTHON_VERSION_MISMATCH" in line), None),
                 hint="set PYSPARK_PYTHON (spark.pyspark.python) to the driver's Python on every host",
             )
+        if "CANNOT_LOAD_STATE_STORE" in text:
+            return checkpoint.lost_state(_said(text, "CANNOT_LOAD_STATE_STORE") or "Spark cannot load it")
         if "FAILED_READ_FILE.FILE_NOT_EXIST" in text:
             return MissingInput(
                 "a file that was to be read is not there",

@@ -145,8 +145,8 @@ def split_marked(table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
 
 def error_of(text: str) -> EvaluationError:
     """Make the exception that a mark stands for."""
-    fact, detail, hint = text.split(_SEPARATOR)
-    return EvaluationError(fact, detail=detail, hint=hint)
+    fact, detail, hint, values = text.split(_SEPARATOR, 3)
+    return EvaluationError(fact, detail=detail or None, hint=hint or None, values=values or None)
 
 
 @lru_cache(maxsize=1024)
@@ -183,7 +183,7 @@ def _text(row: pa.Table, expression: Expression) -> str:
     try:
         project(row, [("value", expression)])
     except EvaluationError as failure:
-        return _SEPARATOR.join((failure.fact, failure.detail or "", failure.hint or ""))
+        return _SEPARATOR.join((failure.fact, failure.detail or "", failure.hint or "", failure.values or ""))
     raise AssertionError(f"`{expression.sql}` fails under TRY, and not without it")
 
 

@@ -132,10 +132,10 @@ class Matching:
             return self, self._few()
         except TooManyPairsError:
             netted = self._netted()
-        try:
-            return netted, netted._few()
-        except TooManyPairsError:
-            raise netted._too_many(netted.runs[0]) from None
+        met = netted._met(netted.runs[0])
+        if (met * np.abs(diffs(netted.stream))).sum() > self.limit:
+            raise netted._too_many(met)
+        return netted, netted._few()
 
     def _few(self) -> Positions:
         found: Positions = []
@@ -155,6 +155,15 @@ class Matching:
         if SEQUENCE in self.stream.column_names:
             return replace(self, runs=[run])
         return replace(self, runs=[run], stream=sorted_by_hash(consolidate(self.stream)))
+
+    def _met(self, run: pa.Table) -> Int64:
+        """How many rows of a run each row of the stream meets, copies counted."""
+        copies = np.append(0, np.cumsum(np.abs(diffs(run))))
+        if self._meets_all:
+            return np.full(self.stream.num_rows, copies[-1], np.int64)
+        wanted, known = hashes(self.stream), hashes(run)
+        met: Int64 = copies[np.searchsorted(known, wanted, "right")] - copies[np.searchsorted(known, wanted, "left")]
+        return met
 
     def _decided_by_hash(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> bool:
         there = key_columns(run, self.there.key)
@@ -199,16 +208,12 @@ class Matching:
         """Whether every row of the stream meets every row of the runs, which have a key of their own."""
         return not self.here.parts and bool(self.there.key.parts)
 
-    def _too_many(self, run: pa.Table) -> LimitReached:
-        if self._meets_all:
-            found = np.full(self.stream.num_rows, run.num_rows, np.int64)
-        else:
-            found = count_matches(hashes(self.stream), hashes(run))
-        at = int(found.argmax())
+    def _too_many(self, met: Int64) -> LimitReached:
+        pairs, at = int((met * np.abs(diffs(self.stream))).sum()), int(met.argmax())
         key = [column[at].as_py() for column in key_columns(self.stream, self.here)]
         return LimitReached(
-            f"`{self.user}` pairs {int(found.sum()):,} rows in one step, and the limit is {self.limit:,}",
-            detail=f"one row meets {int(found[at]):,} rows" + (" with the same key" if key else ": nothing links them"),
+            f"`{self.user}` pairs {pairs:,} rows in one step, and the limit is {self.limit:,}",
+            detail=f"one row meets {int(met[at]):,} rows" + (" with the same key" if key else ": nothing links them"),
             values=f"key {key[0] if len(key) == 1 else tuple(key)!r}" if key else None,
             hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rejoinder as rj
+from rejoinder.engine.positions import files_read
 from rejoinder.errors import Corrupt, Fenced
 from rejoinder.exchange.checkpoint import Checkpoint
 from rejoinder.exchange.checkpoint_files import HadoopFiles
@@ -234,3 +235,25 @@ def test_only_two_generations_are_kept(open_flow: OpenFlow) -> None:
         flow.run()
     kept = sorted(path.name for path in generation(flow).parent.iterdir())
     assert len(kept) == 2 and kept[-1] == generation(flow).name
+
+
+def test_files_are_read_once_across_compactions_of_sparks_log(open_flow: OpenFlow, tmp_path: Path) -> None:
+    """Every tenth entry of Spark's log holds all before it: the manifest takes over what is new in it."""
+    (tmp_path / "in").mkdir()
+    for number in range(24):
+        (tmp_path / f"in/{number:02}.csv").write_text(f"{number}\n")
+    flow = open_flow()
+    flow.sql(
+        f"CREATE STREAM t (a BIGINT) USING csv OPTIONS (path '{tmp_path}/in', maxFilesPerTrigger '1');"
+        "CREATE VIEW v AS SELECT a FROM t"
+    )
+    flow.run()
+    assert flow.epoch == 23 and list(generation(flow).glob("sources/0/*.compact"))
+    engine = flow.engine
+    read = files_read(engine.store, engine.positions, engine.attached["t"])
+    assert sorted(Path(each.path).name for each in read) == [f"{number:02}.csv" for number in range(24)]
+    shutil.rmtree(generation(flow))
+    (tmp_path / "in/24.csv").write_text("24\n")
+    flow = open_flow()
+    flow.run()
+    assert flow.epoch == 24 and view(flow, "v") == bag([(number,) for number in range(25)])

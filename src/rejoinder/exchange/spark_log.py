@@ -127,15 +127,24 @@ def _log_entry(files: CheckpointFiles, log: str, number: int) -> list[tuple[str,
     """The files of one entry; of a compacted one, those that are its own."""
     plain = files.read(f"{log}/{number}")
     text = files.read(f"{log}/{number}.compact") if plain is None else plain
-    lines = (text or "").split("\n")
-    if lines[0] != "v1":
+    if text is None or not text.startswith("v1\n"):
         raise _unreadable(f"{log}/{number}", "no such entry" if text is None else "not a log of files")
+    lines = text.split("\n")[1:] if plain is not None else _own_lines(text, number)
     try:
-        entries = [json.loads(line) for line in lines[1:] if line]
-        own = [entry for entry in entries if plain is not None or entry["batchId"] == number]
-        return [(str(entry["path"]), int(entry["timestamp"])) for entry in own]
+        entries = [json.loads(line) for line in lines if line]
+        return [(str(entry["path"]), int(entry["timestamp"])) for entry in entries]
     except (ValueError, KeyError, TypeError) as failure:
         raise _unreadable(f"{log}/{number}", str(failure)) from failure
+
+
+def _own_lines(text: str, number: int) -> list[str]:
+    """The last lines of a compacted entry: Spark puts what is new behind all that it had. The others are not parsed."""
+    own, end, mark = [], len(text), f'"batchId":{number}}}'
+    while end > 0 and text.endswith(mark, 0, end):
+        start = text.rfind("\n", 0, end)
+        own.append(text[start + 1 : end])
+        end = start
+    return own[::-1]
 
 
 def _unreadable(path: str, detail: str) -> Corrupt:

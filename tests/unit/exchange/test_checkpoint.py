@@ -95,9 +95,9 @@ def test_what_an_epoch_read(ledger: Ledger, tmp_path: Path) -> None:
 def test_a_compacted_entry_gives_its_own_files(tmp_path: Path) -> None:
     write(tmp_path / "offsets/9", "\n".join([*HEADER, '{"logOffset":9}']))
     lines = [entry(f"file:///in/{number}", number) for number in range(10)]
-    write(tmp_path / "sources/0/9.compact", "\n".join(["v1", *lines]))
+    write(tmp_path / "sources/0/9.compact", "\n".join(["v1", *lines, entry("file:///in/10", 9)]))
     _, read = read_epoch(LocalFiles(), str(tmp_path), ["a"], 9, {"a": {"offset": '{"logOffset":8}'}})
-    assert read[0].files == [("file:///in/9", 9)]
+    assert read[0].files == [("file:///in/9", 9), ("file:///in/10", 9)]
 
 
 @pytest.mark.parametrize(

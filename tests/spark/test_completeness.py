@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
+from rejoinder.engine import topics
 from rejoinder.errors import Incomplete
+from rejoinder.exchange.kafka import first_offsets
+from tests.spark.broker import Broker, Client, Record
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import FORMATS, write_rows
 from tests.spark.test_frame_sources import Fed
@@ -79,3 +83,32 @@ def test_the_start_is_part_of_the_definition(open_flow: OpenFlow) -> None:
     flow.sql("CREATE STREAM s (k BIGINT)")
     flow.view("v", "SELECT k FROM s", starting_at=0)
     assert flow.sql("SHOW VIEWS")[0]["starts_at"] == {}, "a complete source is complete"
+
+
+def test_records_of_a_topic_are_read_again(
+    open_flow: OpenFlow, broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("twice", 2)
+
+    def send(day: int) -> None:
+        found = [{**row, "ts": str(row["ts"])} for row in rows(day)]
+        client.send("twice", [Record(json.dumps(row), None, at % 2) for at, row in enumerate(found)])
+
+    flow = open_flow()
+    options = f"bootstrap '{broker.address}', topic 'twice'"
+    flow.sql(f"CREATE STREAM s {COLUMNS} USING kafka OPTIONS ({options}); {PAIRS};")
+    for day in range(2):
+        send(day)
+        flow.run()
+    send(2)  # no epoch has read these yet
+    assert counts(flow.sql(DAILY)) == [100, 100]
+    flow.sql(f"CREATE VIEW daily AS {DAILY}")
+    assert counts(flow.table("daily")) == [100, 100]
+    again = open_flow()
+    again.run()
+    assert counts(again.table("daily")) == [100, 100, 100], "no record is lost or doubled at the seam"
+    place = {"bootstrap": broker.address, "topic": "twice"}
+    assert first_offsets(flow.spark, "a test", place, [0, 1]) == {0: 0, 1: 0}
+    monkeypatch.setattr(topics, "first_offsets", lambda *asked: {0: 3, 1: 0})  # as if the broker had removed some
+    with pytest.raises(Incomplete, match="begins at offset 3 of partition 0; older records were removed"):
+        again.sql("CREATE VIEW more AS SELECT count(*) AS n FROM s")

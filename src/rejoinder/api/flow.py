@@ -42,6 +42,7 @@ from rejoinder.engine.sinks.outbox import Outbox
 from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute
 from rejoinder.engine.telling import event_time, told_time
+from rejoinder.engine.topics import TopicReader
 from rejoinder.engine.unread import unread_sources
 from rejoinder.engine.watermarks import Signals
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, with_values
@@ -116,6 +117,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         self.engine = Engine(
             store, self._executor, buckets=buckets, history=history, max_pairs=max_pairs, limits=limits, spool=spool
         )
+        self.engine.topics = TopicReader(self._executor)
         self._frames: dict[str, DataFrame] = {}
         self._format = f"rejoinder-{uuid.uuid4().hex}"
         self._serving = Serving(store)

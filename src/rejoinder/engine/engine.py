@@ -25,11 +25,11 @@ from rejoinder.engine.filling import Filling, prepare
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.notices import Notices
 from rejoinder.engine.planner import Plan, plan, refuse_products
-from rejoinder.engine.positions import kept, position_files, position_of
+from rejoinder.engine.positions import Position, kept, position_files, position_of
 from rejoinder.engine.processing_time import ProcessingTime, steady_clock, system_clock
 from rejoinder.engine.publishing import Publisher
 from rejoinder.engine.remembering import oldest_in
-from rejoinder.engine.rereading import delivered_files, unreadable
+from rejoinder.engine.rereading import Topics, delivered_files, unreadable
 from rejoinder.engine.sink_progress import Delivered, note_name, recorded, to_json
 from rejoinder.engine.starting import settled, started
 from rejoinder.engine.state import Listed, State, bytes_written
@@ -112,6 +112,7 @@ class Engine:
         self.started: int | None = None  # on the clock, when silence began to count
         self._idle: dict[str, set[Partition]] = {}
         self.promises = Promises()
+        self.topics: Topics | None = None  # who reads records of topics again
         self._notices = Notices()
         self.recover()
 
@@ -446,18 +447,34 @@ class Engine:
 
     def unreadable(self, source: Source) -> str | None:
         """Why the rows that a source has delivered cannot be read again; None if they can."""
+        if source.format == "kafka" and self.topics is not None:
+            return self.topics.unreadable(source, self._position(source))
         return unreadable(self.store, self.positions, self.attached, source)
+
+    def _position(self, source: Source) -> Position:
+        return position_of(self.positions, f"{self.attached[source.name]}/0")
+
+    def records(self, filling: Filling) -> list[Listed]:
+        """The records that a filling reads again, in this process."""
+        if self.topics is None:
+            return []
+        found = [self.topics.collected(source, self._position(source)) for source in filling.topics]
+        return [split for splits in found for split in splits]
 
     def reread(self, source: Source) -> list[Listed]:
         """The splits with all rows that a source has delivered."""
         return delivered_files(self.store, self.positions, self.attached, source)
 
     def _hydrate(self, filling: Filling, clock: Clock) -> State:
-        if not filling.splits:
+        if not filling.splits and not filling.topics:
             return filling.into(self.state, {})
         setting = replace(self.setting(filling.dataflow), forgetting=filling.forgetting)
         work = EpochWork(setting, self.epoch, filling.before, clock)
-        reports = self.executor.run_listed(work, filling.splits)
+        if filling.topics and self.topics is not None:
+            again = [(source, self._position(source)) for source in filling.topics]
+            reports = self.topics.run(work, filling.splits, again)
+        else:
+            reports = self.executor.run_listed(work, filling.splits)
         reach("in_hydration", self.epoch)
         if self.spool is not None:
             self.spool.clear(self.epoch)

@@ -22,7 +22,7 @@ class Filler(Present, Protocol):
     """Who can read a source again."""
 
     def reread(self, source: Source) -> list[Listed]:
-        """The splits with all rows that a source has delivered."""
+        """The files with all rows that a source has delivered, as splits."""
         ...
 
 
@@ -35,6 +35,8 @@ class Filling:
     before: Parts
     splits: list[Listed]
     forgetting: Mapping[str, Forgetting]
+    topics: tuple[Source, ...] = ()
+    """Sources whose records are read again by Spark."""
 
     def into(self, state: State, reports: Mapping[int, Report]) -> State:
         """The state with what the hydration filled. What it built a second time is dropped."""
@@ -60,5 +62,6 @@ def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
     before |= state.changelogs
     expired = {name: forgetting_of(retentions[name], filler.times) for name in scanned if name in retentions}
     again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
-    splits = state.splits(dataflow) + [split for source in again for split in filler.reread(source)]
-    return Filling(dataflow, holdings, before, splits, expired)
+    files = [source for source in again if source.is_file]
+    splits = state.splits(dataflow) + [split for source in files for split in filler.reread(source)]
+    return Filling(dataflow, holdings, before, splits, expired, tuple(each for each in again if not each.is_file))

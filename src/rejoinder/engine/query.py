@@ -91,7 +91,7 @@ def _filled(engine: Engine, query: str) -> pa.Table:
         store = Scratch(engine.store)
         setting = Setting(filling.dataflow, store, engine.buckets, engine.history, forgetting=filling.forgetting)
         work = EpochWork(setting, engine.epoch, filling.before)
-        reports = LocalExecutor().run_listed(work, filling.splits)
+        reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.records(filling)])
         result = filling.into(engine.state, reports)
     return _rows(store, result, bound.schema)
 

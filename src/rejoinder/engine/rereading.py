@@ -1,20 +1,41 @@
 """Read a source again: every row that it has delivered, up to the committed position and no further.
 
-Files can be read again as long as all that were read still exist and were not changed. The log of the files that were
-read is part of the commit, so that no row is lost or doubled at the seam. Other sources cannot be read again here.
+Files can be read again as long as all that were read still exist and were not changed; records of a topic (on Spark) as
+long as the broker has them all. What was read is part of the commit, so that no row is lost or doubled at the seam.
+Other sources cannot be read again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from rejoinder.engine.positions import files_read
+from rejoinder.engine.positions import Position, files_read
 from rejoinder.engine.state import Listed
+from rejoinder.operators.stage import EpochWork
+from rejoinder.operators.task import Report
 from rejoinder.plan.catalog import Source
 from rejoinder.store.file_log import FileRead
 from rejoinder.store.objects import ObjectStore
+
+
+class Topics(Protocol):
+    """Who can read records of topics again: Spark."""
+
+    def unreadable(self, source: Source, position: Position) -> str | None:
+        """Why the records up to a position cannot be read again; None if they can."""
+        ...
+
+    def run(
+        self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
+    ) -> dict[int, Report]:
+        """Run a hydration on splits and on the records of topics up to their positions."""
+        ...
+
+    def collected(self, source: Source, position: Position) -> list[Listed]:
+        """The records of a topic up to a position, in this process."""
+        ...
 
 
 def unreadable(
@@ -22,8 +43,10 @@ def unreadable(
 ) -> str | None:
     """Why the rows that a source has delivered cannot be read again; None if they can."""
     if not source.is_file:
-        what = {"dataframe": "a DataFrame", "kafka": "a topic", "delta": "a change feed"}.get(source.format, "it")
-        return f"{what} is not read again" if source.format != "memory" else "its rows were inserted by hand"
+        if source.format == "kafka":
+            return "a topic is read again on Spark only"
+        what = {"dataframe": "a DataFrame", "delta": "a change feed"}.get(source.format, "it")
+        return f"{what} is not read again"
     if source.max_ahead is not None:
         return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
     for file in files_read(store, positions, attached[source.name]):

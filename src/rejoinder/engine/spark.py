@@ -124,6 +124,11 @@ class SparkExecutor:
             frame = self._staged(listed_splits(self.session, splits), work.setting)
             return self._run(work, frame, "existing rows at epoch")
 
+    def run_frame(self, work: EpochWork, splits: DataFrame) -> dict[int, Report]:
+        """Run all rounds of a hydration on splits of any kind."""
+        with description_kept(self.session):
+            return self._run(work, self._staged(splits, work.setting), "existing rows at epoch")
+
     def check(self, functions: Collection[str]) -> None:
         """Import them in a worker."""
         refuse_others(functions)

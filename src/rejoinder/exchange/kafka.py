@@ -6,6 +6,7 @@ first, by Kafka's own client in Spark's JVM; that also tells the partitions.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,33 @@ def topic_splits(session: SparkSession, name: str, options: Mapping[str, str]) -
     return reader.load().select(*parts).mapInArrow(PackRecords(name, known["topic"]), SPLITS)
 
 
+def records_between(session: SparkSession, name: str, options: Mapping[str, str], start: str, end: str) -> DataFrame:
+    """The records of a topic from one position to another, as splits. Positions are Spark's: offsets by partition.
+
+    Fails if the broker has removed some of them.
+    """
+    provide(session, KAFKA)
+    known = resolved(f"source `{name}`", options)
+    topic = known["topic"]
+    ends = {int(number): offset for number, offset in json.loads(end)[topic].items()}
+    starts = {int(number): offset for number, offset in json.loads(start).get(topic, {}).items()}
+    from_ = {topic: {str(number): starts.get(number, 0) for number in ends}}
+    reader = (
+        session.read.format("kafka")
+        .option("kafka.bootstrap.servers", known["bootstrap"])
+        .option("assign", json.dumps({topic: sorted(ends)}))
+        .option("startingOffsets", json.dumps(from_))
+        .option("endingOffsets", json.dumps({topic: {str(number): offset for number, offset in ends.items()}}))
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "headers" in known)
+    )
+    for option, value in known.items():
+        if option == "minpartitions" or option.startswith(PREFIX):
+            reader = reader.option(PASSED_ON.get(option, option), value)
+    parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in known else [])]
+    return reader.load().select(*parts).mapInArrow(PackRecords(name, topic), SPLITS)
+
+
 @dataclass(frozen=True)
 class PackRecords:
     """Packs records into splits, of some megabytes each; `modified` is when the newest was sent."""
@@ -102,13 +130,7 @@ def partitions_of(session: SparkSession, owner: str, options: Mapping[str, str])
     provide(session, KAFKA)
     known = resolved(owner, options)
     jvm: Any = session._jvm
-    settings = jvm.java.util.Properties()
-    settings.put("default.api.timeout.ms", ANSWER_MS)
-    settings.put("request.timeout.ms", ANSWER_MS)
-    for option, value in known.items():
-        if option.startswith(PREFIX):
-            settings.put(option.removeprefix(PREFIX), value)
-    settings.put("bootstrap.servers", known["bootstrap"])
+    settings = _settings(jvm, known)
     try:
         client = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
         try:
@@ -117,6 +139,42 @@ def partitions_of(session: SparkSession, owner: str, options: Mapping[str, str])
             client.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as failure:
         raise _unreachable(failure, owner, known["bootstrap"], options) from None
+
+
+def first_offsets(
+    session: SparkSession, owner: str, options: Mapping[str, str], partitions: list[int]
+) -> dict[int, int]:
+    """The oldest offset that the broker still has, by partition. Raises `MissingInput`."""
+    known = resolved(owner, options)
+    provide(session, KAFKA)
+    jvm: Any = session._jvm
+    settings = _settings(jvm, known)
+    admin = jvm.org.apache.kafka.clients.admin
+    try:
+        client = admin.Admin.create(settings)
+        try:
+            asked = jvm.java.util.HashMap()
+            for number in partitions:
+                partition = jvm.org.apache.kafka.common.TopicPartition(known["topic"], number)
+                asked.put(partition, admin.OffsetSpec.earliest())
+            found = client.listOffsets(asked).all().get()
+            return {each.partition(): int(found[each].offset()) for each in found}
+        finally:
+            client.close(jvm.java.time.Duration.ZERO)
+    except Py4JJavaError as failure:
+        raise _unreachable(failure, owner, known["bootstrap"], options) from None
+
+
+def _settings(jvm: Any, known: Mapping[str, str]) -> Any:
+    """What Kafka's own client is made with; it gives up within seconds."""
+    settings = jvm.java.util.Properties()
+    settings.put("default.api.timeout.ms", ANSWER_MS)
+    settings.put("request.timeout.ms", ANSWER_MS)
+    for option, value in known.items():
+        if option.startswith(PREFIX):
+            settings.put(option.removeprefix(PREFIX), value)
+    settings.put("bootstrap.servers", known["bootstrap"])
+    return settings
 
 
 def _ask(client: Any, owner: str, topic: str, address: str) -> list[int]:

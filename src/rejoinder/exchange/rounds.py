@@ -25,6 +25,7 @@ from rejoinder import errors
 EXCHANGE = "bucket int, channel int, payload binary"
 SPLITS = "source string, path string, modified bigint, payload binary"
 FAILURE = -2
+MOST_TASKS = 256
 WORK = "rejoinder.work"
 DESCRIPTION = "spark.job.description"
 
@@ -125,9 +126,9 @@ def description_kept(session: SparkSession) -> Iterator[None]:
 
 
 def listed_splits(session: SparkSession, rows: Sequence[tuple[str, str | None, int, bytes | None]]) -> DataFrame:
-    """Splits named one by one, one task each."""
+    """Splits named one by one, one task each, or several splits in a task if there are many."""
     frame = session.createDataFrame(list(rows), SPLITS)
-    return frame.repartition(max(1, len(rows))) if len(rows) > 1 else frame
+    return frame.repartition(min(len(rows), MOST_TASKS)) if len(rows) > 1 else frame
 
 
 def _error(told: dict[str, Any]) -> errors.RejoinderError:

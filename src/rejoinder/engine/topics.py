@@ -1,0 +1,76 @@
+"""Read records of a topic again on Spark: from where the flow began to read it up to the committed position."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rejoinder.engine.positions import NOTHING, Position
+from rejoinder.engine.spark import SparkExecutor
+from rejoinder.engine.state import Listed
+from rejoinder.errors import InputError
+from rejoinder.exchange.kafka import first_offsets, records_between
+from rejoinder.exchange.rounds import listed_splits
+from rejoinder.exchange.sources import union_splits
+from rejoinder.operators.stage import EpochWork
+from rejoinder.operators.task import Report
+from rejoinder.plan.catalog import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class TopicReader:
+    """Reads topics with the session of an executor."""
+
+    def __init__(self, executor: SparkExecutor) -> None:
+        self.executor = executor
+
+    def unreadable(self, source: Source, position: Position) -> str | None:
+        """Why the records up to a position cannot be read again; None if the broker has them all.
+
+        Asks the broker, which may take some seconds.
+        """
+        if source.max_ahead is not None:
+            return "its topic is not read again, since rows that `max_ahead` rejected could be accepted now"
+        if position.offset == NOTHING:
+            return None
+        topic = source.options["topic"]
+        ends = {int(number): int(offset) for number, offset in json.loads(position.offset)[topic].items()}
+        starts = {int(number): int(offset) for number, offset in json.loads(_start(position)).get(topic, {}).items()}
+        try:
+            first = first_offsets(self.executor.session, f"source `{source.name}`", source.options, sorted(ends))
+        except InputError as failure:
+            return f"its topic cannot be read again: {failure.fact}"
+        read = {number: starts.get(number, 0) for number, end in ends.items() if end > starts.get(number, 0)}
+        lost = [number for number, start in read.items() if first[number] > start]
+        if not lost:
+            return None
+        number = min(lost)
+        return f"its topic `{topic}` begins at offset {first[number]} of partition {number}; older records were removed"
+
+    def run(
+        self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
+    ) -> dict[int, Report]:
+        """Run a hydration on splits and on the records of topics up to their positions."""
+        frames = [self._records(*each) for each in again if each[1].offset != NOTHING]
+        frames += [listed_splits(self.executor.session, splits)] if splits else []
+        return self.executor.run_frame(work, union_splits(frames)) if frames else {}
+
+    def collected(self, source: Source, position: Position) -> list[Listed]:
+        """The records of a topic up to a position, in this process."""
+        if position.offset == NOTHING:
+            return []
+        rows = self._records(source, position).collect()
+        return [(row[0], row[1], row[2], bytes(row[3])) for row in rows]
+
+    def _records(self, source: Source, position: Position) -> DataFrame:
+        session = self.executor.session
+        return records_between(session, source.name, source.options, _start(position), position.offset)
+
+
+def _start(position: Position) -> str:
+    """Where Spark began to read, as offsets by partition; all from 0 if it wrote nothing down."""
+    text = next(iter(position.start.values()), "{}")
+    return text[text.index("{") :]

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from rejoinder.cli.answers import Showing, show_answer
 from rejoinder.cli.expanded import toggled
+from rejoinder.cli.places import placed, show_place
 from rejoinder.cli.prompt import statements
 from rejoinder.cli.screen import err, note, show_error, unexpected
 from rejoinder.cli.state import open_state
@@ -44,7 +45,8 @@ def ask(place: str, text: str | None, showing: Showing) -> None:
         _converse(place, showing)
         return
     given = sys.stdin.read() if text is None else text
-    parsed = parse_statements(given)
+    with placed(given, ""):
+        parsed = parse_statements(given)
     if not parsed:
         raise InvalidSql("there is no statement", hint='rejoinder sql STATE "SELECT * FROM view"')
     engine = open_state(place, may_create=isinstance(parsed[0], CreateSource | CreateView))
@@ -58,6 +60,11 @@ def show_plan(place: str, target: str) -> None:
 
 
 def _run(engine: Engine, text: str, showing: Showing) -> None:
+    with placed(text, ""):
+        _run_all(engine, text, showing)
+
+
+def _run_all(engine: Engine, text: str, showing: Showing) -> None:
     for statement in grouped(parse_statements(text), engine):
         if not isinstance(statement, list):
             _answer(engine, statement, showing)
@@ -128,7 +135,7 @@ def _converse(place: str, showing: Showing) -> None:
                 continue
             _run(engine, _meant(text) if text.startswith("\\") else text, showing)
         except RejoinderError as error:
-            show_error(error)
+            show_error(error, show_place)
         except KeyboardInterrupt:
             note("given up")
         except Exception as error:  # noqa: BLE001 - the conversation goes on

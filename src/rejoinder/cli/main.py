@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from rejoinder import __version__
 from rejoinder.cli import screen
 from rejoinder.cli.answers import Format, Showing
+from rejoinder.cli.places import show_place
 from rejoinder.cli.screen import DEBUG
 from rejoinder.cli.settings import DEFAULT_MEMORY, memory_size, settings_of
 from rejoinder.errors import RejoinderError
@@ -40,7 +41,7 @@ class Commands(TyperGroup):
         except RejoinderError as error:
             if ctx.obj:
                 traceback.print_exc()
-            screen.show_error(error)
+            screen.show_error(error, show_place)
             raise typer.Exit(1) from error
         except KeyboardInterrupt:
             screen.note("interrupted")

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from rejoinder.cli.answers import Showing, show_answer
 from rejoinder.cli.changes import SHOWN, changes_of, counts, show_changes
 from rejoinder.cli.first_run import removed_on_failure
 from rejoinder.cli.following import Told, interruptible
+from rejoinder.cli.places import placed
 from rejoinder.cli.progress import ProgressLine
 from rejoinder.cli.screen import err, note, out, size, status
 from rejoinder.cli.settings import Settings
@@ -29,6 +30,7 @@ from rejoinder.engine.waiting import waiting
 from rejoinder.errors import InvalidSql, MissingInput, UnknownName, Unsupported
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.physical import SourceScan
+from rejoinder.sql.positions import Span, spans_of
 from rejoinder.sql.statements import Explain, Select, Show, parse_statements
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ class Script:
 
     definitions: list[Definition]
     questions: list[Explain | Show | Select]
+    path: str = ""
+    text: str = ""
+    spans: list[Span] = field(default_factory=list)
+    """Where each definition is in the text."""
 
 
 def read_script(path: Path) -> Script:
@@ -57,14 +63,18 @@ def read_script(path: Path) -> Script:
         raise MissingInput(f"cannot read `{path}`: {reason}", hint=hint) from failure
     definitions: list[Definition] = []
     questions: list[Explain | Show | Select] = []
-    for statement in parse_statements(text):
+    spans: list[Span] = []
+    with placed(text, str(path)):
+        statements = parse_statements(text)
+    for statement, span in zip(statements, spans_of(text), strict=True):
         if isinstance(statement, Explain | Show | Select):
             questions.append(statement)
         else:
             definitions.append(statement)
+            spans.append(span)
     if not definitions and not questions:
         raise InvalidSql(f"`{path}` holds no statement", hint="CREATE sources and views in it")
-    return Script(definitions, questions)
+    return Script(definitions, questions, str(path), text, spans)
 
 
 def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalog:
@@ -75,12 +85,16 @@ def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalo
     from rejoinder.exchange.sources import check_path
 
     batch = Batch(catalog, frozenset(fed), is_rerun=True)
-    for statement in script.definitions:
-        batch.add(statement)
-    batch.finish()
+    for statement, span in zip(script.definitions, script.spans, strict=True):
+        with placed(script.text, script.path, span):
+            batch.add(statement)
+    with placed(script.text, script.path):
+        batch.finish()
     for source in new_sources(batch):
         _refuse_told(source)
-    for scan in plan(batch.catalog, {}).dataflow.scans.values():
+    with placed(script.text, script.path):
+        dataflow = plan(batch.catalog, {}).dataflow
+    for scan in dataflow.scans.values():
         if isinstance(scan, SourceScan) and "path" in scan.source.options:
             check_path(scan.source.name, scan.source.options["path"])
     return batch.catalog
@@ -122,7 +136,8 @@ def run_file(
     with removed_on_failure(before), spark_flow(state, settings, is_debug=is_debug) as flow:
         _run(flow, state, script, interval, watched, showing)
         for question in script.questions:
-            answer = flow.answer(question)
+            with placed(script.text, script.path):
+                answer = flow.answer(question)
             if answer is not None:
                 show_answer(answer, showing)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,11 +43,13 @@ def show_row_values(is_wanted: bool) -> None:
     _values["shown"] = is_wanted
 
 
-def show_error(error: RejoinderError) -> None:
-    """Print fact, detail, values and hint; no traceback."""
+def show_error(error: RejoinderError, show_place: Callable[[RejoinderError], bool] = lambda error: False) -> None:
+    """Print fact, place, detail, values and hint; no traceback."""
     err.print(Text.assemble(("error: ", "bold red"), (error.fact, "bold"), (f"  [{error.code}]", "dim")))
+    is_placed = show_place(error)
+    detail = None if is_placed and re.match(r"line \d+", error.detail or "") else error.detail
     error.shows_values = error.shows_values or _values["shown"]
-    for label, text in (("Detail", error.detail), ("Values", error.shown_values), ("Hint", error.hint)):
+    for label, text in (("Detail", detail), ("Values", error.shown_values), ("Hint", error.hint)):
         if text:
             err.print(Text.assemble((f"{label}: ", "green" if label == "Hint" else "yellow"), text))
 

@@ -22,6 +22,7 @@ from rejoinder.engine.deletion import deletion_named, refuse_deleted
 from rejoinder.engine.deliveries import Deliveries
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.filling import Filling, prepare
+from rejoinder.engine.format_errors import format_named
 from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
 from rejoinder.engine.notices import Notices
 from rejoinder.engine.planner import Plan, plan, refuse_products
@@ -127,6 +128,10 @@ class Engine:
 
     def recover(self) -> None:
         """Take up the last committed state."""
+        with format_named(self):
+            self._recover()
+
+    def _recover(self) -> None:
         self.manifest = newest(self.store)
         if self.manifest is None:
             self.catalog = Catalog()

@@ -141,3 +141,19 @@ def test_an_unexpected_error_is_no_traceback(rejoinder: Rejoinder, flow: Path, m
     assert "Traceback" not in result.stderr and "Ada" not in result.stderr
     assert "Ada" in rejoinder("run", str(flow), "--show-values").stderr
     assert "Traceback" in rejoinder("run", str(flow), "--debug").stderr
+
+
+def test_an_error_shows_its_line_with_a_caret(rejoinder: Rejoinder, flow: Path) -> None:
+    result = rejoinder("run", str(changed(flow, "WHERE id >", "WHERE idd >")))
+    lines = result.stderr.splitlines()
+    assert lines[1:4] == [
+        f"  {flow}:3:48",
+        "  3 │ CREATE VIEW big AS SELECT id FROM orders WHERE idd > 100; -- a comment",
+        "    │ " + " " * 47 + "^^^",
+    ]
+    result = rejoinder("sql", "none", "CREATE STREAM s (k INT);\nCREATE VIEW v AS SELECT kk FROM s")
+    assert result.stderr.splitlines()[1:4] == [
+        "  line 2:25",
+        "  2 │ CREATE VIEW v AS SELECT kk FROM s",
+        "    │ " + " " * 24 + "^^",
+    ]

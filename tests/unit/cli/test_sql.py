@@ -111,17 +111,19 @@ def test_an_error_has_fact_detail_and_hint_and_no_traceback(rejoinder: Rejoinder
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines() == [
         "error: there is no relation `price`  [RJ102]",
+        "  line 1:15",
+        "  1 │ SELECT * FROM price",
+        "    │               ^^^^^",
         "Detail: known: orders, prices, priced",
         "Hint: did you mean `prices` or `priced`?",
     ]
     assert "Traceback" in rejoinder("sql", shop, "SELECT * FROM price", "--debug").stderr
 
 
-def test_what_nobody_expected_keeps_its_traceback(
-    rejoinder: Rejoinder, shop: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_nobody_expected_is_an_error_too(rejoinder: Rejoinder, shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rejoinder.cli.ask.execute", lambda *_: 1 / 0)
-    assert isinstance(rejoinder("sql", shop, "SELECT * FROM priced").exception, ZeroDivisionError)
+    result = rejoinder("sql", shop, "SELECT * FROM priced")
+    assert result.exit_code == 1 and "error: unexpected ZeroDivisionError  [RJ000]" in result.stderr
 
 
 def test_files_that_a_running_flow_drops_while_they_are_read(

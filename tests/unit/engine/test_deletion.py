@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rejoinder.engine.engine import KEEP_VERSIONS
-from rejoinder.errors import Corrupt, Fenced, StateDeleted
+from rejoinder.errors import Corrupt, Fenced, StateDeleted, StateError
 from rejoinder.store.disk import Disk
+from rejoinder.store.manifest import commit
 from rejoinder.store.run import forget_runs
 from rejoinder.testing import Driver
 
@@ -65,3 +66,12 @@ def test_an_empty_listing_alone_is_no_deletion(driver: Driver, monkeypatch: pyte
     driver.insert("s", {"k": 1})
     with pytest.raises(Corrupt, match="is missing"):
         driver.step()
+
+
+def test_a_state_of_another_version_is_called_that(driver: Driver) -> None:
+    manifest = driver._engine.manifest
+    assert manifest is not None
+    extra = {name: value for name, value in manifest.extra.items() if name != "watermarks"}
+    commit(driver._store, manifest.successor(keep_versions=8, extra=extra))
+    with pytest.raises(StateError, match="the state was written by another version of Rejoinder"):
+        driver.restart()

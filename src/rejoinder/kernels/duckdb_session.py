@@ -6,13 +6,17 @@ no file and no network, and rows keep their order.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from typing import Any, cast
 
 import duckdb
 import pyarrow as pa
+
+from rejoinder.kernels.wide_decimals import FUNCTION, calculate
 
 _STATEMENTS = 256
 _BATCH_ROWS = 131_072
@@ -55,6 +59,7 @@ class Session:
             self._connection.execute(setting)
         self._prepared: OrderedDict[tuple[object, ...], tuple[str, _Input]] = OrderedDict()
         self._made = 0
+        self._is_wide = False
 
     def run(self, table: pa.Table, select: str, where: str = "") -> pa.Table:
         """Run a query over a table: `select FROM table where`. Raises `duckdb.Error`."""
@@ -70,6 +75,8 @@ class Session:
         if key in self._prepared:
             self._prepared.move_to_end(key)
             return self._prepared[key]
+        if not self._is_wide and FUNCTION in select + where:
+            self._add_wide_decimals()
         self._made += 1
         name = f"statement_{self._made}"
         source = _Input(schema.remove_metadata().empty_table())
@@ -86,12 +93,26 @@ class Session:
             self._connection.unregister(f"input_{oldest}")
         return self._prepared[key]
 
+    def _add_wide_decimals(self) -> None:
+        """Let texts call `wide_decimal`. A connection with such a function must be closed before the process ends."""
+        connection = cast("Any", self._connection)  # its types know neither `None` nor "arrow"
+        connection.create_function(FUNCTION, calculate, None, "DECIMAL(38,0)", type="arrow")
+        self._is_wide = True
+        atexit.register(_close, weakref.ref(self._connection), os.getpid())
+
     def _execute(self, statement: str) -> pa.Table:
         # DuckDB 2's way to Arrow for a statement that is not a relation; its public one copies the rows once more.
         submit = getattr(self._connection, "_submit", None)
         if submit is not None:
             return submit(statement, None, "arrow", _BATCH_ROWS).arrow_table()
         return cast("Any", self._connection.execute(statement)).to_arrow_table(_BATCH_ROWS)
+
+
+def _close(connection: weakref.ref[duckdb.DuckDBPyConnection], process: int) -> None:
+    """Close a connection in the process that made it."""
+    alive = connection()
+    if alive is not None and process == os.getpid():
+        alive.close()
 
 
 class _Sessions(threading.local):

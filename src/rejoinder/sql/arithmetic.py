@@ -16,10 +16,9 @@ from rejoinder.sql.casts import coerce
 from rejoinder.sql.intervals import add_days, interval_of, shift
 from rejoinder.sql.literals import number
 from rejoinder.sql.terms import Compiler, Term, build, failing, mismatch, only, refuse, rising
+from rejoinder.sql.wide_arithmetic import exact, wide_product, wide_sum
 
 _DIVISION_BY_ZERO = failing("division by zero")
-_WHOLE_DIGITS = 18
-"""Digits before the point that a product of decimals must have room for."""
 
 
 def compile_negation(compiler: Compiler, node: exp.Expr) -> Term:
@@ -102,10 +101,10 @@ def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `/`: DOUBLE, or DECIMAL if a side is DECIMAL and none is inexact."""
     only(node, "this", "expression", "safe", "typed")
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
-    untyped, is_integer = left.is_null, types.is_integer(right.type)
+    untyped = left.is_null
     left, right = _numbers(left, right, node)
     if types.is_decimal(left.type) and not untyped:
-        return _quotient(left, right, node, 2**63 if is_integer else 10**right.type.precision)
+        return _quotient(left, right)
     left, right = coerce(left, types.DOUBLE, node), coerce(right, types.DOUBLE, node)
     return build(_unless_zero("{0} / {1}"), types.DOUBLE, left, right, throws=True, right_first=True)
 
@@ -113,13 +112,22 @@ def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_modulo(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `%`, whose result has the sign of the left side."""
     only(node, "this", "expression")
-    left, right, kind = _modulo_operands(compiler, node.this, node.expression, node)
+    left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
+    digits = _common_digits(left.type, right.type)
+    if digits > types.MAX_PRECISION:
+        kind = _rest_type(left.type, right.type)
+        return build(_unless_zero(exact("%", kind)), kind, left, right, throws=True, right_first=True)
+    left, right, kind = _modulo_operands(left, right, node)
     return build(_unless_zero(_rest(kind)), kind, left, right, throws=True, right_first=True)
 
 
 def positive_modulo(compiler: Compiler, dividend: exp.Expr, divisor: exp.Expr, node: exp.Expr) -> Term:
     """Compile PMOD: a negative rest is brought up by the divisor, once."""
-    left, right, kind = _modulo_operands(compiler, dividend, divisor, node)
+    left, right = _numbers(compiler.compile(dividend), compiler.compile(divisor), node)
+    digits = _common_digits(left.type, right.type)
+    if digits > types.MAX_PRECISION:
+        raise _too_wide(digits, node)
+    left, right, kind = _modulo_operands(left, right, node)
     rest = _rest(kind)
     target = duckdb_type(kind)
     if types.is_integer(kind):
@@ -131,18 +139,23 @@ def positive_modulo(compiler: Compiler, dividend: exp.Expr, divisor: exp.Expr, n
     return build(_unless_zero(raised), kind, left, right, throws=True, right_first=True)
 
 
-def _modulo_operands(
-    compiler: Compiler, dividend: exp.Expr, divisor: exp.Expr, node: exp.Expr
-) -> tuple[Term, Term, pa.DataType]:
-    left, right = _numbers(compiler.compile(dividend), compiler.compile(divisor), node)
+def _modulo_operands(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term, pa.DataType]:
     if not types.is_decimal(left.type):
         return left, right, left.type
-    digits = [kind.precision - kind.scale for kind in (left.type, right.type)]
-    scale = max(left.type.scale, right.type.scale)
-    if max(digits) + scale > types.MAX_PRECISION:
-        raise _too_wide(max(digits) + scale, node)
-    wide = pa.decimal128(max(digits) + scale, scale)
-    return coerce(left, wide, node), coerce(right, wide, node), pa.decimal128(max(min(digits) + scale, 1), scale)
+    wide = pa.decimal128(_common_digits(left.type, right.type), max(left.type.scale, right.type.scale))
+    return coerce(left, wide, node), coerce(right, wide, node), _rest_type(left.type, right.type)
+
+
+def _common_digits(left: pa.DataType, right: pa.DataType) -> int:
+    """How many digits a decimal needs that holds the values of two others; 0 if they are none."""
+    if not types.is_decimal(left):
+        return 0
+    return int(max(kind.precision - kind.scale for kind in (left, right)) + max(left.scale, right.scale))
+
+
+def _rest_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    scale = max(left.scale, right.scale)
+    return pa.decimal128(max(min(kind.precision - kind.scale for kind in (left, right)) + scale, 1), scale)
 
 
 def _rest(kind: pa.DataType) -> str:
@@ -205,37 +218,31 @@ def _sum(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     scale = max(one.scale, two.scale)
     precision = max(one.precision - one.scale, two.precision - two.scale) + scale + 1
     kind = types.adjusted_decimal(precision, scale)
-    # Past 38 digits Spark gives up fraction digits; we add with all of them, and a row that is too large fails.
-    wide = types.bounded_decimal(precision, scale)
-    throws = precision > types.MAX_PRECISION
-    left, right = coerce(left, wide, node), coerce(right, wide, node)
-    return build(f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, left, right, throws=throws)
+    if precision > types.MAX_PRECISION:
+        return wide_sum(sign, left, right, kind)
+    left, right = coerce(left, kind, node), coerce(right, kind, node)
+    return build(f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, left, right)
 
 
 def _product(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     one, two = left.type, right.type
     precision, scale = one.precision + two.precision + 1, one.scale + two.scale
     kind = types.adjusted_decimal(precision, scale)
-    if precision > types.MAX_PRECISION and types.MAX_PRECISION - scale < _WHOLE_DIGITS:
-        raise _too_wide(precision, node)
+    if precision > types.MAX_PRECISION:
+        return wide_product(left, right, kind)
     # DuckDB multiplies 18 digits at most as 64-bit numbers, and fails if the product is larger.
     wide = one if precision <= 19 else pa.decimal128(max(one.precision, 19), one.scale)
-    throws = precision > types.MAX_PRECISION
-    return build(
-        f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, coerce(left, wide, node), right, throws=throws
-    )
+    return build(f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, coerce(left, wide, node), right)
 
 
-def _quotient(left: Term, right: Term, node: exp.Expr, largest: int) -> Term:
-    """Divide decimals as whole numbers: DuckDB would go through DOUBLE. `largest`: no unscaled divisor is larger."""
+def _quotient(left: Term, right: Term) -> Term:
+    """Divide decimals as whole numbers: DuckDB would go through DOUBLE."""
     one, two = left.type, right.type
     scale = max(6, one.scale + two.precision + 1)
     kind = types.adjusted_decimal(one.precision - one.scale + two.scale + scale, scale)
     shift = kind.scale - one.scale + two.scale
-    twice = largest >= 10 ** (39 - kind.scale)
-    too_wide = twice and largest * 10 ** (39 - kind.scale) >= 2**127
-    if shift < 0 or one.precision + shift > types.MAX_PRECISION or too_wide:
-        raise _too_wide(one.precision + two.precision + kind.scale, node)
+    if shift < 0 or one.precision + shift > types.MAX_PRECISION:
+        return build(_unless_zero(exact("/", kind)), kind, left, right, throws=True, right_first=True)
     small = one.precision + shift <= 18 and two.precision <= 18 and kind.precision <= 18
     integer = "BIGINT" if small else "HUGEINT"
     whole, with_whole = once(f"(abs({_unscaled('{0}', one, integer)}) * CAST({10**shift} AS {integer}))", short=0)
@@ -243,9 +250,6 @@ def _quotient(left: Term, right: Term, node: exp.Expr, largest: int) -> Term:
     rest, with_rest = once(f"({whole} % {by})", whole, by, short=0)
     # Half is rounded away from zero.
     half = f"{rest} >= {by} - {rest}"
-    if twice:
-        # Spark rounds to 39 digits after the point first, which lifts what is that close to half.
-        half += f" OR ({by} - {rest} - {rest}) * CAST({10 ** (39 - kind.scale)} AS HUGEINT) <= {by}"
     rounded = with_whole(with_by(with_rest(f"({whole} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END)")))
     signed = "CASE WHEN ({0} < 0) = ({1} < 0) THEN 1 ELSE -1 END"
     unscaled = f"CAST(({rounded}) * {signed} AS DECIMAL({18 if small else 38},0))"
@@ -260,9 +264,6 @@ def average(total: Term, count: Term, kind: pa.DataType) -> Term:
     by, with_by = once("CAST({1} AS HUGEINT)", whole, short=0)
     rest, with_rest = once(f"(({whole} % {by}) * CAST({10**shift} AS HUGEINT))", whole, by, short=0)
     half = f"{rest} % {by} >= {by} - {rest} % {by}"
-    if kind.scale >= 20:
-        # Spark rounds to 39 digits after the point first, which lifts what is that close to half.
-        half += f" OR ({by} - 2 * ({rest} % {by})) * CAST({10 ** (39 - kind.scale)} AS HUGEINT) <= {by}"
     digits = f"{whole} // {by} * CAST({10**shift} AS HUGEINT) + {rest} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END"
     rounded = with_whole(with_by(with_rest(f"({digits})")))
     unscaled = f"CAST(({rounded}) * CASE WHEN {{0}} < 0 THEN -1 ELSE 1 END AS DECIMAL(38,0))"

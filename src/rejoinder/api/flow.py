@@ -49,6 +49,7 @@ from rejoinder.errors import InvalidSql, UnknownName, Unsupported, with_values
 from rejoinder.exchange import reader, session
 from rejoinder.exchange.runner import Runner
 from rejoinder.exchange.ticks import Ticker
+from rejoinder.kernels.caps import set_caps
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.allowed_functions import allow_functions
 from rejoinder.plan.catalog import Catalog, Sink, Source
@@ -72,8 +73,9 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
     run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits how
     many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and `max_state_bytes` how much may
     be kept for a view that does not say so itself: an epoch that would keep more is not committed. `show_values`
-    lets errors quote values of rows. `functions` are those that ENRICH may call, or the names of their modules. Further
-    keyword arguments are options of the store (credentials, endpoint).
+    lets errors quote values of rows. `functions` are those that ENRICH may call, or the names of their modules.
+    `caps` raises or lowers caps of this process (docs/limits.md). Further keyword arguments are options of
+    the store (credentials, endpoint).
 
     `with Flow(…) as flow:` closes it at the end: it is stopped, with its Spark session if it made that.
     """
@@ -90,6 +92,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         max_state_bytes: int | None = None,
         show_values: bool = False,
         functions: Sequence[Callable[..., object] | str] = (),
+        caps: Mapping[str, int] | None = None,
         checkpoint: str | None = None,
         **store_options: Option,
     ) -> None:
@@ -97,6 +100,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
             check_count("parallelism", parallelism)
         self.show_values = show_values
         allow_functions(functions)
+        set_caps(caps or {})
         store = open_store(os.fspath(state), **store_options)
         if store.url.startswith("memory:"):
             raise Unsupported(

@@ -69,6 +69,9 @@ app = typer.Typer(
 
 State = Annotated[str, typer.Argument(metavar="STATE", help="The state: a folder, or a URL such as s3://bucket/shop.")]
 Limit = Annotated[int | None, typer.Option(min=0, show_default="100 in tables", help="Rows to show; 0 for all.")]
+Cap = Annotated[
+    list[str] | None, typer.Option("--cap", metavar="NAME=NUMBER", help="Set a cap (docs/limits.md); repeatable.")
+]
 Functions = Annotated[
     list[str] | None, typer.Option(metavar="MODULE", help="A module whose functions ENRICH may call; repeatable.")
 ]
@@ -98,6 +101,15 @@ def _interval(text: str) -> str:
     if not INTERVAL.fullmatch(text.strip().lower()):
         raise typer.BadParameter('say it like "500 milliseconds", "1 second" or "2 minutes"')
     return text
+
+
+def _set_caps(given: list[str]) -> None:
+    from rejoinder.kernels.caps import set_caps
+
+    pairs = [text.partition("=") for text in given]
+    if not all(number.isdigit() for _, _, number in pairs):
+        raise typer.BadParameter("say it like --cap max_sql_depth=500")
+    set_caps({name: int(number) for name, _, number in pairs})
 
 
 @app.callback()
@@ -146,6 +158,7 @@ def run(
     guard: Guard = True,
     expanded: Expanded = None,
     functions: Functions = None,
+    cap: Cap = None,
 ) -> None:
     """Run a file of statements until all input is processed.
 
@@ -156,6 +169,7 @@ def run(
     from rejoinder.plan.allowed_functions import allow_functions
 
     allow_functions(functions or [])
+    _set_caps(cap or [])
     run_file(
         file,
         state or str(Path("state") / file.stem),
@@ -179,6 +193,7 @@ def sql(
     guard: Guard = True,
     expanded: Expanded = None,
     functions: Functions = None,
+    cap: Cap = None,
 ) -> None:
     """Ask a state, or define sources and views in it; without Spark.
 
@@ -188,6 +203,7 @@ def sql(
     from rejoinder.plan.allowed_functions import allow_functions
 
     allow_functions(functions or [])
+    _set_caps(cap or [])
     ask(state, statements, Showing(format_, limit, guard, expanded))
 
 

@@ -27,6 +27,7 @@ from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded, refuse
 from rejoinder.plan.steps import OnTime
 from rejoinder.plan.variants import Reading
 from rejoinder.sql.binder import bind_view
+from rejoinder.sql.text_limits import with_stack
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Plan:
 
 def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     """Plan a catalog. Raises a `PlanningError` if a view cannot be kept."""
+    return with_stack([view.query for view in catalog.views], _plan, catalog, statistics)
+
+
+def _plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     blocks: dict[str, tuple[Block, Mapping[str, Derived]]] = {}
     declared = {source.name: source for source in catalog.sources}
     sources, imposers = declared, dict[str, str]()

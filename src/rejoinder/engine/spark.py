@@ -20,6 +20,7 @@ from rejoinder.engine.state import Listed
 from rejoinder.errors import StateError
 from rejoinder.exchange.rounds import attach, description_kept, listed_splits, run_attached
 from rejoinder.exchange.session import is_adaptive, is_local
+from rejoinder.kernels.caps import use_caps
 from rejoinder.kernels.entropy import token
 from rejoinder.operators.python_function import load
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
@@ -49,6 +50,7 @@ class StagedRound:
         """Run the round of the epoch that `text` describes."""
         if self.marker:
             check_marker(self.setting.store, self.marker)
+        use_caps(self.setting.caps)
         work = EpochWork.from_text(self.setting, text)
         return ScanRound(work)(batches) if self.number == 0 else BucketRound(work, self.number)(batches)
 

@@ -22,10 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder import errors
+from rejoinder.kernels.columns import replaced
 from rejoinder.kernels.duckdb_session import session
 from rejoinder.kernels.expression import Comparison, Expression, quoted
+from rejoinder.kernels.staged_text import stage_name, staged
 
 _ROW = "__row"
+LONGEST = 500
 _KINDS = {
     "Conversion Error": "a value cannot be converted",
     "Out of Range Error": "a result is out of the range of its type",
@@ -74,7 +77,7 @@ def filter_project(
     computed = [expression for _, expression in outputs if not expression.is_column]
     if predicate is None:
         return project(table, outputs, keep)
-    repeats = any(expression.repeats for expression in computed)
+    repeats = any(expression.repeats or len(staged(expression.sql)) > 1 for expression in (*computed, predicate))
     if not computed or predicate.comparisons or predicate.is_column or repeats or table.num_rows == 0:
         return project(select_rows(table, predicate), outputs, keep)
     rows, evaluated = _evaluate_selected(table, predicate, computed)
@@ -93,8 +96,24 @@ def filter_project(
 def infer_types(schema: pa.Schema, sqls: Sequence[str]) -> list[pa.DataType]:
     """Ask DuckDB's binder for the types of texts over a schema; timestamps come back without a zone."""
     empty = _without_zones(schema.empty_table())
-    listed = ", ".join(f"{sql} AS {quoted(str(index))}" for index, sql in enumerate(sqls))
-    return list(session().run(empty, f"SELECT {listed}").schema.types)
+    return list(_run(empty, sqls).schema.types)
+
+
+def _run(source: pa.Table, sqls: Sequence[str]) -> pa.Table:
+    """Evaluate texts over a table, deep ones stage by stage. Raises `duckdb.Error`."""
+    texts, careful = [], any("TRY(" in sql for sql in sqls)
+    for sql in sqls:
+        *stages, text = staged(sql)
+        for number, stage in enumerate(stages):
+            table = session(careful=careful).run(source, f"SELECT {stage} AS {quoted(stage_name(number))}")
+            source = replaced(source, stage_name(number), table.column(0))
+        texts.append(text)
+        if stages and len(sqls) > 1:  # the names of stages are used again
+            one = session(careful=careful).run(source, f"SELECT {text} AS value").column(0)
+            name = f"__whole_{len(texts) - 1}"
+            source, texts[-1] = replaced(source, name, one), quoted(name)
+    listed = ", ".join(f"{text} AS {quoted(str(index))}" for index, text in enumerate(texts))
+    return session(careful=careful).run(source, f"SELECT {listed}")
 
 
 def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str]) -> pa.Table:
@@ -122,9 +141,8 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
     if table.num_rows == 0:
         return [pa.chunked_array([], type=expression.type) for expression in expressions]
     source = _source(table, expressions, with_rows=False)
-    listed = ", ".join(f"{expression.sql} AS {quoted(str(index))}" for index, expression in enumerate(expressions))
     try:
-        result = session(careful="TRY(" in listed).run(source, f"SELECT {listed}")
+        result = _run(source, [expression.sql for expression in expressions])
     except duckdb.Error as failure:
         if len(expressions) > 1:
             # Alone, the one that fails is known by name.
@@ -165,16 +183,27 @@ def _compared(table: pa.Table, comparison: Comparison) -> pa.ChunkedArray:
     return pc.call_function(comparison.operator, [values, pa.scalar(comparison.value, type=values.type)])
 
 
-def _failed(expression: Expression, failure: duckdb.Error) -> errors.EvaluationError:
+def _failed(expression: Expression, failure: duckdb.Error) -> errors.RejoinderError:
     message = str(failure).splitlines()[0]
+    if "expression depth" in message.lower():
+        return errors.LimitReached(
+            f"`{_shortened(expression)}` is too deep to be evaluated",
+            detail="its parts may fail or are evaluated only for some rows, so it cannot be taken apart",
+            hint="compute parts of it in a view of their own",
+        )
     kind, _, text = message.partition(": ")
     is_ours = f"error('{text.replace(chr(39), chr(39) * 2)}')" in expression.sql  # DuckDB's own messages quote the row
     return errors.EvaluationError(
-        f"`{expression.text or expression.sql}` failed on a row",
+        f"`{_shortened(expression)}` failed on a row",
         detail=message if is_ours else _KINDS.get(kind, kind),
         values=None if is_ours else message,
         hint="guard it with CASE or TRY_CAST, or filter such rows out before",
     )
+
+
+def _shortened(expression: Expression) -> str:
+    text = expression.text or expression.sql
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _without_zones(table: pa.Table) -> pa.Table:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rejoinder.kernels.caps import Caps, caps
 from rejoinder.kernels.columns import PARTITION, contiguous, drop_unit_diffs, without
 from rejoinder.kernels.exchange import decode, encode, sorted_by_hash
 from rejoinder.kernels.faults import reach
@@ -104,6 +105,7 @@ class Setting:
     spool: Spool | None = None
     max_pairs: int = MAX_PAIRS
     forgetting: Mapping[str, Forgetting] = field(default_factory=dict)
+    caps: Caps = field(default_factory=caps)
 
     def __post_init__(self) -> None:
         """Refuse functions that this process did not allow: no task runs without a setting."""

@@ -42,6 +42,7 @@ from rejoinder.sql.scope import Column, Scope, Side
 from rejoinder.sql.statements import parse_query
 from rejoinder.sql.subqueries import restrict
 from rejoinder.sql.table_functions import bind_table_function, is_table_function
+from rejoinder.sql.text_limits import with_stack
 from rejoinder.sql.types import common_type, comparable, spark_name
 from rejoinder.sql.windows import ColumnBounds, ends_of_column
 
@@ -54,6 +55,11 @@ def bind(
     `names` is the column list of the `relation` that the query defines. Raises a `PlanningError` that names the thing
     and shows the place.
     """
+    texts = [text, *(view.query for view in catalog.views)]
+    return with_stack(texts, _bound, text, catalog, kept, names, relation)
+
+
+def _bound(text: str, catalog: Catalog, kept: Collection[str], names: Sequence[str], relation: str) -> Query:
     binder = Binder(catalog, frozenset(kept))
     _, clause = split_emission(text)
     node = with_item_names(parse_query(text), names)

@@ -64,7 +64,8 @@ def interval_of(node: exp.Expr) -> Interval | None:
     if isinstance(node, exp.Paren):
         return interval_of(node.this)
     if isinstance(node, exp.Add):
-        left, right = interval_of(node.this), interval_of(node.expression)
+        right = interval_of(node.expression)  # first: of a long sum the left side is long
+        left = None if right is None else interval_of(node.this)
         if left is None or right is None:
             return None
         if bool(left.months) != bool(right.months):

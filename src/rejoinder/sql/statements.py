@@ -22,6 +22,7 @@ from rejoinder.sql.foreign_spellings import foreign_create, foreign_start, refus
 from rejoinder.sql.sink_definition import make_sink
 from rejoinder.sql.source_statements import KINDS, SourceReader
 from rejoinder.sql.starting import checked_start
+from rejoinder.sql.text_limits import with_stack
 from rejoinder.sql.tokens import refuse_gaps, split_statements, unreadable
 from rejoinder.sql.view_options import checked_options
 
@@ -98,11 +99,19 @@ Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | D
 
 def parse_statements(text: str) -> list[Statement]:
     """Read a text of statements separated by semicolons. Raises `InvalidSql`, which shows the place."""
+    return with_stack([text], _statements, text)
+
+
+def _statements(text: str) -> list[Statement]:
     return [_Reader(text, tokens).statement() for tokens in split_statements(text)]
 
 
 def parse_query(text: str) -> exp.Query:
     """Read one query with sqlglot, without its EMIT clause. Raises `InvalidSql`."""
+    return with_stack([text], _query, text)
+
+
+def _query(text: str) -> exp.Query:
     text, _ = split_emission(text)
     try:
         refuse_gaps(text)

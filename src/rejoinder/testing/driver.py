@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -59,6 +59,7 @@ from rejoinder.errors import (
     near_misses,
     with_values,
 )
+from rejoinder.kernels.caps import set_caps
 from rejoinder.operators.task import MAX_PAIRS
 from rejoinder.plan.allowed_functions import allow_functions
 from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
@@ -96,6 +97,7 @@ class Driver:
         max_state_bytes: int | None = None,
         show_values: bool = False,
         functions: Sequence[Callable[..., object] | str] = (),
+        caps: Mapping[str, int] | None = None,
         clock: Callable[[], int] = system_clock,
         **store_options: Option,
     ) -> None:
@@ -103,6 +105,7 @@ class Driver:
         self._store = open_store(url, **store_options)
         self.show_values = show_values
         allow_functions(functions)
+        set_caps(caps or {})
         self._history, self._max_pairs = history, max_pairs
         self._limits = Limits(max_state_rows, max_state_bytes)
         self._clock = clock

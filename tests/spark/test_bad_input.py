@@ -179,6 +179,23 @@ def test_an_expression_that_fails(open_flow: OpenFlow, tmp_path: Path) -> None:
         write_rows(bad, [{"id": 2, "n": 1}])
 
 
+def test_a_row_that_is_gone_raises_nothing(open_flow: OpenFlow, tmp_path: Path) -> None:
+    source = Source(open_flow, tmp_path / "in", "CHANGELOG s (id BIGINT, n INT, d INT)", "parquet", diff="d")
+    source.view(
+        "SELECT x.id, 100 DIV y.id AS q FROM s x JOIN s y ON x.n = y.n AND 7 DIV y.id >= 0 WHERE x.id > 0",
+        [{**row, "d": 1} for row in GOOD],
+    )
+    write_rows(source.folder / "1.parquet", [{"id": 0, "n": 30, "d": 1}])  # meets nobody yet
+    source.flow.run()
+    write_rows(source.folder / "2.parquet", [{"id": 0, "n": 30, "d": -1}, {"id": 5, "n": 30, "d": 1}])
+    source.flow.run()
+    assert view(source.flow, "v").total() == 3
+    bad = source.folder / "3.parquet"
+    write_rows(bad, [{"id": 0, "n": 30, "d": 1}])
+    with source.fails(EvaluationError, "`100 DIV y.id` failed on a row"):
+        write_rows(bad, [{"id": 4, "n": 30, "d": 1}])
+
+
 def test_a_running_flow_says_what_stopped_it(stream: Source) -> None:
     flow = stream.flow
     flow.start()

@@ -118,7 +118,8 @@ def test_tables_with_and_without_marks_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "values"), [(NARROW, "900"), (Expression("a + 9223372036854775806", pa.int64(), ("a",)), "9223")]
+    ("expression", "values"),
+    [(NARROW, "900"), (Expression("a + 9223372036854775806", pa.int64(), ("a",), text="a + large"), "9223")],
 )
 def test_the_values_of_a_row_are_not_shown(expression: Expression, values: str) -> None:
     failed = filter_project_marked(pa.table({"a": [9]}), None, [("q", expression)])

@@ -21,6 +21,7 @@ from rejoinder.cli.progress import ProgressLine
 from rejoinder.cli.screen import err, note, out, size, status
 from rejoinder.cli.settings import Settings
 from rejoinder.cli.state import open_state
+from rejoinder.cli.writable import check_writable
 from rejoinder.engine.batches import Batch, new_sources
 from rejoinder.engine.definitions import Definition
 from rejoinder.engine.engine import HISTORY, Progress
@@ -57,9 +58,11 @@ def read_script(path: Path) -> Script:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as failure:
-        near = sorted(str(other) for other in path.parent.glob("*.sql"))[:5]
+        near = sorted(str(other) for other in path.parent.glob("*.sql") if other != path)[:5]
         reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
         hint = f"there is {', '.join(near)}" if near else "give a file of SQL statements"
+        if isinstance(failure, UnicodeDecodeError):
+            hint = "save it as UTF-8, or give a file of SQL statements"
         raise MissingInput(f"cannot read `{path}`: {reason}", hint=hint) from failure
     definitions: list[Definition] = []
     questions: list[Explain | Show | Select] = []
@@ -124,6 +127,7 @@ def run_file(
     """Run a file until all input is processed, or with an interval until told to stop. `watched`: a view to show."""
     script = read_script(path)
     before = open_state(state, may_create=True)
+    check_writable(before.store)
     catalog = check(script, before.catalog, before.fed)
     if watched is not None and catalog.get(watched) not in catalog.views:
         raise UnknownName(f"`{watched}` is a source: only a view can be watched")

@@ -157,3 +157,14 @@ def test_an_error_shows_its_line_with_a_caret(rejoinder: Rejoinder, flow: Path) 
         "  2 │ CREATE VIEW v AS SELECT kk FROM s",
         "    │ " + " " * 24 + "^^",
     ]
+
+
+def test_a_state_that_cannot_be_written_is_refused_before_spark_starts(
+    rejoinder: Rejoinder, flow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("text")
+    result = rejoinder("run", str(flow), "--state", "file/state")
+    assert result.exit_code == 1 and f"`{tmp_path}/file` is not a folder" in result.stderr
+    monkeypatch.setattr("rejoinder.cli.writable._may_write", lambda folder: False)
+    result = rejoinder("run", str(flow), "--state", "sealed")
+    assert result.exit_code == 1 and f"`{tmp_path}` is not writable" in result.stderr

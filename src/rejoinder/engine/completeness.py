@@ -6,7 +6,6 @@ what a new plan asks for has to be a part of that, or it is filled anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Protocol
 
@@ -171,9 +170,3 @@ def _gap(present: Present, source: str, reason: str) -> Gap:
 def _time(value: int, kind: pa.DataType) -> str:
     """An event time as people write it."""
     return str(as_column(np.array([value]), kind)[0].as_py()).removesuffix("+00:00")
-
-
-def sources_with_gaps(present: Present) -> Mapping[str, str]:
-    """The sources of which rows are missing, each with a sentence that says which."""
-    gaps = {name: _gap(present, name, "") for name in present.deliveries.incomplete}
-    return {name: "; ".join(part for part in (gap.missing, gap.cause) if part) for name, gap in gaps.items()}

@@ -35,11 +35,6 @@ class Below:
         last = self._last(ref)
         return last is not None and last < self.bound
 
-    def has_some(self, ref: RunRef) -> bool:
-        """Whether they may be some rows of a run."""
-        span = ref.span(self.column)
-        return span is None or span[0] < self.bound or (not self.timeless and self.column in ref.nulls)
-
     def has_most(self, ref: RunRef) -> bool:
         """Whether they are more than half of a run, as far as its span tells, or it has none."""
         span, last = ref.span(self.column), self._last(ref)
@@ -70,10 +65,6 @@ class Forgetting:
     def is_over(self, ref: RunRef) -> bool:
         """Whether no row of a run is needed any more."""
         return all(any(each.has_all(ref) for each in bounds) for bounds in self.users)
-
-    def may_hold(self, ref: RunRef) -> bool:
-        """Whether a run may hold rows that are over."""
-        return all(any(each.has_some(ref) for each in bounds) for bounds in self.users)
 
     def is_worth(self, ref: RunRef) -> bool:
         """Whether a run is worth a rewrite: more than half of it is below a bound that all users share.

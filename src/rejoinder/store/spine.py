@@ -184,24 +184,6 @@ def _advance(
     return Spine(tuple(kept), max(0, spine.credit - sum(ref.rows for ref in taken)))
 
 
-def trimmed(store: ObjectStore, spine: Spine, forgetting: Forgetting, *, epoch: int) -> Spine:
-    """The spine without a row that is over: runs that hold some are rewritten, one at a time.
-
-    For who asks for more from now on: what is over may be there or not, and nobody may see some of it.
-    """
-    kept: list[RunRef] = []
-    for ref in spine.refs:
-        table = read_run(store, ref) if forgetting.may_hold(ref) else None
-        needed = None if table is None else forgetting.needed(table)
-        if table is None or needed is None or needed.num_rows == table.num_rows:
-            kept.append(ref)
-        elif needed.num_rows:
-            times, covered = [name for name, _, _ in ref.spans], (ref.first, ref.last)
-            new = write_run(store, needed, epoch=epoch, level=ref.level, bounds=covered, run=ref.run, times=times)
-            kept.append(replace(new, into=ref.into, epochs=ref.epochs, segment=ref.segment))
-    return replace(spine, refs=tuple(kept))
-
-
 def _rows(store: ObjectStore, ref: RunRef, how: Merging, epoch: int) -> pa.Table:
     table = read_run(store, ref)
     if how.changelog:

@@ -280,3 +280,30 @@ def test_a_file_that_was_changed_is_named(files: Callable[[], Driver], tmp_path:
     os.utime(path, (later, later))
     with pytest.raises(errors.Incomplete, match=r"its file `.*1\.json` was changed after it was read"):
         driver.sql(DAILY)
+
+
+def test_a_view_that_waits_starts_with_what_is_final_late_rows_included() -> None:
+    driver = Driver()
+    driver.sql(f"CREATE STREAM s {COLUMNS}; CREATE VIEW before AS {DAILY} EMIT FINAL")
+    feed(driver, 2)
+    driver.insert("s", {"k": 1, "ts": START}, {"k": 1, "ts": START + timedelta(days=1, minutes=5)})
+    driver.step()
+    driver.sql(f"CREATE VIEW after AS {DAILY} EMIT FINAL")
+    assert (counts(driver.table("before")), counts(driver.table("after"))) == ([100], [101])
+    driver.insert("s", {"k": 1, "ts": START + timedelta(days=3)})
+    driver.step()
+    assert (counts(driver.table("before")), counts(driver.table("after"))) == ([100, 100], [101, 101])
+
+
+def test_a_changelog_starts_at_an_event_time_and_not_at_an_epoch() -> None:
+    driver = Driver()
+    options = TOPIC.replace("topic 'x'", "topic 'x', op 'op'")
+    driver.sql(f"CREATE CHANGELOG s {COLUMNS} {options}; CREATE VIEW before AS {DAILY}")
+    feed(driver, 2)
+    with pytest.raises(errors.Incomplete, match="cannot start at an epoch"):
+        driver.sql(f"CREATE VIEW after STARTING AT NOW AS {DAILY}")
+    driver.sql(f"CREATE VIEW after STARTING AT TIMESTAMP '2026-01-02 01:38:00' AS {DAILY}")
+    assert counts(driver.table("after")) == [2]
+    driver.delete("s", rows(1)[-1])
+    driver.step()
+    assert counts(driver.table("after")) == [1]

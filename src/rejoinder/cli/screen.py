@@ -45,13 +45,19 @@ def show_row_values(is_wanted: bool) -> None:
 
 def show_error(error: RejoinderError, show_place: Callable[[RejoinderError], bool] = lambda error: False) -> None:
     """Print fact, place, detail, values and hint; no traceback."""
-    err.print(Text.assemble(("error: ", "bold red"), (error.fact, "bold"), (f"  [{error.code}]", "dim")))
+    err.print(
+        Text.assemble(("error: ", "bold red"), (error.fact, "bold"), (f"  [{error.code}]", "dim")),
+        soft_wrap=not err.is_terminal,
+    )
     is_placed = show_place(error)
     detail = None if is_placed and re.match(r"line \d+", error.detail or "") else error.detail
     error.shows_values = error.shows_values or _values["shown"]
     for label, text in (("Detail", detail), ("Values", error.shown_values), ("Hint", error.hint)):
         if text:
-            err.print(Text.assemble((f"{label}: ", "green" if label == "Hint" else "yellow"), text))
+            err.print(
+                Text.assemble((f"{label}: ", "green" if label == "Hint" else "yellow"), text),
+                soft_wrap=not err.is_terminal,
+            )
 
 
 def unexpected(error: Exception) -> RejoinderError:

@@ -55,6 +55,7 @@ test: need-java check ## Run the checks, then all tests
 
 test-deep: $(INSTALLED) ## Run SEEDS (10,000) new worlds of the simulation
 	$(BIN)/python -m tests.simulation --fresh --seeds $(SEEDS) --processes 2 --keep-going
+	$(BIN)/python -m tests.simulation.mutants
 
 test-fast: $(INSTALLED) ## Run the unit tests only: seconds, no Java
 	$(call pytest,tests/unit,-n 2)

@@ -5,7 +5,8 @@ Drivers are found as Spark finds them; that of PostgreSQL is fetched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -18,6 +19,8 @@ DRIVERS = {"jdbc:postgresql:": ("org.postgresql.Driver", POSTGRESQL)}
 PATIENCE = {"jdbc:postgresql:": {"connectTimeout": "5", "loginTimeout": "5"}}
 
 Options = Mapping[str, str]
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_$]*")
+_PARTS = re.compile(r'(?:^|(?<=\.))(?:"(?:[^"]|"")*"(?=\.|$)|`(?:[^`]|``)*`(?=\.|$)|\[[^\]]*\](?=\.|$)|[^.]+)')
 
 
 def full_options(session: SparkSession, options: Options) -> dict[str, str]:
@@ -31,6 +34,15 @@ def full_options(session: SparkSession, options: Options) -> dict[str, str]:
                 full["driver"] = driver
             full = {**PATIENCE.get(prefix, {}), **full}
     return full
+
+
+def parts_of(table: str) -> list[str]:
+    """The parts of a table's name, at the dots outside of quotes.
+
+    >>> parts_of('shop.people'), parts_of('"a.b"."c""d"'), parts_of('t; DROP TABLE x')
+    (['shop', 'people'], ['"a.b"', '"c""d"'], ['t; DROP TABLE x'])
+    """
+    return _PARTS.findall(table)
 
 
 class Connection:
@@ -49,8 +61,16 @@ class Connection:
         self._connection.setAutoCommit(False)
 
     def quoted(self, name: str) -> str:
-        """A name as this database wants it."""
-        return str(self._dialect.quoteIdentifier(name))
+        """A name as this database wants it, with its quote written twice where the name has one: Spark's does not."""
+        frame = str(self._dialect.quoteIdentifier("x"))
+        return f"{frame[0]}{name.replace(frame[-1], frame[-1] * 2)}{frame[-1]}"
+
+    def part(self, part: str) -> str:
+        """A part of a table's name: a plain one as it is, in the case that the database gives it; others quoted."""
+        is_quoted = len(part) > 1 and part[0] + part[-1] in ('""', "``", "[]")
+        if not is_quoted:
+            return part if _PLAIN.fullmatch(part) else self.quoted(part)
+        return self.quoted(part[1:-1].replace(part[-1] * 2, part[-1]))
 
     def columns(self, table: str) -> list[str]:
         """The columns of a table. Raises if there is none."""
@@ -105,7 +125,9 @@ def _told(act: Any) -> Any:
         raise DatabaseError(str(cause.getMessage() or cause.toString())) from None
 
 
-def fill(rows: DataFrame, table: str, options: Options) -> None:
-    """Replace a table by these rows, written by the executors."""
+def fill(rows: DataFrame, table: str, options: Options, texts: Sequence[str] = ()) -> None:
+    """Replace a table by these rows, written by the executors; `texts` are columns with short texts of ours."""
     writer = rows.write.format("jdbc").mode("overwrite").options(**options)
+    if texts:  # or a database may make a type of them that it cannot compare
+        writer = writer.option("createTableColumnTypes", ", ".join(f"`{name}` VARCHAR(64)" for name in texts))
     _told(lambda: writer.option("dbtable", table).save())

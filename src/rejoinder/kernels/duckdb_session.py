@@ -16,6 +16,7 @@ from typing import Any, cast
 import duckdb
 import pyarrow as pa
 
+from rejoinder.kernels.caps import caps
 from rejoinder.kernels.wide_decimals import FUNCTION, calculate
 
 _STATEMENTS = 256
@@ -55,7 +56,9 @@ class Session:
         self._connection = duckdb.connect(":memory:", config={"threads": "1"})
         known = self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
         disabled = ",".join(name for (name,) in known if name not in optimizers)
-        for setting in (f"SET disabled_optimizers = '{disabled}'", *_SETTINGS):
+        memory = caps().max_memory
+        limit = (f"SET memory_limit = '{memory} bytes'",) if memory else ()
+        for setting in (f"SET disabled_optimizers = '{disabled}'", *limit, *_SETTINGS):
             self._connection.execute(setting)
         self._prepared: OrderedDict[tuple[object, ...], tuple[str, _Input]] = OrderedDict()
         self._made = 0

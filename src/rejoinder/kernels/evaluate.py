@@ -33,6 +33,7 @@ _KINDS = {
     "Conversion Error": "a value cannot be converted",
     "Out of Range Error": "a result is out of the range of its type",
     "Invalid Input Error": "an argument is not valid",
+    "Out of Memory Error": "it needs more memory than there is, or than the cap `max_memory` grants",
 }
 
 

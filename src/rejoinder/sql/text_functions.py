@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from rejoinder.kernels.caps import cap_reached, caps
 from rejoinder.sql import letter_case, types
 from rejoinder.sql.casts import coerce
+from rejoinder.sql.clauses import text_of
 from rejoinder.sql.literals import constant
 from rejoinder.sql.terms import Compiler, Term, build, combine, failing, only, refuse
 
+SMALL = 10_000  # characters, or copies
 _POSITIVE = "CASE WHEN {1} < 0 THEN 0 ELSE {1} END"
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
@@ -124,7 +127,7 @@ def compile_pad(compiler: Compiler, node: exp.Expr) -> Term:
     text, size = text_argument(compiler, node.this, node), whole_argument(compiler, node.expression, node)
     filler = constant(" ", types.STRING) if fill is None else text_argument(compiler, fill, node)
     padded = f"CASE WHEN {{2}} = '' THEN left({{0}}, {_POSITIVE}) ELSE {verb}({{0}}, {_POSITIVE}, {{2}}) END"
-    return build(padded, types.STRING, text, size, filler)
+    return _capped(padded, "{1}", size, node, text, size, filler)
 
 
 def compile_split_part(compiler: Compiler, node: exp.Expr) -> Term:
@@ -174,7 +177,27 @@ def compile_repeat(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile REPEAT."""
     only(node, "this", "times")
     times = whole_argument(compiler, node.args["times"], node)
-    return build(f"repeat({{0}}, {_POSITIVE})", types.STRING, text_argument(compiler, node.this, node), times)
+    text = text_argument(compiler, node.this, node)
+    length = "length({0})::HUGEINT * {1}"
+    return _capped(f"repeat({{0}}, {_POSITIVE})", length, times, node, text, times)
+
+
+def _capped(template: str, length: str, times: Term, node: exp.Expr, *terms: Term) -> Term:
+    """A function that makes a text whose length the arguments say: refused, or failing on the row, beyond the cap.
+
+    A count that is written down and small needs no guard: what a row brings is limited by what was read.
+    """
+    most = caps().max_value_length
+    if times.literal and isinstance(times.value, int):
+        if times.value > most:
+            raise cap_reached(
+                "a function would make too long a text", "max_value_length", f"{times.value:,} in {text_of(node)[:200]}"
+            )
+        if times.value <= SMALL:
+            return build(template, types.STRING, *terms)
+    message = failing(f"a text would have more than {most} characters; the cap is max_value_length")
+    guarded = f"CASE WHEN {length} > {most} THEN {message} ELSE {template} END"
+    return build(guarded, types.STRING, *terms, throws=True)
 
 
 def compile_position(compiler: Compiler, node: exp.Expr) -> Term:

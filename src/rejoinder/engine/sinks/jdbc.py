@@ -18,7 +18,7 @@ import pyarrow as pa
 from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
 from rejoinder.engine.sinks.delta import one_per_key, other_rows, refuse_other_columns
 from rejoinder.errors import SinkFailed
-from rejoinder.exchange.jdbc import Connection, DatabaseError, fill, full_options
+from rejoinder.exchange.jdbc import Connection, DatabaseError, fill, full_options, parts_of
 from rejoinder.exchange.keyed import ACT, DELETED, INSERTED
 from rejoinder.kernels.entropy import token
 from rejoinder.kernels.faults import reach
@@ -50,6 +50,10 @@ class JdbcTarget:
         """The table, as the user writes it."""
         return self.sink.options["dbtable"]
 
+    def _table(self, connection: Connection) -> str:
+        """The table as the database wants it: whatever is not a plain name is quoted, never pasted."""
+        return ".".join(connection.part(part) for part in parts_of(self.table))
+
     @property
     def is_keyed(self) -> bool:
         """Whether the table has a row per key, rather than changes."""
@@ -59,7 +63,7 @@ class JdbcTarget:
         """Refuse a database that cannot be reached, and a table that is not there or has other columns."""
         with self._connected() as connection:
             try:
-                there = connection.columns(self.table)
+                there = connection.columns(self._table(connection))
             except DatabaseError as missing:
                 columns = ", ".join(f"{field.name} {spark_name(field.type)}" for field in self._columns())
                 raise SinkFailed(
@@ -73,18 +77,20 @@ class JdbcTarget:
         """The last epoch that a transaction has brought."""
         with self._connected() as connection:
             try:
-                return connection.number(f"SELECT epoch FROM {self._beside(EPOCHS)} WHERE sink = '{self.identity}'")
+                return connection.number(
+                    f"SELECT epoch FROM {self._beside(connection, EPOCHS)} WHERE sink = '{self.identity}'"
+                )
             except DatabaseError:
                 return None  # the first transaction makes the table
 
     def deliver(self, delivery: Delivery) -> None:
         """Fill the staging table on the executors, then bring it over in one transaction."""
-        staging = self._beside(f"rejoinder_{self.identity}")
         with self._connected() as connection:  # first, since it says at once if there is nobody
+            staging = self._beside(connection, f"rejoinder_{self.identity}")
             changes = delivery.whole()
             rows = one_per_key(self.sink, changes, key_of(self.sink, self.schema)) if self.is_keyed else changes
             attempt = token(8)
-            fill(rows.drop("_copies").selectExpr("*", f"'{attempt}' AS {ATTEMPT}"), staging, self._options())
+            fill(rows.drop("_copies").selectExpr("*", f"'{attempt}' AS {ATTEMPT}"), staging, self._options(), [ATTEMPT])
             count = rows.count()
             rows.unpersist()
             reach("in_delivery", delivery.epoch)
@@ -112,12 +118,12 @@ class JdbcTarget:
 
     def _note(self, connection: Connection, epoch: int) -> bool:
         """Note the epoch in the transaction; False if it is there already."""
-        table = self._beside(EPOCHS)
+        table = self._beside(connection, EPOCHS)
         try:
             known = connection.number(f"SELECT epoch FROM {table} WHERE sink = '{self.identity}'")
         except DatabaseError:
             connection.rollback()
-            connection.update(f"CREATE TABLE {table} (sink VARCHAR(64) PRIMARY KEY, epoch BIGINT NOT NULL)")
+            connection.update(f"CREATE TABLE {table} (sink VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL)")
             known = None
         if known is None:
             connection.update(f"INSERT INTO {table} (sink, epoch) VALUES ('{self.identity}', {epoch})")
@@ -128,22 +134,21 @@ class JdbcTarget:
         return changed == 1
 
     def _append(self, connection: Connection, staging: str) -> None:
-        connection.update(
-            f"INSERT INTO {self.table} ({self._there(connection)}) SELECT {self._here(connection)} FROM {staging}"
-        )
+        table, there, here = self._table(connection), self._there(connection), self._here(connection)
+        connection.update(f"INSERT INTO {table} ({there}) SELECT {here} FROM {staging}")
 
     def _merge(self, connection: Connection, staging: str, epoch: int) -> None:
         """Take out the rows that are gone or replaced, put in the new ones; both must find the table as expected."""
-        pairs = self._pairs(connection, key_of(self.sink, self.schema))
-        same = " AND ".join(_same(f"s.{connection.quoted(name)}", f"{self.table}.{actual}") for name, actual in pairs)
+        pairs, table = self._pairs(connection, key_of(self.sink, self.schema)), self._table(connection)
+        same = " AND ".join(_same(f"s.{connection.quoted(name)}", f"{table}.{actual}") for name, actual in pairs)
         act = connection.quoted(ACT)
 
         def matching(condition: str) -> str:
             return f"EXISTS (SELECT 1 FROM {staging} s WHERE s.{act} {condition} AND {same})"
 
-        present = connection.number(f"SELECT COUNT(*) FROM {self.table} WHERE {matching(f'= {INSERTED}')}")
+        present = connection.number(f"SELECT COUNT(*) FROM {table} WHERE {matching(f'= {INSERTED}')}")
         expected = connection.number(f"SELECT COUNT(*) FROM {staging} WHERE {act} <> {INSERTED}")
-        removed = connection.update(f"DELETE FROM {self.table} WHERE {matching(f'<> {INSERTED}')}")
+        removed = connection.update(f"DELETE FROM {table} WHERE {matching(f'<> {INSERTED}')}")
         if present or removed != expected:
             raise other_rows(
                 self.sink,
@@ -152,7 +157,7 @@ class JdbcTarget:
                 f"of {expected} row(s) to replace or delete {removed} are there",
             )
         connection.update(
-            f"INSERT INTO {self.table} ({self._there(connection)}) SELECT {self._here(connection)} FROM {staging} "
+            f"INSERT INTO {table} ({self._there(connection)}) SELECT {self._here(connection)} FROM {staging} "
             f"WHERE {act} <> {DELETED}"
         )
 
@@ -161,7 +166,7 @@ class JdbcTarget:
 
     def _pairs(self, connection: Connection, names: tuple[str, ...] | list[str]) -> list[tuple[str, str]]:
         """Columns of the view with those of the table, quoted, whose case may differ."""
-        there = {name.lower(): name for name in connection.columns(self.table)}
+        there = {name.lower(): name for name in connection.columns(self._table(connection))}
         return [(name, connection.quoted(there[name.lower()])) for name in names]
 
     def _there(self, connection: Connection) -> str:
@@ -170,10 +175,9 @@ class JdbcTarget:
     def _here(self, connection: Connection) -> str:
         return ", ".join(connection.quoted(name) for name in self._columns().names)
 
-    def _beside(self, name: str) -> str:
+    def _beside(self, connection: Connection, name: str) -> str:
         """A name in the schema of the table."""
-        schema, dot, _ = self.table.rpartition(".")
-        return f"{schema}{dot}{name}"
+        return ".".join([*(connection.part(part) for part in parts_of(self.table)[:-1]), name])
 
     def _options(self) -> dict[str, str]:
         given = {name: value for name, value in self.sink.options.items() if name not in OF_SINKS}

@@ -50,7 +50,7 @@ def test_an_epoch_that_fails_leaves_everything_as_it_was(parallelism: int) -> No
     with pytest.raises(NullKey) as raised:
         driver.step()
     assert raised.value.fact == "NULL in the primary key of `t`"
-    assert "'v': 'nobody'" in (raised.value.detail or "") and raised.value.hint
+    assert "'v': 'nobody'" in (raised.value.values or "") and raised.value.hint
     driver.restart()
     assert driver._engine.manifest == before and driver.table("v") == [{"x": 1, "v": "one"}]
     driver.insert("t", {"id": 1, "v": "ONE"})

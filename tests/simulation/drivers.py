@@ -79,7 +79,7 @@ class SimulatedDriver:
 
     def _step(self) -> None:
         assert self.driver is not None
-        for source, row, sign in self.world.flow.rows(self.world.dice):
+        for source, row, sign in self.world.flow.rows(self.world.dice, many=self.world.is_quiet):
             (self.driver.insert if sign > 0 else self.driver.delete)(source, dict(row))
         self.attempt = self.pending()
         self.driver.step()

@@ -178,9 +178,9 @@ class Flow:
         """The sources that views read."""
         return sorted({source for view in self.views for source in view.sources})
 
-    def rows(self, dice: random.Random) -> list[tuple[str, Row, int]]:
+    def rows(self, dice: random.Random, *, many: bool = False) -> list[tuple[str, Row, int]]:
         """Rows that arrive together. Each has a number of its own, so that one that arrives twice is seen."""
-        return [self._row(dice) for _ in range(dice.choice([0, 1, 1, 2, 3]))]
+        return [self._row(dice) for _ in range(6 if many else dice.choice([0, 1, 1, 2, 3]))]
 
     def _row(self, dice: random.Random) -> tuple[str, Row, int]:
         self.number += 1

@@ -29,7 +29,8 @@ def damage(world: World) -> None:
     folders = sorted({name.split("/")[0] for name in names})
     if not folders:
         return
-    folder = world.dice.choice(folders)
+    is_note = "sinks" in folders and world.dice.random() < 0.4  # small, and all that says how far a function is
+    folder = "sinks" if is_note else world.dice.choice(folders)
     name = world.dice.choice([name for name in names if name.split("/")[0] == folder])
     good = world.shelf.get(name)
     bad = _damaged(world, name, good)
@@ -63,7 +64,7 @@ def _damaged(world: World, name: str, good: bytes) -> bytes | None:
     kinds = ["flip", "flip", "cut", "digit"]
     if not name.startswith(f"{FOLDER}/") or name == HINT:  # without its last manifest, a state is an older state
         kinds += ["lose", *(["older"] if past else [])]
-    kind = dice.choice(kinds)
+    kind = dice.choice([*kinds, "digit", "digit", "digit"] if name.startswith("sinks/") else kinds)
     at = dice.randrange(max(1, len(good)))
     match kind:
         case "flip" if good:

@@ -133,10 +133,10 @@ def test_rejected_records_can_be_queried_and_viewed(tmp_path: Path) -> None:
     assert driver.table("again") == [{"text": '{"id": "x"}'}]
 
 
-def test_of_a_source_that_nobody_reads_nothing_is_rejected_yet(tmp_path: Path) -> None:
+def test_a_source_that_no_view_reads_is_read_for_its_rejected_records(tmp_path: Path) -> None:
     driver = folder(tmp_path / "f")
-    assert driver.sql("SELECT count(*) AS n FROM f.rejected") == [{"n": 0}]
-    assert driver.sql("SELECT STREAM line FROM f.rejected") == []
+    assert driver.sql("SELECT count(*) AS n FROM f.rejected") == [{"n": 1}]
+    assert [row["line"] for row in driver.sql("SELECT STREAM line FROM f.rejected")] == [2]
 
 
 def test_sinks_take_late_rows_and_rejected_records(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_an_error_in_an_epoch_and_the_run_after_it(here: Path, rejoinder: Callab
     failed = rejoinder("rejoinder run shop.sql")
     assert failed.exit_code == 1
     # What comes before is the log of the JVM, which all tests share; a JVM of the command's own is silent.
-    assert [line.split(":")[0] for line in failed.stderr.splitlines()[-3:]] == ["error", "Detail", "Hint"]
+    assert [line.split(":")[0] for line in failed.stderr.splitlines()[-4:]] == ["error", "Detail", "Values", "Hint"]
     assert "mend the line" in failed.stderr
     assert not (here / "state").exists()
     text = (here / "shop.sql").read_text(encoding="utf-8")

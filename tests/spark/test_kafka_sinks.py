@@ -133,7 +133,7 @@ def test_a_second_row_of_a_key_in_a_later_epoch(
     flow.insert("s", [{"id": 7, "x": 1}])
     with pytest.raises(SinkFailed, match="a key of sink `v_kafka` has more than one row") as failure:
         flow.run()
-    assert "id = 7; epoch 2" in str(failure.value) and len(client.read("later")) == 130
+    assert "columns of the key: id; epoch 2" in str(failure.value) and len(client.read("later")) == 130
 
 
 def test_what_is_refused(flow: rj.Flow, broker: Broker, client: Client, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 PYTHON    ?= python3
 VENV      := .venv
 BIN       := $(VENV)/bin
+RUNTIME   := $(VENV)/.runtime
 INSTALLED := $(VENV)/.installed
 PIP       := -m pip --disable-pip-version-check --quiet
+UV        := UV_PYTHON_DOWNLOADS=never $(BIN)/uv
 
 WORKLOADS ?= W1 W1L W2 W2L W2F W3 W4
 ENGINES   ?= rejoinder spark pathway flink kafka-streams
@@ -20,7 +22,7 @@ PATHWAY_LOCKED := pathway==0.33.0
 FLINK_LOCKED   := apache-flink-libraries==2.3.0
 UV_LOCKED      := uv==0.13.7
 RELEASE_LOCKED := pip-audit==2.10.1 cyclonedx-bom==7.5.0
-COMPILE := UV_PYTHON_DOWNLOADS=never build/lock-tool/bin/uv pip compile --quiet --universal \
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.10 \
 	--generate-hashes --no-emit-index-url --no-header $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
@@ -30,9 +32,9 @@ COMPILE := UV_PYTHON_DOWNLOADS=never build/lock-tool/bin/uv pip compile --quiet 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-venv: $(INSTALLED) ## Make .venv with the locked packages and this project in it
+venv: $(INSTALLED) ## Make .venv with this project, what it needs, and the developer tools
 
-demo: need-java $(INSTALLED) ## Run a three-way join on generated orders and watch its changes
+demo: need-java $(RUNTIME) ## Run a three-way join on generated orders and watch its changes
 	@$(BIN)/rejoinder demo
 
 check: $(INSTALLED) ## Lint, formatting, types, and the layers
@@ -41,34 +43,27 @@ check: $(INSTALLED) ## Lint, formatting, types, and the layers
 	$(BIN)/mypy $(wildcard src tests benchmarks)
 	$(BIN)/lint-imports --no-logo
 
-# $(call pytest,folders,options): a folder that is missing or holds no test is no failure.
-define pytest
-	@folders="$(wildcard $(1))"; \
-	if [ -z "$$folders" ]; then echo "no tests yet in: $(1)"; exit 0; fi; \
-	echo "$(BIN)/pytest $(2) $$folders"; \
-	$(BIN)/pytest $(2) $$folders || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
-endef
-
 test: need-java check ## Run the checks, then all tests
-	$(call pytest,tests/unit tests/oracle tests/golden tests/simulation,-n 2)
-	$(call pytest,tests/spark tests/faults,-n 2 --dist loadfile)
+	$(BIN)/pytest -n 2 tests/unit tests/oracle tests/golden tests/simulation
+	$(BIN)/pytest -n 2 --dist loadfile tests/spark tests/faults
 
-test-deep: $(INSTALLED) ## Run SEEDS (10,000) new worlds of the simulation
-	$(BIN)/python -m tests.simulation --fresh --seeds $(SEEDS) --processes 2 --keep-going
-	$(BIN)/python -m tests.simulation.mutants
+test-deep: need-java $(INSTALLED) ## Run what is random or long: a new SEED, SEEDS (10,000) simulated worlds
+	$(BIN)/python -m tests --worlds $(SEEDS) $(if $(SEED),--seed $(SEED))
 
 test-fast: $(INSTALLED) ## Run the unit tests only: seconds, no Java
-	$(call pytest,tests/unit,-n 2)
+	$(BIN)/pytest -n 2 tests/unit
 
 format: $(INSTALLED) ## Rewrite the code in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-lock: build/lock-tool/.installed ## Resolve the locks again; UPGRADE=1 takes the newest versions
-	printf '%s\n' $(LOCKED) | $(COMPILE) --python-version 3.10 --extra dev --extra web --extra bench \
-		--constraints - --output-file requirements.lock pyproject.toml > /dev/null
-	printf '%s\n' $(PATHWAY_LOCKED) | $(COMPILE) --python-version 3.10 --output-file requirements-pathway.lock - > /dev/null
-	printf '%s\n' $(FLINK_LOCKED) | $(COMPILE) --python-version 3.10 --output-file requirements-flink.lock - > /dev/null
+# requirements.lock has what a user needs, requirements-dev.lock the same versions and all extras.
+lock: $(VENV)/.uv ## Resolve the locks again; UPGRADE=1 takes the newest versions
+	printf '%s\n' $(LOCKED) | $(COMPILE) --constraints - --output-file requirements.lock pyproject.toml > /dev/null
+	$(COMPILE) --all-extras --constraints requirements.lock --output-file requirements-dev.lock pyproject.toml > /dev/null
+	printf '%s\n' $(UV_LOCKED) | $(COMPILE) --output-file requirements-uv.lock - > /dev/null
+	printf '%s\n' $(PATHWAY_LOCKED) | $(COMPILE) --output-file requirements-pathway.lock - > /dev/null
+	printf '%s\n' $(FLINK_LOCKED) | $(COMPILE) --output-file requirements-flink.lock - > /dev/null
 
 bench: need-java $(INSTALLED) $(foreach peer,$(filter pathway flink,$(ENGINES)),.venv-$(peer)/.installed) ## Compare with other engines; WORKLOADS, ENGINES and N choose
 	WORKLOADS="$(WORKLOADS)" ENGINES="$(ENGINES)" N="$(N)" PATHWAY_PYTHON="$(CURDIR)/$(PATHWAY_VENV)/bin/python" \
@@ -85,8 +80,8 @@ soak: need-java $(INSTALLED) ## Break a flow at random for MINUTES minutes (10);
 
 release-check: build/release-tool/.installed ## Audit the locked dependencies and write an SBOM to build/; needs the network
 	@mkdir -p build
-	@echo "auditing requirements.lock"
-	@build/release-tool/bin/pip-audit --requirement requirements.lock --require-hashes --disable-pip --strict \
+	@echo "auditing requirements-dev.lock, which has all of requirements.lock"
+	@build/release-tool/bin/pip-audit --requirement requirements-dev.lock --require-hashes --disable-pip --strict \
 		--progress-spinner off || { \
 		echo "error: the audit found something, or could not reach the advisory database"; \
 		echo "Hint: the lines above say which; a release needs a clean audit, so run it again with a network"; exit 1; } >&2
@@ -99,11 +94,32 @@ clean: ## Remove the virtual environments, caches and results made here
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	find src tests benchmarks -type d \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +
 
-$(INSTALLED): requirements.lock pyproject.toml | need-python
-	@echo "Making $(VENV): a few minutes the first time."
+# $(call install,arguments): with uv, or with pip where uv is not available or fails. Both check the hashes of a lock.
+# uv does not read the configuration of pip, so it is given the index named there, if any.
+define install
+	@index="$$($(BIN)/python -m pip config list | sed -n "s/^[^=]*\.index-url='\(.*\)'$$/\1/p" | tail -n 1)"; \
+	if [ -x $(BIN)/uv ] && UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$index}}" \
+		$(UV) pip install --quiet --python $(BIN)/python $(1); then exit 0; fi; \
+	echo "warning: uv cannot install this here; using pip, which takes a few minutes" >&2; \
+	$(BIN)/python $(PIP) install $(1)
+endef
+
+# Without uv all this works as well; only `make lock` needs it.
+$(VENV)/.uv: requirements-uv.lock | need-python
+	@echo "Making $(VENV)."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python $(PIP) install --require-hashes -r requirements.lock
-	@$(BIN)/python $(PIP) install --no-deps -e .
+	@$(BIN)/python $(PIP) install --require-hashes -r $< || echo "warning: uv cannot be installed" >&2
+	@touch $@
+
+$(RUNTIME): requirements.lock pyproject.toml | $(VENV)/.uv
+	@echo "Installing Rejoinder and what it needs."
+	$(call install,--require-hashes -r requirements.lock)
+	$(call install,--no-deps -e .)
+	@touch $@
+
+$(INSTALLED): requirements-dev.lock $(RUNTIME)
+	@echo "Installing the developer tools."
+	$(call install,--require-hashes -r requirements-dev.lock)
 	@touch $@
 
 # The .gitignore inside is what venv itself writes from Python 3.13 on. A peer that cannot be had is left out of the
@@ -120,11 +136,6 @@ build/release-tool/.installed: | need-python
 	@build/release-tool/bin/python $(PIP) install $(RELEASE_LOCKED) || { \
 		echo "error: pip-audit and cyclonedx-bom cannot be installed, so nothing was audited"; \
 		echo "Hint: the audit and the SBOM need a network; run it again where there is one"; exit 1; } >&2
-	@touch $@
-
-build/lock-tool/.installed: | need-python
-	@$(PYTHON) -m venv build/lock-tool
-	@build/lock-tool/bin/python $(PIP) install $(UV_LOCKED)
 	@touch $@
 
 need-python:

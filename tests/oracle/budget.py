@@ -1,20 +1,17 @@
-"""How long to look. `HYPOTHESIS_PROFILE=deep pytest tests/oracle` looks fifty times as long, with new seeds."""
+"""How many examples to try: a few fixed ones, or many new ones in `make test-deep`."""
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, settings
 
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+from tests.deep import IS_DEEP, TIMES
 
 
 def budget(examples: int) -> settings:
-    """Settings for a test that tries so many examples in CI. A failing one is printed with the way to run it again."""
-    deep = PROFILE == "deep"
+    """Settings for a test that tries so many examples. A failing one is printed with the way to run it again."""
     return settings(
-        max_examples=examples * (50 if deep else 1),
-        derandomize=not deep,
+        max_examples=examples * TIMES,
+        derandomize=not IS_DEEP,
         deadline=None,
         print_blob=True,
         report_multiple_bugs=False,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.budget import PROFILE
+from tests.deep import IS_DEEP
 
 SHRINKING = 1_200
 
@@ -14,4 +14,4 @@ SHRINKING = 1_200
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(0 if PROFILE == "deep" else SHRINKING))
+            item.add_marker(pytest.mark.timeout(0 if IS_DEEP else SHRINKING))

@@ -20,7 +20,7 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.testing import Driver
-from tests.oracle.budget import PROFILE
+from tests.deep import seeds
 
 Row = dict[str, Any]
 START = datetime(2026, 1, 1)
@@ -189,7 +189,7 @@ def _counted(rows: list[Row]) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("format_", ["memory", "topic", "files"])
-@pytest.mark.parametrize("seed", range(400 if PROFILE == "deep" else 8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_an_answer_is_complete_or_refused(seed: int, format_: str, tmp_path: Path) -> None:
     pick = random.Random(seed)
     world = World(pick, tmp_path, format_)

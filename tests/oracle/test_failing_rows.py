@@ -16,14 +16,14 @@ import pytest
 
 from rejoinder.errors import EvaluationError
 from rejoinder.testing import Driver
-from tests.oracle.budget import PROFILE
+from tests.deep import seeds
 from tests.oracle.failing_queries import Query, Writer
 
 Row = dict[str, Any]
 Rows = Counter[tuple[Any, ...]]
 COLUMNS = "id INT, k INT, b INT, s STRING"
 SCHEMA = pa.schema([("id", pa.int32()), ("k", pa.int32()), ("b", pa.int32()), ("s", pa.string())])
-SEEDS = 25 * (50 if PROFILE == "deep" else 1)
+SEEDS = 25
 EPOCHS = 10
 
 
@@ -127,7 +127,7 @@ class Flow:
         return self.driver.epoch > epoch
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", seeds(SEEDS))
 def test_an_epoch_fails_if_and_only_if_the_batch_query_does(seed: int) -> None:
     flow = Flow(seed)
     views = ["v"] if flow.numbers.random() < 0.8 and flow.define("v") else []

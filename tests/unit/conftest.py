@@ -11,8 +11,9 @@ from hypothesis import settings
 
 from rejoinder.kernels import hashing
 from rejoinder.kernels.columns import UInt64
+from tests.deep import IS_DEEP, TIMES
 
-settings.register_profile("unit", max_examples=25, derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("unit", max_examples=25 * TIMES, derandomize=not IS_DEEP, deadline=None, print_blob=True)
 settings.load_profile("unit")
 
 

@@ -1,4 +1,7 @@
-"""Drivers that come and go: two at a time on one state, and one after the other, killed at random moments."""
+"""Drivers that come and go: two at a time on one state, and one after the other, killed at random moments.
+
+`make test` kills a JVM once; `make test-deep` kills drivers and JVMs again and again.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,20 @@ from pyspark.sql import SparkSession
 import rejoinder as rj
 from rejoinder.store.manifest import latest
 from rejoinder.store.objects import open_store
+from rejoinder.testing import Driver
+from tests.deep import IS_DEEP, SEED
 from tests.faults import victim
 
 SCRIPT = Path(victim.__file__)
-BUDGET_SECONDS = 20
+KILLS = 6 if IS_DEEP else 1
 
 
 @pytest.fixture(scope="module")
-def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The rows of `v` when all files are read."""
     folder = tmp_path_factory.mktemp("expected")
     victim.write_input(folder)
-    victim.run(rj.Flow(folder / "state", spark=spark, parallelism=2), folder)
+    victim.run(Driver(store=folder / "state", parallelism=2), folder)
     return victim.outcome(folder / "state", ["v"])["v"]
 
 
@@ -78,61 +83,60 @@ def epoch(folder: Path) -> int:
     return -1 if manifest is None else manifest.epoch
 
 
-def wait_for(condition: Callable[[], bool], driver: Following, seconds: float = 120) -> None:
+def wait_for(condition: Callable[[], bool], driver: Following | rj.Flow, seconds: float = 120) -> None:
     """Wait for something that a driver is going to do."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end and not driver.is_over(), driver.said()
+        if isinstance(driver, rj.Flow):
+            assert time.monotonic() < end and driver.is_running
+        else:
+            assert time.monotonic() < end and not driver.is_over(), driver.said()
         time.sleep(0.02)
 
 
 @pytest.mark.slow
-def test_two_drivers_on_one_state(folder: Path, expected: Any) -> None:
+def test_two_drivers_on_one_state(spark: SparkSession, folder: Path, expected: Any) -> None:
     """The one that comes later takes over; the other one stops and says why. Nothing is lost or doubled."""
     with Following(folder, "first") as first:
         wait_for(lambda: epoch(folder) == victim.FIRST - 1, first)
-        before = committed(folder)
-        with Following(folder, "second") as second:
-            wait_for(lambda: committed(folder) > before, second)
+        second = rj.Flow(folder / "state", spark=spark, parallelism=2)
+        second.start()
+        try:
             for number in range(victim.FIRST, victim.LAST + 1):
                 victim.release(folder, "ab", [number])
                 wait_for(lambda number=number: epoch(folder) >= number, second)  # type: ignore[misc]
             assert first.process.wait(60) == 1
             assert "Fenced: [RJ401] another driver has" in first.said()
             assert "Hint: run one driver per state" in first.said()
-            (folder / "stop").touch()
-            assert second.process.wait(60) == 0, second.said()
+        finally:
+            second.stop()
     assert victim.outcome(folder / "state", ["v"])["v"] == expected
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_drivers_are_killed_at_random_moments(spark: SparkSession, folder: Path, expected: Any) -> None:
-    """The driver or its JVM, again and again, at whatever it does; then one goes to the end."""
-    seed = random.randrange(1 << 30)
-    chance = random.Random(seed)
-    end = time.monotonic() + BUDGET_SECONDS
-    kills, released = 0, victim.FIRST
-    while time.monotonic() < end:
+    """The driver or its JVM, at whatever it does; then one goes to the end."""
+    chance = random.Random(SEED)
+    for kill in range(KILLS):
         before = committed(folder)
-        with Following(folder, f"driver{kills}") as driver:
+        with Following(folder, f"driver{kill}") as driver:
             wait_for(lambda before=before: committed(folder) > before, driver)  # type: ignore[misc]
-            victim.release(folder, "ab", [released])
-            released += 1
+            victim.release(folder, "ab", [victim.FIRST + kill])
             time.sleep(chance.random())
             kill_some_of(driver.process.pid, chance)
             driver.process.wait(60)
-            kills += 1
     victim.release(folder, "ab", range(victim.FIRST, victim.LAST + 1))
     (folder / "stop").touch()
     victim.follow(rj.Flow(folder / "state", spark=spark, parallelism=2), folder)
-    assert kills and victim.outcome(folder / "state", ["v"])["v"] == expected, f"seed {seed}"
+    assert victim.outcome(folder / "state", ["v"])["v"] == expected
 
 
 def kill_some_of(pid: int, chance: random.Random) -> None:
-    """Kill a driver, or the JVM below it."""
+    """Kill the JVM of a driver, or in a deep run the driver or its JVM. Elsewhere drivers are killed at every point."""
     jvms = [each for each in psutil.Process(pid).children() if "java" in each.name()]
-    victims = [psutil.Process(pid), *jvms]
-    chance.choice(victims).kill()
+    assert jvms, "it runs on Spark"
+    chance.choice([psutil.Process(pid), *jvms] if IS_DEEP else jvms).kill()
 
 
 def test_workers_are_killed_at_random_moments(spark: SparkSession, folder: Path, expected: Any) -> None:

@@ -1,4 +1,8 @@
-"""A process dies at each of the named points, for real; what is there in the end is what would have been without it."""
+"""A process dies at each of the named points, for real; what is there in the end is what would have been without it.
+
+The points of the engine are tested in the test driver, which starts in a second, and those of Spark's checkpoint on
+Spark, with a few of the engine's. `make test-deep` tests all of them on Spark.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from pyspark.sql import SparkSession
 
 import rejoinder as rj
 from rejoinder.kernels.faults import POINTS
+from rejoinder.testing import Driver
+from tests.deep import DEEP
 from tests.faults import victim
 
 IN_WORKERS = ("scan", "round")
@@ -33,6 +39,11 @@ PLACES = {
     "in_hydration": ["in_hydration:2"],
     "after_definition": ["after_definition:2"],
 }
+OF_SPARK = ("in_generation", "after_generation")
+ALL = [fault for places in PLACES.values() for fault in places]
+IN_THE_DRIVER = [fault for fault in ALL if fault.split(":")[0] not in OF_SPARK]
+ON_SPARK = ("in_generation:2", "after_generation:2", "after_tasks:3", "after_commit:1")
+BEFORE_COMMIT = ("before_tasks", "after_tasks", "after_release")
 
 
 @pytest.fixture
@@ -43,12 +54,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What is there in the end if nobody dies."""
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What is there in the end if nobody dies: the same in the test driver and on Spark."""
     folder = tmp_path_factory.mktemp("undisturbed")
     victim.write_input(folder)
-    flow = rj.Flow(folder / "state", spark=spark, parallelism=2)
-    victim.run(flow, folder)
+    victim.run(Driver(store=folder / "state", parallelism=2), folder)
     result = victim.outcome(folder / "state")
     assert result["epoch"] == victim.LAST and all(len(result[view]) > 5 for view in "vwu")
     assert {row[1] for row in result["u"]} == {3, 4}, "what the watermark has passed"
@@ -61,24 +71,40 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return result
 
 
-def run_victim(folder: Path, fault: str) -> subprocess.CompletedProcess[str]:
+def die(folder: Path, fault: str, *arguments: str) -> None:
     """Run the flow in a process of its own that dies at a point."""
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder)],
+    died = subprocess.run(
+        [sys.executable, str(SCRIPT), str(folder), *arguments],
         env={**os.environ, "REJOINDER_FAULT": fault, "TMPDIR": str(folder)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
+    assert died.returncode == -signal.SIGKILL, died.stderr
+
+
+def last_epoch(fault: str) -> int:
+    """The last epoch that is committed when a process dies at a point."""
+    point, epoch = fault.split(":")
+    return int(epoch) - (point in BEFORE_COMMIT)
+
+
+@pytest.mark.parametrize("fault", IN_THE_DRIVER)
+def test_the_test_driver_dies(folder: Path, undisturbed: dict[str, Any], fault: str) -> None:
+    """It goes on with another number of buckets."""
+    die(folder, fault, "driver")
+    driver = Driver(store=folder / "state", parallelism=3)
+    assert driver.epoch == last_epoch(fault)
+    victim.run(driver, folder)
+    assert victim.outcome(folder / "state") == undisturbed
+    assert all((folder / "state" / name).exists() for name in driver._engine.state.files())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", [fault for places in PLACES.values() for fault in places])
+@pytest.mark.parametrize("fault", [pytest.param(fault, marks=() if fault in ON_SPARK else DEEP) for fault in ALL])
 def test_the_driver_dies(spark: SparkSession, folder: Path, undisturbed: dict[str, Any], fault: str) -> None:
     """It goes on with another number of buckets."""
-    died = run_victim(folder, fault)
-    assert died.returncode == -signal.SIGKILL, died.stderr
+    die(folder, fault)
     flow = rj.Flow(folder / "state", spark=spark, parallelism=3)
-    point, epoch = fault.split(":")
-    assert flow.epoch == int(epoch) - (point in ("before_tasks", "after_tasks", "after_release"))
+    assert flow.epoch == last_epoch(fault)
     victim.run(flow, folder)
     assert victim.outcome(folder / "state") == undisturbed
     assert all((folder / "state" / name).exists() for name in flow.engine.state.files())
@@ -98,8 +124,10 @@ def test_a_worker_dies(
 
 
 def test_every_point_has_a_test() -> None:
-    tested = {*PLACES, *IN_WORKERS, *IN_SINKS}
+    """One that `make test` runs: in the test driver, on Spark, in workers, or around a delivery."""
+    tested = {fault.split(":")[0] for fault in (*IN_THE_DRIVER, *ON_SPARK)} | {*IN_WORKERS, *IN_SINKS}
     assert tested == set(POINTS), "a point in kernels/faults.py without a test, or a test without its point"
+    assert set(ON_SPARK) <= set(ALL)
 
 
 def test_every_point_is_reached_from_somewhere() -> None:

@@ -1,4 +1,6 @@
-"""A flow that can be killed at any time and started again: `python victim.py folder [follow | settle]`.
+"""A flow that can be killed at any time and started again: `python victim.py folder [driver | follow | settle]`.
+
+It runs on Spark, or with `driver` in the test driver, which starts in a second.
 
 Input lies in `folder/in`, and what comes after the second view was defined in `folder/later`; each file is an epoch.
 """
@@ -60,25 +62,34 @@ def write_input(folder: Path) -> None:
             os.utime(path, (1_000_000 + epoch, 1_000_000 + epoch))
 
 
-def create(flow: rj.Flow, folder: Path, name: str) -> None:
+def create(flow: rj.Flow | Driver, folder: Path, name: str) -> None:
     """Create a source; every file is an epoch of its own."""
     place = f"path '{folder}/in/{name}', maxFilesPerTrigger '1'{MARKS.get(name, '')}"
     kind, rest = SOURCES[name].split(" ", 1)
     flow.sql(f"CREATE {kind} IF NOT EXISTS {rest} USING parquet OPTIONS ({place})")
 
 
-def run(flow: rj.Flow, folder: Path) -> None:
+def run(flow: rj.Flow | Driver, folder: Path) -> None:
     """Do all that is left to do: some epochs, a new source and new views, one of which waits, some more epochs."""
     for name in "abod":
         create(flow, folder, name)
     flow.sql(f"CREATE VIEW IF NOT EXISTS p AS {PAIRS}")
     flow.sql("CREATE VIEW IF NOT EXISTS v AS SELECT a.id, x, y FROM a JOIN b ON a.id = b.id")
-    flow.run()
+    catch_up(flow, FIRST - 1)
     create(flow, folder, "c")
     flow.sql("CREATE VIEW IF NOT EXISTS w AS SELECT DISTINCT a.id, z FROM a JOIN b ON a.id = b.id JOIN c ON b.y = c.y")
     flow.sql("CREATE VIEW IF NOT EXISTS u AS SELECT b.id, c.z FROM b JOIN c ON b.y = c.y EMIT WHEN WATERMARK PAST c.z")
     release(folder, "abcod", range(FIRST, LAST + 1))
-    flow.run()
+    catch_up(flow, LAST)
+
+
+def catch_up(flow: rj.Flow | Driver, last: int) -> None:
+    """Read all files that are there; the last of them is that of epoch `last`."""
+    if isinstance(flow, rj.Flow):
+        flow.run()
+        return
+    while flow.epoch < last:
+        flow.step()
 
 
 def release(folder: Path, names: str, epochs: Sequence[int]) -> None:
@@ -134,8 +145,11 @@ def settle(flow: rj.Flow, folder: Path) -> None:
 
 if __name__ == "__main__":
     where = Path(sys.argv[1])
-    do = {"follow": follow, "settle": settle}.get(sys.argv[-1], run)
     try:
-        do(rj.Flow(where / "state", parallelism=2), where)
+        if sys.argv[-1] == "driver":
+            run(Driver(store=where / "state", parallelism=2), where)
+        else:
+            do = {"follow": follow, "settle": settle}.get(sys.argv[-1], run)
+            do(rj.Flow(where / "state", parallelism=2), where)
     except rj.RejoinderError as error:
         sys.exit(f"{type(error).__name__}: {error}")

@@ -99,22 +99,31 @@ del flow
 
 
 @pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the driver works."""
+    return tmp_path_factory.mktemp("driver")
+
+
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One cluster for all tests of this file."""
     with running(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
-def facts(printed: str) -> list[dict[str, object]]:
-    """What a driver said."""
+@pytest.fixture(scope="module")
+def told(cluster: Cluster, folder: Path) -> list[dict[str, object]]:
+    """What one driver said of all this: the start of another one would take longer than its work."""
+    (folder / "in").mkdir()
+    (folder / "in" / "1.json").write_text('{"id": 1}\n')
+    pids = ",".join(map(str, cluster.workers))
+    printed = run_driver(SESSION + SHARED + KILLED, cluster.url, pids, folder=folder)
     return [json.loads(line) for line in printed.splitlines()]
 
 
 @pytest.mark.slow
-def test_a_flow_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "1.json").write_text('{"id": 1}\n')
-    shared, hidden, unread, again = facts(run_driver(SESSION + SHARED, cluster.url, folder=tmp_path))
+def test_a_flow_on_a_cluster(told: list[dict[str, object]], folder: Path) -> None:
+    shared, hidden, unread, again, _ = told
     newest = {0: 0, 1: 1, **dict.fromkeys(range(2, 10), 2)}
     assert shared == {
         "spool": "None",
@@ -127,15 +136,14 @@ def test_a_flow_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     assert "shared file system" in str(hidden["hint"])
     assert unread["kind"] == "MissingInput" and "shared file system" in str(unread["hint"])
     assert again == {"zero": True}, "the other flow goes on"
-    assert not list((tmp_path / "shared").glob("markers/*"))
+    assert not list((folder / "shared").glob("markers/*"))
 
 
 @pytest.mark.slow
-def test_an_executor_dies_in_the_middle_of_an_epoch(cluster: Cluster, tmp_path: Path) -> None:
-    pids = ",".join(map(str, cluster.workers))
-    (told,) = facts(run_driver(SESSION + KILLED, cluster.url, pids, folder=tmp_path))
-    assert told["killed"] == 1 and told["gone"] is True
-    assert told["epochs"] == 1 and told["epoch"] == 1
-    assert told["rows"] == 100_100 and told["total"] == sum(i % 5000 for i in range(100_000)) + sum(range(100))
-    written, named = told["written"], told["named"]
+def test_an_executor_dies_in_the_middle_of_an_epoch(told: list[dict[str, object]]) -> None:
+    killed = told[-1]
+    assert killed["killed"] == 1 and killed["gone"] is True
+    assert killed["epochs"] == 1 and killed["epoch"] == 1
+    assert killed["rows"] == 100_100 and killed["total"] == sum(i % 5000 for i in range(100_000)) + sum(range(100))
+    written, named = killed["written"], killed["named"]
     assert isinstance(written, int) and isinstance(named, int) and written >= named

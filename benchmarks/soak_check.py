@@ -12,7 +12,7 @@ import psutil
 
 from benchmarks.soak_flow import BOUND, FAR
 from rejoinder.engine.state import State
-from rejoinder.store.manifest import latest
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import open_store
 from rejoinder.testing import Driver
 

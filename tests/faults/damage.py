@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from rejoinder.engine.engine import named_files
+from rejoinder.engine.content import named_files
 from rejoinder.errors import RejoinderError
 from rejoinder.store.manifest import Manifest
 from rejoinder.testing import Driver

@@ -21,7 +21,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
-from rejoinder.store.manifest import latest
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import open_store
 from rejoinder.testing import Driver
 from tests.deep import IS_DEEP, SEED

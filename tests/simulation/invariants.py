@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rejoinder.engine.engine import named_files
+from rejoinder.engine.content import named_files
 from rejoinder.engine.reading import read_table
 from rejoinder.errors import Fenced, NotCommitted, RejoinderError
 from rejoinder.kernels.columns import DIFF
-from rejoinder.store.manifest import FLOW, FOLDER, Manifest, name_of
-from rejoinder.store.manifest import newest as newest_stored
+from rejoinder.store.lost_commits import FLOW
+from rejoinder.store.manifest import FOLDER, Manifest, name_of
+from rejoinder.store.newest import newest as newest_stored
 from rejoinder.store.vacuum import find_garbage
 from rejoinder.testing import Driver
 from tests.simulation.flows import Bag, SinkSpec, ViewSpec

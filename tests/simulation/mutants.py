@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from rejoinder.engine import deletion, sink_progress, timeline
-from rejoinder.engine import engine as engine_module
+from rejoinder.engine import content, deletion, sink_progress, timeline
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.processing_time import ProcessingTime, Reading
 from rejoinder.engine.publishing import Publisher
@@ -24,7 +23,7 @@ from rejoinder.engine.sinks import outbox
 from rejoinder.errors import RejoinderError
 from rejoinder.plan.catalog import Sink
 from rejoinder.plan.notes import readable
-from rejoinder.store import disk, manifest, run
+from rejoinder.store import commit, disk, newest, run
 from rejoinder.store.checked import CheckedRef
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.objects import ObjectStore
@@ -67,7 +66,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 def _forgetful_publish(self: Publisher, made: Manifest, accept: Any) -> None:
     """Commit, and forget the manifest whatever comes of it."""
-    manifest.commit(self.store, made)
+    commit.commit(self.store, made)
     accept()
 
 
@@ -119,7 +118,7 @@ def _unfenced_claim(self: Engine) -> bool:
 
 MUTANTS = (
     # Lost answers of a PUT (point 6)
-    Mutant("unconfirmed", "a name that was free because it was deleted counts", ((manifest, "_confirm", _nothing),)),
+    Mutant("unconfirmed", "a name that was free because it was deleted counts", ((commit, "_confirm", _nothing),)),
     Mutant(
         "forgetful",
         "a commit whose answer was lost is forgotten: the driver meets it as that of another one",
@@ -128,7 +127,7 @@ MUTANTS = (
     Mutant(
         "kept rows", "rows of a commit that is not settled are kept as well", ((Publisher, "is_open", _always_kept),)
     ),
-    Mutant("new flow", "an empty listing without a hint is a new flow", ((manifest, "_sign_of_use", _nothing),)),
+    Mutant("new flow", "an empty listing without a hint is a new flow", ((newest, "sign_of_use", _nothing),)),
     Mutant(
         "damage alarm",
         "an overtaken driver calls the state damaged",
@@ -142,8 +141,8 @@ MUTANTS = (
         (
             (outbox, "write_note", _plain_note),
             (outbox.Outbox, "_open", _trusting_open),
-            (engine_module, "recorded", _plain_recorded),
-            (engine_module, "note_name", lambda _: "sinks/progress"),
+            (content, "recorded", _plain_recorded),
+            (content, "note_name", lambda _: "sinks/progress"),
         ),
         NOTES,
     ),

@@ -18,7 +18,7 @@ from unittest import mock
 import pyarrow.fs as pafs
 
 from rejoinder.engine import engine as engine_module
-from rejoinder.engine import planner, timeline
+from rejoinder.engine import planner, redefinition, timeline
 from rejoinder.engine.sinks import delivery, files
 from rejoinder.errors import Corrupt, Fenced, NotCommitted, SinkFailed, StateDeleted, StorageFailed
 from rejoinder.kernels.entropy import drawn_from
@@ -305,6 +305,7 @@ class World:
             put(driver_module, "LocalHost", lambda: SimulatedHost(lambda: self.current))
             put(engine_module, "KEEP_VERSIONS", wanted.keep_versions)
             put(engine_module, "plan", caching.plan)
+            put(redefinition, "plan", caching.plan)
             put(planner, "bind_view", caching.bind_view)
             put(timeline, "BLOCK", wanted.timeline_block)
             put(delivery, "PART_ROWS", wanted.part_rows)

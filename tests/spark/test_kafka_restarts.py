@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 import rejoinder as rj
 from rejoinder.exchange.packages import KAFKA, SETTING
-from rejoinder.store.manifest import latest
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import open_store
 from tests.spark.broker import PACKAGES, Broker, Client, Record
 

@@ -32,7 +32,8 @@ from rejoinder.api.windowed import WindowedTable
 from rejoinder.engine.backup import backup
 from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
 from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
-from rejoinder.engine.engine import HISTORY, Engine, Progress
+from rejoinder.engine.engine import HISTORY, Engine
+from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.explain import show
 from rejoinder.engine.limits import Limits, check_count
 from rejoinder.engine.positions import advanced

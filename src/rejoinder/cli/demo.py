@@ -23,7 +23,8 @@ from rejoinder.cli.following import Told, interruptible
 from rejoinder.cli.running import check, define_all, read_script, spark_flow
 from rejoinder.cli.screen import count, duration, out, status
 from rejoinder.cli.settings import Settings
-from rejoinder.engine.engine import Engine, Progress
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.statements import execute
 from rejoinder.errors import MissingInput, StateError
 from rejoinder.plan.catalog import Catalog

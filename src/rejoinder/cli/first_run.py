@@ -12,7 +12,7 @@ from pathlib import Path
 from rejoinder.cli.screen import note
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import Fenced, RejoinderError
-from rejoinder.store.manifest import latest
+from rejoinder.store.newest import latest
 
 
 @contextmanager

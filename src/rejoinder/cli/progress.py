@@ -11,7 +11,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from rejoinder.cli.screen import count, duration, err, size
-from rejoinder.engine.engine import Progress
+from rejoinder.engine.epoch_progress import Progress
 
 PLAIN_SECONDS = 1.0
 IDLE_SECONDS = 2.0

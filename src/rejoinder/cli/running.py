@@ -24,7 +24,8 @@ from rejoinder.cli.state import open_state
 from rejoinder.cli.writable import check_writable
 from rejoinder.engine.batches import Batch, new_sources
 from rejoinder.engine.definitions import Definition
-from rejoinder.engine.engine import HISTORY, Progress
+from rejoinder.engine.engine import HISTORY
+from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.planner import plan
 from rejoinder.engine.statements import find_view
 from rejoinder.engine.waiting import waiting

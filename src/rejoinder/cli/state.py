@@ -7,7 +7,8 @@ from pathlib import Path
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor
 from rejoinder.errors import NotCommitted
-from rejoinder.store.manifest import FOLDER, latest
+from rejoinder.store.manifest import FOLDER
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore, open_store
 
 

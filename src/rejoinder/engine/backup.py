@@ -22,7 +22,9 @@ from rejoinder.engine.state import State
 from rejoinder.engine.timeline import Timeline
 from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, StorageFailed, Unsupported
 from rejoinder.store.checked import CheckedRef
-from rejoinder.store.manifest import Manifest, find, latest, mark_flow, name_of, versions, write_hint
+from rejoinder.store.lost_commits import mark_flow, write_hint
+from rejoinder.store.manifest import Manifest, find, name_of, versions
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore
 
 INBOX = "inbox"
@@ -70,8 +72,8 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
         )
     beside = [*_copy_note(source, target, manifest), *_copy_unread(source, target)]
     beside += _copy_frames(source, target, manifest)
-    mark_flow(target, manifest)
     target.put(manifest.name, manifest.to_bytes())
+    mark_flow(target, manifest, manifest.version)
     write_hint(target, manifest)
     _drop_others(target, manifest, {ref.name for ref in refs} | set(beside))
     return Backup(manifest.epoch, len(refs) + len(beside) + 1, len(copied), sum(copied.values()))

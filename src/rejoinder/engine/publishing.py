@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 from rejoinder.errors import Corrupt, Fenced, RejoinderError, Unconfirmed
 from rejoinder.kernels.entropy import token
-from rejoinder.store.manifest import Manifest, commit, mark_flow, name_of, versions
+from rejoinder.store.commit import commit
+from rejoinder.store.lost_commits import mark_flow
+from rejoinder.store.manifest import Manifest, name_of, versions
 from rejoinder.store.objects import ObjectStore
 
 
@@ -28,7 +30,7 @@ class Publisher:
         """Commit `manifest`, then call `accept`. After `Unconfirmed`, `settle` does both."""
         self.settle()
         if not self._is_marked and manifest.version:
-            mark_flow(self.store, manifest)
+            mark_flow(self.store, manifest, manifest.version - 1)
         self._is_marked = True
         self._open = (manifest, accept)
         try:

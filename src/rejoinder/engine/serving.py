@@ -14,7 +14,8 @@ from rejoinder.errors import Corrupt, NotCommitted
 from rejoinder.kernels.sorting import hash_range
 from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.notes import readable
-from rejoinder.store.manifest import Manifest, latest
+from rejoinder.store.manifest import Manifest
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore
 
 ROWS_PER_PARTITION = 500_000

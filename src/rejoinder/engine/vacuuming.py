@@ -20,11 +20,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rejoinder.engine.engine import named_files
+from rejoinder.engine.content import named_files
 from rejoinder.engine.inbox_names import inbox_name
 from rejoinder.engine.positions import position_of
 from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.store.manifest import Manifest, newest
+from rejoinder.store.manifest import Manifest
+from rejoinder.store.newest import newest
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.temporary_folders import abandoned_folders, remove_abandoned
 from rejoinder.store.vacuum import Garbage, delete_garbage, find_garbage

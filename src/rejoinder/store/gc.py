@@ -26,7 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rejoinder.store.manifest import Manifest, find, latest, name_of
+from rejoinder.store.manifest import Manifest, find, name_of
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import folder_of
 

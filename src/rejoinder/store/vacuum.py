@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rejoinder.store.gc import chain_below, is_own
-from rejoinder.store.manifest import FOLDER, Manifest, find, newest
+from rejoinder.store.manifest import FOLDER, Manifest, find
+from rejoinder.store.newest import newest
 from rejoinder.store.objects import ObjectStore
 
 _MANIFEST = re.compile(rf"{FOLDER}/(\d{{20}})\.json")

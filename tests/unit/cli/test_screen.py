@@ -12,7 +12,7 @@ import pytest
 import rejoinder as package
 from rejoinder.cli import progress, screen, tables
 from rejoinder.cli.changes import counts, show_changes
-from rejoinder.engine.engine import Progress
+from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.texts import text
 from rejoinder.sql import texts
 from tests.unit.cli.conftest import Rejoinder

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from rejoinder.cli.main import app
 from rejoinder.engine.backup import backup, refs_of
-from rejoinder.engine.engine import named_files
+from rejoinder.engine.content import named_files
 from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, SinkFailed
-from rejoinder.store.manifest import latest
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore, open_store
 from rejoinder.testing import Driver
 from tests.unit.engine.test_sink_progress import in_files, in_view, insert, opened

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rejoinder.errors import StateError
-from rejoinder.store.manifest import commit, latest
+from rejoinder.store.commit import commit
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import open_store
 from rejoinder.testing import Driver
 

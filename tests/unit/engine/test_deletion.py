@@ -9,8 +9,8 @@ import pytest
 
 from rejoinder.engine.engine import KEEP_VERSIONS
 from rejoinder.errors import Corrupt, Fenced, StateDeleted, StateError
+from rejoinder.store.commit import commit
 from rejoinder.store.disk import Disk
-from rejoinder.store.manifest import commit
 from rejoinder.store.run import forget_runs
 from rejoinder.testing import Driver
 

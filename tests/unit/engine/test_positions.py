@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.engine import named_files
+from rejoinder.engine.content import named_files
 from rejoinder.engine.positions import Position, files_read, kept, position_of, with_files, with_position
 from rejoinder.errors import Corrupt
 from rejoinder.store.file_log import FileLog, FileRead

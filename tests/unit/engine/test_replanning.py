@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine import engine
+from rejoinder.engine import engine, redefinition
 from rejoinder.engine.planner import Plan, plan
 from rejoinder.plan.catalog import Catalog, Index
 from rejoinder.testing import Driver
@@ -25,7 +25,8 @@ def test_what_a_newer_planner_wants_is_filled(tmp_path: Path, monkeypatch: pytes
     def newer(catalog: Catalog, *rest: object) -> Plan:
         return plan(Catalog(catalog.relations, (*catalog.indexes, Index("extra", "a", ("x",)))), *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(engine, "plan", newer)
+    for module in (engine, redefinition):
+        monkeypatch.setattr(module, "plan", newer)
     driver.restart()
     rows = {a["name"]: a["rows"] for a in driver.arrangements()}
     assert rows["a[x]"] == 2

@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoinder import errors
+from rejoinder.store.commit import commit
 from rejoinder.store.gc import Collected, Seen, collect
-from rejoinder.store.manifest import Manifest, commit, find, latest, name_of, versions
+from rejoinder.store.manifest import Manifest, find, name_of, versions
 from rejoinder.store.memory import drop_memory
+from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore, open_store
 from rejoinder.testing import Driver
 from tests.unit.store.conftest import SpawnPython

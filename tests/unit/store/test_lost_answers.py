@@ -6,7 +6,10 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.store import gc
-from rejoinder.store.manifest import FLOW, Manifest, commit, hint_to, latest, name_of, newest, versions
+from rejoinder.store.commit import commit
+from rejoinder.store.lost_commits import FLOW, hint_to
+from rejoinder.store.manifest import Manifest, name_of, versions
+from rejoinder.store.newest import latest, newest
 from rejoinder.store.objects import ObjectStore
 from tests.unit.store.unreliable import unreliable
 

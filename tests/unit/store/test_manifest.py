@@ -10,7 +10,9 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.store import manifest as manifests
-from rejoinder.store.manifest import Manifest, at_epoch, commit, latest, load, name_of
+from rejoinder.store.commit import commit
+from rejoinder.store.manifest import Manifest, name_of
+from rejoinder.store.newest import at_epoch, latest, load
 from rejoinder.store.objects import ObjectStore
 from tests.unit.store.conftest import SpawnPython
 
@@ -327,7 +329,8 @@ def test_two_drivers_race(shared_store: ObjectStore, spawn_python: SpawnPython) 
     code = """
 import sys
 from rejoinder import errors
-from rejoinder.store.manifest import commit, latest
+from rejoinder.store.commit import commit
+from rejoinder.store.newest import latest
 me, won = sys.stdin.readline().strip(), []
 print("ready", flush=True)
 sys.stdin.readline()

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.store.manifest import Manifest, commit, name_of, newest
+from rejoinder.store.commit import commit
+from rejoinder.store.manifest import Manifest, name_of
+from rejoinder.store.newest import newest
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.vacuum import Garbage, delete_garbage, find_garbage
 

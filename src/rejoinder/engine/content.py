@@ -1,0 +1,160 @@
+"""The content of a manifest in the types of the engine: all that a flow has committed.
+
+`Content.read` and `Content.to_json` mirror each other. A commit publishes a content and only then takes it over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from rejoinder.engine.completeness import complete_sources
+from rejoinder.engine.decoding import checked_positions, decoding
+from rejoinder.engine.deliveries import Deliveries
+from rejoinder.engine.planner import Plan
+from rejoinder.engine.positions import kept, position_files
+from rejoinder.engine.sink_progress import Delivered, note_name, recorded, to_json
+from rejoinder.engine.state import State
+from rejoinder.engine.timeline import Timeline
+from rejoinder.engine.watermarks import Watermarks
+from rejoinder.kernels.entropy import token
+from rejoinder.plan.catalog import Catalog
+from rejoinder.plan.delta import Statistics
+from rejoinder.plan.physical import Dataflow
+from rejoinder.store.manifest import Manifest
+from rejoinder.store.objects import ObjectStore
+
+Planner = Callable[[Catalog, Mapping[str, Statistics]], Plan]
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a manifest says of a flow."""
+
+    catalog: Catalog
+    plan: Plan
+    """As it was when it was defined: other statistics could ask for arrangements that do not exist."""
+    state: State
+    timeline: Timeline
+    """When each epoch was committed."""
+    created: dict[str, int]
+    """The epoch at which each view was defined."""
+    positions: dict[str, Any]
+    """How far each stream of a source is read (`engine.positions`)."""
+    attached: dict[str, str]
+    """The identity of each source that is read."""
+    sinks: dict[str, tuple[str, int]]
+    """The identity of each sink, and the epoch in which it was defined."""
+    delivered: dict[str, Delivered]
+    """How far each sink is, by its identity."""
+    watermarks: Watermarks
+    deliveries: Deliveries
+
+    @classmethod
+    def read(cls, store: ObjectStore, manifest: Manifest | None, buckets: int, planned: Planner) -> Content:
+        """The content of a manifest; without one, that of a new flow. Raises `StateError` if it has another shape."""
+        if manifest is None:
+            state, watermarks, deliveries = State(buckets), Watermarks(), Deliveries()
+            return cls(Catalog(), planned(Catalog(), {}), state, Timeline(), {}, {}, {}, {}, {}, watermarks, deliveries)
+        extra = manifest.extra
+        with decoding(manifest):
+            catalog = Catalog.from_json(manifest.catalog)
+            statistics = {name: Statistics(*counts) for name, counts in extra["statistics"].items()}
+            committed: dict[str, Any] = {
+                "state": State.from_json(manifest.spines).cut(buckets),
+                "timeline": Timeline.from_json(extra["timeline"]),
+                "created": dict(extra["created"]),
+                "positions": checked_positions(manifest),
+                "attached": dict(extra["attached"]),
+                "sinks": {name: (identity, since) for name, (identity, since) in extra.get("sinks", {}).items()},
+                "delivered": recorded(store, manifest),
+                "watermarks": Watermarks.from_json(extra["watermarks"]),
+                "deliveries": Deliveries.from_json(extra["deliveries"]),
+            }
+        return cls(catalog=catalog, plan=planned(catalog, statistics), **committed)
+
+    def settled(self, before: Content, epoch: int, time_ms: int) -> Content:
+        """The content as it is committed after `before`: new sources and sinks get identities, unused parts go."""
+        scans, views = self.plan.dataflow.scans, self.plan.dataflow.views
+        watermarks = self.watermarks.keeping(scans, views)
+        attached = {name: before.attached.get(name) or token(4) for name in scans}
+        sinks = {sink.name: before.sinks.get(sink.name) or (token(4), epoch) for sink in self.catalog.sinks}
+        deliveries = self.deliveries.keeping(scans)
+        if self.plan is not before.plan:
+            complete = complete_sources(self.plan, watermarks.times, deliveries)
+            deliveries = deliveries.noting(complete, epoch, time_ms, self.plan.program)
+        return replace(
+            self,
+            positions=kept(self.positions, set(attached.values())),
+            attached=attached,
+            sinks=sinks,
+            delivered={one: self.delivered[one] for one, _ in sinks.values() if one in self.delivered},
+            watermarks=watermarks,
+            deliveries=deliveries,
+        )
+
+    def to_json(self, *, since: int, wall: int | None) -> dict[str, Any]:
+        """The fields of a manifest. History begins after epoch `since`; `wall` is what the clock said."""
+        statistics = self.plan.program.statistics
+        return {
+            "plan": fingerprint(self.plan.dataflow),
+            "catalog": self.catalog.to_json(),
+            "spines": self.state.to_json(),
+            "extra": {
+                "timeline": self.timeline.to_json(),
+                "clock": wall,
+                "created": self.created,
+                "positions": self.positions,
+                "attached": self.attached,
+                "sinks": self.sinks,
+                "delivered": to_json(self.delivered),
+                "statistics": {name: [known.rows, known.keys] for name, known in statistics.items()},
+                "since": since,
+                "watermarks": self.watermarks.to_json(),
+                "deliveries": self.deliveries.to_json(),
+            },
+        }
+
+
+_FIELDS = tuple(each.name for each in fields(Content))
+
+
+class Holder:
+    """Has the committed content as attributes of its own, each of which is described at `Content`."""
+
+    catalog: Catalog
+    plan: Plan
+    state: State
+    timeline: Timeline
+    created: dict[str, int]
+    positions: dict[str, Any]
+    attached: dict[str, str]
+    sinks: dict[str, tuple[str, int]]
+    delivered: dict[str, Delivered]
+    watermarks: Watermarks
+    deliveries: Deliveries
+
+    @property
+    def content(self) -> Content:
+        """What is committed."""
+        return Content(**{name: getattr(self, name) for name in _FIELDS})
+
+    def take_over(self, content: Content) -> None:
+        """Replace what is committed."""
+        for name in _FIELDS:
+            setattr(self, name, getattr(content, name))
+
+
+def named_files(manifest: Manifest) -> set[str]:
+    """All objects that a manifest names."""
+    files = State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
+    files |= position_files(manifest.extra["positions"])
+    return files | {note_name(manifest)} if manifest.extra.get("sinks") else files
+
+
+def fingerprint(dataflow: Dataflow) -> str:
+    """A short name of what is kept: arrangements and views. Paths may change without a change of state."""
+    text = "\n".join([*sorted(a.id for a in dataflow.arrangements), *sorted(dataflow.views)])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,48 @@
+"""What an epoch did, for whoever watches the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rejoinder.operators.task import Report
+from rejoinder.plan.catalog import SOURCE_CHANGES
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What an epoch did. `rows_out` counts changes as written, before netting over buckets.
+
+    `lag_seconds` is the age of the newest file that the epoch read, at the commit; None if it read no file. `late` is
+    how many rows came too late, by view and by whose they are. `notices` say what is odd: a clock that is not believed,
+    a column that is NULL in every record of a file (once for each column).
+    """
+
+    epoch: int
+    seconds: float
+    rows_in: dict[str, int]
+    rows_out: dict[str, int]
+    bytes_written: int
+    state_bytes: int
+    lag_seconds: float | None = None
+    late: dict[str, dict[str, int]] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+
+def totals_of(reports: Mapping[int, Report]) -> Report:
+    """Add up what all buckets counted."""
+    totals = Report()
+    for report in reports.values():
+        totals.add(replace(report, spines={}, changelogs={}, emitted={}).to_json())
+    return totals
+
+
+def shown_rows(totals: Report) -> dict[str, int]:
+    """The changes by view, without those that sources in memory record for themselves."""
+    return {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
+
+
+def lag_of(totals: Report, now: int) -> float | None:
+    """The age of the newest file that was read, in seconds; None if none was."""
+    newest = max(totals.newest.values(), default=0)
+    return max(0, now - newest) / 1000 if newest else None

@@ -1,0 +1,32 @@
+"""Runs the hydration of a definition on the executor, with records of topics that are read again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rejoinder.engine.filling import Filling
+from rejoinder.engine.state import State
+from rejoinder.kernels.faults import reach
+from rejoinder.operators.stage import EpochWork
+from rejoinder.operators.task import Clock
+
+if TYPE_CHECKING:
+    from rejoinder.engine.engine import Engine
+
+
+def hydrate(engine: Engine, filling: Filling, clock: Clock) -> State:
+    """Fill what is new; give the committed state with it. Changes nothing but files that nobody names yet."""
+    if not filling.splits and not filling.topics:
+        return filling.into(engine.state, {})
+    setting = replace(engine.setting(filling.dataflow), forgetting=filling.forgetting)
+    work = EpochWork(setting, engine.epoch, filling.before, clock)
+    if filling.topics and engine.topics is not None:
+        again = [(source, engine.position(source)) for source in filling.topics]
+        reports = engine.topics.run(work, filling.splits, again)
+    else:
+        reports = engine.executor.run_listed(work, filling.splits)
+    reach("in_hydration", engine.epoch)
+    if engine.spool is not None:
+        engine.spool.clear(engine.epoch)
+    return filling.into(engine.state, reports)

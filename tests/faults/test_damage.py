@@ -12,6 +12,7 @@ import pytest
 from rejoinder.engine import timeline
 from rejoinder.errors import Corrupt, SinkFailed
 from rejoinder.store import file_log
+from rejoinder.store.lost_commits import hint_to
 from tests.faults.damage import DAMAGES, EPOCHS, Flow, build, kinds, outcome
 
 Built = tuple[Path, list[Any], list[Any]]
@@ -91,7 +92,12 @@ def test_lost_commits_are_noticed(built: Built, tmp_path: Path) -> None:
         max((folder / "state/manifests").glob("*.json")).unlink()
         with pytest.raises(Corrupt, match=r"the newest commit of this state is missing[\s\S]*Hint: restore"):
             Flow(folder)
-        (folder / "state/manifests/latest").unlink()
+        latest = folder / "state/manifests/latest"
+        version = int(latest.read_bytes().partition(b" ")[0])
+        latest.unlink()
+        with pytest.raises(Corrupt, match=r"the newest commit of this state is missing[\s\S]*Hint: restore"):
+            Flow(folder)
+        latest.write_bytes(hint_to(version - 1))  # as the error says
         with pytest.raises(SinkFailed, match=f"has epoch {EPOCHS - 1}, and the flow is at epoch {EPOCHS - 2}"):
             Flow(folder).step(EPOCHS - 1)
     finally:

@@ -6,7 +6,7 @@ RejoinderError
 │   ├── UnknownName          no such relation, column, function or option
 │   ├── AmbiguousName        a name that stands for two things
 │   ├── TypeMismatch         types that do not fit together
-│   ├── Unsupported          understood, and not offered
+│   ├── Unsupported          understood, and not supported
 │   ├── DefinitionConflict   a name defined twice, or still in use
 │   └── Incomplete           rows that an answer needs are no longer kept
 ├── InputError               a source handed over something unusable

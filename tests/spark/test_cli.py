@@ -93,16 +93,16 @@ def test_an_error_in_an_epoch_and_the_run_after_it(here: Path, rejoinder: Callab
     assert failed.exit_code == 1
     # What comes before is the log of the JVM, which all tests share; a JVM of the command's own is silent.
     assert [line.split(":")[0] for line in failed.stderr.splitlines()[-4:]] == ["error", "Detail", "Values", "Hint"]
-    assert "mend the line" in failed.stderr
+    assert "fix the line" in failed.stderr
     assert not (here / "state").exists()
     text = (here / "shop.sql").read_text(encoding="utf-8")
     (here / "shop.sql").write_text(text.replace("id BIGINT, customer", "id INT, customer"), encoding="utf-8")
     bad.write_text('{"id": 10, "customer": 1, "amount": 1.25}\n')
     with (here / "shop.sql").open("a", encoding="utf-8") as file:
         file.write("SELECT id, amount, name FROM sales;\n")
-    mended = rejoinder("rejoinder run shop.sql")
-    assert mended.exit_code == 0
-    assert mended.stdout.splitlines()[2].split() == ["10", "1.25", "Ada"]
+    fixed = rejoinder("rejoinder run shop.sql")
+    assert fixed.exit_code == 0
+    assert fixed.stdout.splitlines()[2].split() == ["10", "1.25", "Ada"]
 
 
 def test_definitions_change_freely_until_rows_are_committed(here: Path, rejoinder: Callable[[str], Result]) -> None:
@@ -120,7 +120,7 @@ def test_definitions_change_freely_until_rows_are_committed(here: Path, rejoinde
     assert asked.stdout == "amount\n2.50\n"
     (here / "shop.sql").write_text(text, encoding="utf-8")
     refused = rejoinder("rejoinder run shop.sql")
-    assert refused.exit_code == 1 and "`sales` is defined otherwise in this state" in refused.stderr
+    assert refused.exit_code == 1 and "`sales` differs from the definition stored in this state" in refused.stderr
 
 
 def test_follow_until_ctrl_c(here: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_database_table_with_a_row_per_key(shop: rj.Flow, postgres: Postgres, 
     postgres.sql("DELETE FROM s.people WHERE id = 3")
     with pytest.raises(SinkFailed, match="does not hold what sink `people` has put there") as failure:
         put(shop, row(3, "Scarlett"), row(1, "Ada B."))
-    assert "of 2 row(s) to replace or delete 1 are there" in str(failure.value)
+    assert "of 2 row(s) to replace or delete 1 exist" in str(failure.value)
     assert postgres.sql("SELECT name FROM s.people WHERE id = 1") == [["Ada"]]
     postgres.sql("INSERT INTO s.people VALUES (3, 'O''Hara', 12.25, now())")
     shop.run()

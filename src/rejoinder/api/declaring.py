@@ -66,6 +66,6 @@ def _field(source: str, column: str, text: str) -> pa.Field:
         return pa.field(column, parse_type(text))
     except PlanningError as refused:
         raise Unsupported(
-            f"column `{column}` of `{source}` has the type `{text}`, which is not offered",
+            f"column `{column}` of `{source}` has the type `{text}`, which is not supported",
             hint="select it as another type, or leave it out",
         ) from refused

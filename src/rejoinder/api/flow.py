@@ -331,7 +331,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         relation = self.engine.plan.program.sources.get(found.name, found)
         if not isinstance(relation, Source) or not relation.watermarks:
             raise InvalidSql(
-                f"`{relation.name}` has no watermark that anybody could wait for",
+                f"`{relation.name}` has no watermark to wait for",
                 hint="name a source that was declared with WATERMARK",
             )
         return relation

@@ -157,7 +157,7 @@ def refuse_join(left: Rows, method: str, right: object, *offered: str) -> Unsupp
     names = {"Stream": "a stream", "Table": "a table", "WindowedTable": "a windowed table"}
     here, there = type(left).__name__, type(right).__name__
     return Unsupported(
-        f"{method} of {names[here]} with {names.get(there, there)} is not offered",
+        f"{method} of {names[here]} with {names.get(there, there)} is not supported",
         detail=f"{here} `{left.name}`.{method}({there})",
         hint=f"{_reason(here, there, offered)}; relation() has every join of SQL",
     )

@@ -56,7 +56,7 @@ class Relation(Selection):
         """
         if self.is_join or self._item().startswith("("):
             raise Unsupported(
-                "a query as of a time is not offered",
+                "a query as of a time is not supported",
                 detail=self.query,
                 hint='make a view of it, and read that: .through("name").as_of(…)',
             )

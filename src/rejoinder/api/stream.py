@@ -181,7 +181,7 @@ def _ends(within: Within, what: str) -> tuple[str, str]:
     lengths = read_interval(before), read_interval(after)
     if any(length.months for length in lengths):
         raise Unsupported(
-            f"{what} is within months, which is not offered",
+            f"{what} is within months, which is not supported",
             detail=f"within={within!r}: months have different lengths",
             hint="use a number of days",
         )

@@ -107,17 +107,17 @@ def told(statement: Definition) -> str:
     """What a definition has done."""
     match statement:
         case CreateSource(source=source):
-            return f"{source.kind} {source.name} is there"
+            return f"created {source.kind} {source.name}"
         case CreateView(name=name):
-            return f"view {name} is there"
+            return f"created view {name}"
         case AlterView(name=name):
-            return f"view {name} is changed"
+            return f"altered view {name}"
         case CreateIndex(name=name):
-            return f"index {name} is there"
+            return f"created index {name}"
         case CreateSink(sink=sink):
-            return f"sink {sink.name} is there"
+            return f"created sink {sink.name}"
         case Drop(name=name):
-            return f"{name} is gone"
+            return f"dropped {name}"
 
 
 def _converse(place: str, showing: Showing) -> None:
@@ -137,7 +137,7 @@ def _converse(place: str, showing: Showing) -> None:
         except RejoinderError as error:
             show_error(error, show_place)
         except KeyboardInterrupt:
-            note("given up")
+            note("cancelled")
         except Exception as error:  # noqa: BLE001 - the conversation goes on
             show_error(unexpected(error))
 

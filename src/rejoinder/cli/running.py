@@ -110,7 +110,7 @@ def _refuse_told(source: Source) -> None:
     if told:
         raise Unsupported(
             f"the watermark of `{source.name}`.`{told[0]}` would never move",
-            detail="without DELAY it is told by a program, with flow.watermark(…) in Python",
+            detail="without DELAY the watermark is explicit: a program passes it, with flow.watermark(…) in Python",
             hint=f"WATERMARK {told[0]} DELAY OF …, or run the flow from Python",
         )
 

@@ -63,7 +63,7 @@ class JoinCondition:
             if not times:
                 raise Unsupported(
                     f"input {ordinal} of the join has no watermarked column",
-                    hint="name its event time: without one its rows would be kept for ever",
+                    hint="name its event time: without one its rows would be kept forever",
                 )
         self._check_columns()
         keys = [key for times in self.times for key in times.values()]
@@ -76,7 +76,7 @@ class JoinCondition:
         for given, limited in ((given, key) for given, to in self.postpone.items() for key in to):
             if given not in keys or limited not in keys or self.side_of(given) == self.side_of(limited):
                 raise DefinitionConflict(
-                    f"a postpone time from key {given} to key {limited} is no bound between the inputs",
+                    f"a postpone time from key {given} to key {limited} is not a bound between the inputs",
                     detail=" and ".join(f"input {at} has {sorted(of.values())}" for at, of in enumerate(self.times)),
                     hint="a bound compares a time of one input with a time of the other",
                 )

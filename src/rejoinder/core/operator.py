@@ -65,7 +65,7 @@ class Operator:
             missing = [part for part in self.parts if part not in snapshot]
             if missing:
                 raise StateError(
-                    f"this is no snapshot of a {type(self).__name__}",
+                    f"this is not a snapshot of a {type(self).__name__}",
                     detail=f"it has {', '.join(map(str, snapshot)) or 'nothing'}, and no {missing[0]}",
                     hint="restore what `snapshot()` of the same operator gave",
                 )

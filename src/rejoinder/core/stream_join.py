@@ -69,7 +69,7 @@ class StreamJoin(Operator):
             raise UnknownName(f"there is no formula `{formula}` of output watermarks", hint=f"one of {known}")
         if max_rows is not None and max_rows < 1:
             raise Unsupported(
-                f"a join that keeps at most {max_rows} rows is not offered",
+                f"a join that keeps at most {max_rows} rows is not supported",
                 detail="no row would meet one that comes later",
                 hint="cap the rows of both sides at 1 or more, or leave `max_rows` out",
             )
@@ -82,7 +82,7 @@ class StreamJoin(Operator):
         if instances > 1 and not condition.on and condition.kind == "FULL":
             raise Unsupported(
                 "a FULL join without equal columns runs on one instance only",
-                detail="one side would have to go to all instances, and its rows without a partner come out of each",
+                detail="one side would have to go to all instances, and each would emit its rows without a partner",
                 hint="add a pair of equal columns, or run one instance",
             )
         self._max_rows, self._formula = max_rows, formula

@@ -133,7 +133,7 @@ class WindowState:
     def _add(self, schema: pa.Schema, call: Call) -> None:
         if call.function not in FUNCTIONS or (call.column is None and call.function != "count"):
             raise Unsupported(
-                f"`{call.function}` of {call.column or 'no column'} is no aggregate of a window",
+                f"`{call.function}` of {call.column or 'no column'} is not an aggregate of a window",
                 hint=f"use {', '.join(FUNCTIONS)}, each of a column, or `count` without one",
             )
         if call.column is None:

@@ -68,11 +68,11 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
     if says_same(known, statement):
         return True
     raise DefinitionConflict(
-        f"`{known.name}` is defined otherwise in this state",
-        detail=f"there: {_text(known)}; here: {_text(_as_defined(statement))}",
+        f"`{known.name}` differs from the definition stored in this state",
+        detail=f"stored: {_text(known)}; given: {_text(_as_defined(statement))}",
         hint=f"ALTER VIEW {known.name} SET OPTIONS (…) changes its options"
         if isinstance(known, View) and isinstance(statement, CreateView) and same_text(known.query, statement.query)
-        else "DROP it to define it anew, or take another state",
+        else "DROP it and create it again, or use another state directory",
     )
 
 
@@ -203,7 +203,7 @@ def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
         if there != here:
             raise DefinitionConflict(
                 f"`{source.name}` exists with other columns or watermarks, or of another kind",
-                detail=f"there: {_declared(known)}{_timing(known)}; here: {_declared(source)}{_timing(source)}",
+                detail=f"stored: {_declared(known)}{_timing(known)}; given: {_declared(source)}{_timing(source)}",
                 hint="DROP it first, or choose another name",
             )
         return catalog
@@ -225,7 +225,7 @@ def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
     relation = catalog.get(statement.relation)
     if isinstance(relation, View) and is_waiting(relation.query):
         raise Unsupported(
-            f"an index on `{relation.name}`, which says when its changes come out, is not offered",
+            f"an index on `{relation.name}`, which has an EMIT clause, is not supported",
             detail=f"{relation.name}: {relation.query}",
             hint="put the index on what it reads",
         )
@@ -315,7 +315,7 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
             raise UnknownName(
                 f"there is no index `{statement.name}`",
                 detail=f"indexes: {', '.join(known) or 'none'}",
-                hint=near_misses(statement.name, known) or "SHOW ARRANGEMENTS tells what is kept",
+                hint=near_misses(statement.name, known) or "SHOW ARRANGEMENTS shows what is kept",
             )
         return catalog.without_index(statement.name)
     if statement.if_exists and catalog.find(statement.name) is None:

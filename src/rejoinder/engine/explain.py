@@ -34,7 +34,7 @@ def explain(engine: Engine, target: str) -> str:
         raise Unsupported(
             f"`{found.name}` is a source and has no plan",
             detail=f"EXPLAIN {words}",
-            hint="EXPLAIN a view or a query; SHOW ARRANGEMENTS tells what is kept of a source",
+            hint="EXPLAIN a view or a query; SHOW ARRANGEMENTS shows what is kept of a source",
         )
     state, times = engine.state, engine.watermarks.times
     if found is not None:

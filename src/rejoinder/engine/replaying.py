@@ -81,7 +81,7 @@ def replay(engine: Engine, query: str, added: Sequence[str] = ()) -> Replayed:
         _, emission = split_emission(query)
         if emission is not None and emission.policy in ("watermark", "final"):
             raise Unsupported(
-                f"{'EMIT FINAL' if emission.policy == 'final' else 'EMIT WHEN WATERMARK'} is not offered here",
+                f"{'EMIT FINAL' if emission.policy == 'final' else 'EMIT WHEN WATERMARK'} is not supported here",
                 detail="the watermarks of the past are not kept, and a query that is asked afterwards would need them",
                 hint="CREATE VIEW v AS … EMIT …, and SELECT STREAM * FROM v",
             )

@@ -99,5 +99,5 @@ def _check_start(manifest: Manifest, view: str, start: int) -> None:
         raise NotCommitted(
             f"the changes of `{view}` after epoch {start} are no longer kept",
             detail=f"history starts at epoch {since}",
-            hint="start the reader anew, and open the flow with a longer history=…",
+            hint="start the reader again, and open the flow with a longer history=…",
         )

@@ -99,7 +99,7 @@ def event_time(source: Source, column: str | None = None) -> str:
     elif column is None:
         fact, hint = f"`{source.name}` has more than one event-time column", f"name one of {', '.join(known)}"
     else:
-        fact = f"`{column}` is no event-time column of `{source.name}`"
+        fact = f"`{column}` is not an event-time column of `{source.name}`"
         hint = near_misses(column, known) or f"name one of {', '.join(known)}"
     raise InputError(fact, detail=f"event-time columns: {', '.join(known) or 'none'}", hint=hint)
 
@@ -113,15 +113,15 @@ def told_time(source: Source, column: str, time: Any) -> int:
         value = int(times_of(pa.table({"": pa.array([plain_value(time, kind)], kind)}), "")[0])
     except (ValueError, TypeError, OverflowError) as failure:
         raise InputError(
-            f"{time!r} is no watermark of `{source.name}`.`{column}`, which is of type {spark_name(kind)}",
+            f"{time!r} is not a watermark of `{source.name}`.`{column}`, which is of type {spark_name(kind)}",
             detail=str(failure),
-            hint="tell an integer" if is_integer(kind) else 'tell a datetime, in UTC, or text as "2026-01-01 12:00"',
+            hint="pass an integer" if is_integer(kind) else 'pass a datetime, in UTC, or text as "2026-01-01 12:00"',
         ) from failure
     if value >= TIMELESS:
         raise InputError(
-            f"{time!r} is no watermark of `{source.name}`.`{column}`",
-            detail="an integer of 2^62 or more is taken for no time at all",
-            hint="tell a smaller one; to say that nothing follows, tell the source idle",
+            f"{time!r} is not a watermark of `{source.name}`.`{column}`",
+            detail="an integer of 2^62 or more is not a time",
+            hint="pass a smaller one; to say that no rows follow, mark the source idle",
         )
     return value
 

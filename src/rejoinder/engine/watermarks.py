@@ -213,8 +213,8 @@ class Watermarks:
             times = [text(shown(each, source.schema.field(column).type)) for each in (value, last)]
             raise WatermarkRegress(
                 f"the watermark of `{source.name}`.`{column}` does not rise",
-                detail=f"partition {partition!r} was told {times[0]} after {times[1]}",
-                hint="a watermark promises that no earlier row follows: tell one only when it is higher than the last",
+                detail=f"partition {partition!r} got {times[0]} after {times[1]}",
+                hint="a watermark promises that no earlier row follows: pass one only when it is higher than the last",
             )
 
     def told(self, source: str, partition: Partition) -> dict[str, int]:

@@ -114,7 +114,7 @@ def merge(rows: DataFrame, path: str, key: Sequence[str], application: str, vers
     shown = "to_json(struct({}))".format(", ".join(f"s.`{name}`" for name in key))
     there, missing = (
         dict.fromkeys(values, f"raise_error('{UNEXPECTED}' || {shown} || ' {how}')")
-        for how in ("is there already", "is not there")
+        for how in ("exists already", "does not exist")
     )
     change = table.alias("t").merge(rows.alias("s")._jdf, on)
     change = change.whenMatched(f"s.{ACT} = {INSERTED}").updateExpr(there)

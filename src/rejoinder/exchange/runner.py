@@ -229,7 +229,7 @@ class Runner:
             return MissingInput(
                 "records of a topic were removed before they were read",
                 detail=_said(text, "lost"),
-                hint="OPTIONS (failOnDataLoss 'false') goes on with what is there; keep records longer at the broker",
+                hint="OPTIONS (failOnDataLoss 'false') goes on with the others; keep records longer at the broker",
             )
         if "org.apache.kafka.common.errors.TimeoutException" in text:
             return MissingInput(
@@ -259,7 +259,7 @@ class Runner:
                 if readers.setdefault(stream, source.name) != source.name:
                     raise Unsupported(
                         f"`{readers[stream]}` and `{source.name}` read the same streaming DataFrame",
-                        detail="Spark would read it once, and not from the start for who comes later",
+                        detail="Spark would read it once, and not from the start for later readers",
                         hint="make one with spark.readStream for each, or declare it once and select from it in views",
                     )
             numbers = {stream: at for at, stream in enumerate(dict.fromkeys(streams))}

@@ -143,7 +143,7 @@ def _named(tree: dict[str, Any], kind: str, named: dict[str, Decoder | None], sp
 def _union(branches: list[Any], named: dict[str, Decoder | None], space: str) -> Decoder:
     others = [branch for branch in branches if branch != "null"]
     if len(others) != 1 or len(branches) > 2:
-        raise ValueError(f"a union of {json.dumps(branches)} is not offered: one type, and perhaps null")
+        raise ValueError(f"a union of {json.dumps(branches)} is not supported: one type, and perhaps null")
     decode = _decoder(others[0], named, space)
     value = branches.index(others[0])
 

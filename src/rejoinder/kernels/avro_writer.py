@@ -195,7 +195,7 @@ def _of_values(tree: dict[str, Any], avro: object, meaning: object, kind: pa.Dat
 def _union(branches: list[Any], kind: pa.DataType, path: str) -> Writer:
     others = [branch for branch in branches if branch != "null"]
     if len(others) != 1 or len(branches) > 2:
-        raise ValueError(f"a union of {json.dumps(branches)} is not offered: one type, and perhaps null")
+        raise ValueError(f"a union of {json.dumps(branches)} is not supported: one type, and perhaps null")
     write, value = _writer(others[0], kind, path), 2 * branches.index(others[0])  # numbers are zigzag
 
     def union(values: pa.Array) -> Written:

@@ -40,4 +40,4 @@ def duckdb_type(kind: pa.DataType) -> str:
     if pa.types.is_struct(kind):
         fields = ", ".join(f'"{field.name.replace(chr(34), chr(34) * 2)}" {duckdb_type(field.type)}' for field in kind)
         return f"STRUCT({fields})"
-    raise errors.Unsupported(f"the Arrow type `{kind}` is not offered in expressions")
+    raise errors.Unsupported(f"the Arrow type `{kind}` is not supported in expressions")

@@ -183,6 +183,6 @@ def _failed(function: PythonFunction, reason: str, said: str, rows: pa.Table, at
         f"function `{function.name}` failed on a row{tried}",
         detail=reason,
         values=f"{'a batch that starts with row' if function.batch else 'row'} {row}" + (f": {said}" if said else ""),
-        hint="nothing of the epoch is committed, and its rows are asked about again when it is run again; to go on "
+        hint="nothing of the epoch is committed, and its rows are sent to the function again next time; to go on "
         "without an answer, catch the error in the function and give None",
     )

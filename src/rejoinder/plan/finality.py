@@ -112,7 +112,7 @@ def final_by_time(normal: Normalised, frontiers: Frontiers) -> Normalised:
             return _with_release(normal, tuple(map(after, either)))
         raise Unsupported(
             "EMIT FINAL needs to know when a row is final",
-            detail="it is offered for joins of streams with bounds in time, for groups by a window, and where all rows "
+            detail="it is for joins of streams with bounds in time, for groups by a window, and where all rows "
             "have an event time",
             hint="GROUP BY a window such as TUMBLE(ts, INTERVAL 1 MINUTE), or say it: EMIT WHEN WATERMARK PAST column",
         )

@@ -62,8 +62,8 @@ def _limit(
     for source, column in (*needed, *sorted(versions_of(block, derived))):
         if source not in sources:
             raise InvalidSql(
-                f"`{view}` waits for a watermark of `{source}`.`{column}`, and notes have none",
-                detail=f"what is in `{source}` came late, or could not be read: it has no time of its own",
+                f"`{view}` waits for a watermark of `{source}`.`{column}`, which has no watermark",
+                detail="its rows came late or could not be read, so they have no event time",
                 hint="leave EMIT … out, or net the changes over a period: EMIT EVERY INTERVAL 1 MINUTE",
             )
         if column not in sources[source].watermarks:
@@ -71,12 +71,12 @@ def _limit(
             released = f"EMIT {policy} releases a row by that column"
             raise InvalidSql(
                 f"`{view}` waits for a watermark of `{source}`.`{column}`, and none is declared",
-                detail=released if (source, column) in needed else "a later version would change what came out",
+                detail=released if (source, column) in needed else "a later version would change emitted rows",
                 hint=declaration_edit(sources[source], column),
             )
     if not needed:
         raise InvalidSql(
-            f"`{view}` waits for a watermark, but for none of a column",
+            f"`{view}` waits for a watermark, but names no event-time column",
             detail=f"release: {release.text or release.sql}",
             hint="take an event-time column, or the end of a window: WINDOW_END(w)",
         )
@@ -99,8 +99,8 @@ def _refuse_padded(view: str, block: Block, derived: Mapping[str, Derived], rele
             named = ", ".join(f"{source}.{column}" for source, column in sorted(origins(release, block, derived)))
             raise InvalidSql(
                 f"`{view}` waits for a time of {named} that rows without a partner do not have",
-                detail="they would come out at once, and be taken back when a partner comes",
-                hint="say what they wait for, as in PAST COALESCE(WINDOW_END(v.w), o.ts): a time of the other side; or "
+                detail="they would be emitted at once, and retracted when a partner comes",
+                hint="give them a time, as in PAST COALESCE(WINDOW_END(v.w), o.ts): a time of the other side; or "
                 "group by such a time, as in TUMBLE(COALESCE(r.ts, o.ts), …)",
             )
 

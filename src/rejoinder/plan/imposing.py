@@ -34,7 +34,7 @@ def with_imposed(sources: Mapping[str, Source], view: str, root: Node, imposers:
         source, asked = result.get(scan.relation), dict(scan.imposed)
         if source is None or source.kind == "table":
             raise Unsupported(
-                f"IMPOSE_ORDER on `{scan.relation}`, which is no stream, is not offered",
+                f"IMPOSE_ORDER on `{scan.relation}`, which is not a stream, is not supported",
                 detail=f"view `{view}`; {_reason(scan.relation, source)}",
                 hint="impose an order on a STREAM or a CHANGELOG",
             )
@@ -53,20 +53,21 @@ def _reason(relation: str, source: Source | None) -> str:
     if source is not None:
         return "rows of a table are replaced, whatever their time"
     if relation.endswith((LATE, REJECTED)):
-        return "notes are written down as rows come, in no order of times"
+        return "its rows are recorded as they come, in no order of event time"
     return f"`{relation}` has an index, and is read as it is kept"
 
 
 def _conflict(source: Source, view: str, asked: Mapping[str, int], first: str | None) -> DefinitionConflict:
     there, here = (
         ", ".join(
-            f"`{column}` {'as it is told' if lag is None else f'at a lag of {lag}'}" for column, lag in each.items()
+            f"`{column}` {'with an explicit watermark' if lag is None else f'at a lag of {lag}'}"
+            for column, lag in each.items()
         )
         for each in (source.watermarks, asked)
     )
     by = f"view `{first}`" if first is not None else "its WATERMARK"
     return DefinitionConflict(
         f"`{view}` imposes another order on `{source.name}` than {by} does",
-        detail=f"there: {there}; here: {here} (of timestamps in microseconds)",
+        detail=f"stored: {there}; given: {here} (of timestamps in microseconds)",
         hint=f"impose the same, or CREATE a second STREAM on the data of `{source.name}` for the other order",
     )

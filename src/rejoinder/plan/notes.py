@@ -42,13 +42,13 @@ def readable(catalog: Catalog, name: str) -> Relation:
         raise UnknownName(
             f"`{owner.name}` is a view, and records are rejected by sources",
             detail=f"there is no `{name}`",
-            hint=f"read {REJECTED} of a source of it; what came too late for it is in `{owner.name}{LATE}`",
+            hint=f"read {REJECTED} of a source of it; its late rows are in `{owner.name}{LATE}`",
         )
     if dot + what.lower() == LATE:
         raise UnknownName(
             f"`{owner.name}` is a {owner.kind}, and rows are late for views",
             detail=f"there is no `{name}`; a view that keeps every row has none that are late",
-            hint=f"read {LATE} of a view that waits or forgets; SHOW VIEWS tells how many rows came too late for each",
+            hint=f"read {LATE} of a view with EMIT or bounded state; SHOW VIEWS shows how many late rows each has",
         )
     raise UnknownName(
         f"`{owner.name}` rejects no records",
@@ -61,8 +61,8 @@ def takes_every_row(view: str) -> UnknownName:
     """Make the error for late rows of a view that leaves none out."""
     return UnknownName(
         f"view `{view}` takes every row and has no late rows",
-        detail=f"there is no `{view}{LATE}`: views that wait, or whose state is bounded in time, leave late rows out",
-        hint=f"EXPLAIN {view} tells what it keeps; EMIT FINAL, or EMIT WHEN WATERMARK PAST …, makes a view wait",
+        detail=f"there is no `{view}{LATE}`: only views with EMIT or with bounded state leave late rows out",
+        hint=f"EXPLAIN {view} shows what it keeps; EMIT FINAL and EMIT WHEN WATERMARK PAST … leave late rows out",
     )
 
 

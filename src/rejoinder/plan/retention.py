@@ -146,7 +146,7 @@ def refuse_unbounded(normal: Normalised, sources: Mapping[str, Source], relation
             raise _kept_for_ever(rows, changes, edit)
     if not kept:
         raise Unsupported(
-            "EMIT FINAL of a query that keeps nothing is not offered",
+            "EMIT FINAL of a query that keeps nothing is not supported",
             detail="its rows are final when they come",
             hint="leave EMIT FINAL out",
         )
@@ -164,14 +164,14 @@ def refuse_unfinished(normal: Normalised, sources: Mapping[str, Source], relatio
                     f"a row of {named(changes)} can change groups of any window, so that none is ever final",
                     detail=f"no condition says how far back changes of {named(changes)} reach among rows of "
                     f"{named(rows)}, by event-time columns and constants",
-                    hint=f"{missing_edit(rows, changes, sources)}; or let groups out as they are then: EMIT WHEN "
+                    hint=f"{missing_edit(rows, changes, sources)}; or emit groups as they are then: EMIT WHEN "
                     "WATERMARK PAST WINDOW_END(w)",
                 )
 
 
 def _kept_for_ever(rows: str, changes: str, edit: str) -> Unsupported:
     return Unsupported(
-        f"rows of {named(rows)} would be kept for ever",
+        f"rows of {named(rows)} would be kept forever",
         detail=f"no condition says how far back changes of {named(changes)} can reach, by event-time columns and "
         "constants",
         hint=f"{edit}; conditions under OR or NOT, or with amounts from columns, bound nothing",

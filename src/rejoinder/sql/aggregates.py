@@ -79,19 +79,19 @@ def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def read_call(node: exp.Expr) -> Aggregated:
-    """Take a call apart. Raises `Unsupported` for a function or a form that is not offered."""
+    """Take a call apart. Raises `Unsupported` for a function or a form that is not supported."""
     inner, condition = node, None
     while isinstance(inner, _WRAPPERS):
         if isinstance(inner, exp.Filter):
             condition = inner.expression.this
         elif not isinstance(inner.this, exp.AnyValue):
-            raise refuse(node, "IGNORE NULLS is not offered here", "aggregates pass over NULL")
+            raise refuse(node, "IGNORE NULLS is not supported here", "aggregates pass over NULL")
         inner = inner.this
     name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
     function = _NODES.get(type(inner)) or _SYNONYMS.get(name)
     if function is None:
         called = text_of(inner).split("(", 1)[0].lower()
-        raise refuse(node, f"the aggregate `{called}` is not offered", OFFERED)
+        raise refuse(node, f"the aggregate `{called}` is not supported", OFFERED)
     listed = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this, *inner.expressions]
     given = [part for part in listed if part is not None]
     distinct = bool(given) and isinstance(given[0], exp.Distinct)
@@ -106,7 +106,7 @@ def read_call(node: exp.Expr) -> Aggregated:
             )
     is_star = any(part.is_star for part in given)
     if is_star and (function != "count" or distinct or not isinstance(given[0], exp.Star) or len(given) > 1):
-        raise refuse(node, f"`{text_of(node)}` is not offered", "name the columns, or write COUNT(*)")
+        raise refuse(node, f"`{text_of(node)}` is not supported", "name the columns, or write COUNT(*)")
     if len(given) != 1 and (function != "count" or not given):
         hint = f"write {function.upper()}({'*' if function == 'count' else 'x'})"
         raise InvalidSql(f"`{function}` takes one argument, not {len(given)}", detail=text_of(node), hint=hint)
@@ -132,7 +132,7 @@ def bind_call(call: Aggregated, scope: Scope, named: Callable[[Primitive], str])
         raise mismatch(call.node, f"`{call.function}` needs a condition, not {types.spark_name(argument.type)}")
     if types.is_nested(argument.type):
         kind = types.spark_name(argument.type)
-        raise refuse(call.node, f"`{call.function}` of {kind} is not offered", "take its fields or elements")
+        raise refuse(call.node, f"`{call.function}` of {kind} is not supported", "take its fields or elements")
     argument = _where(condition, argument)
     return column(named(Primitive(Call(function, argument, argument.type))), argument.type)
 

@@ -172,7 +172,7 @@ def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expression")
     left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
     if not types.is_integer(left.type):
-        raise refuse(node, "`div` is offered for integers only", "CAST both sides to BIGINT, or use `/` and FLOOR")
+        raise refuse(node, "`div` takes integers only", "CAST both sides to BIGINT, or use `/` and FLOOR")
     time, width = left, right.value
     left, right = coerce(left, types.BIGINT, node), coerce(right, types.BIGINT, node)
     made = build(_unless_zero("{0} // {1}"), types.BIGINT, left, right, throws=True, right_first=True)
@@ -205,7 +205,7 @@ def _own_decimal(term: Term, node: exp.Expr) -> pa.DataType:
     if term.suffixed and types.is_integer(term.type):
         raise refuse(
             node,
-            "a number with a suffix beside a DECIMAL is not offered",
+            "a number with a suffix beside a DECIMAL is not supported",
             "write it without the suffix, or CAST(… AS …)",
         )
     if term.literal and types.is_integer(term.type):

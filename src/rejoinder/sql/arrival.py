@@ -53,11 +53,11 @@ def is_at_arrival(node: exp.Join) -> bool:
 def at_arrival(
     left: Node, right: Node, predicates: tuple[Predicate, ...], kind: JoinKind, *, swapped: bool, node: exp.Join
 ) -> Arrival:
-    """The join of the plan. Raises `Unsupported` for kinds that are not offered."""
+    """The join of the plan. Raises `Unsupported` for kinds that are not supported."""
     found = _KINDS.get(kind)
     if found is None or swapped:
         raise Unsupported(
-            f"{node.side.upper()} {node.kind.upper()}".strip() + " JOIN as of the current time is not offered",
+            f"{node.side.upper()} {node.kind.upper()}".strip() + " JOIN as of the current time is not supported",
             detail=text_of(node),
             hint="JOIN, LEFT, FULL, SEMI and ANTI JOIN are: the left side's rows come, the right side is looked up",
         )

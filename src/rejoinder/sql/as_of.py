@@ -114,7 +114,7 @@ def _times(left: Scope, right: Scope, node: exp.Join, event_time: str | None) ->
     ours, theirs = set(left.carried()), set(right.carried())
     if set(time.columns) <= theirs and set(versions.columns) <= ours:
         raise Unsupported(
-            "the version that comes next is not offered",
+            "the version that comes next is not supported",
             detail=text_of(match),
             hint="the left side's time is the later one: MATCH_CONDITION (left.ts >= right.ts)",
         )

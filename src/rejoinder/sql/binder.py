@@ -1,6 +1,6 @@
 """The binder: from a parsed query to the logical plan, every name resolved and every type known.
 
-What is not offered is refused here, pointing at the text; nothing is left to fail at run time.
+What is not supported is refused here, pointing at the text; nothing is left to fail at run time.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Binder:
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
         if not isinstance(node, exp.Select | exp.Union | exp.Subquery):
-            raise Unsupported(f"{node.key.upper()} is not offered", detail=text_of(node), hint="SELECT and UNION are")
+            raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint="SELECT and UNION are")
         refuse_unread_clauses(node)
         ctes = self.with_ctes(node, ctes)
         if isinstance(node, exp.Subquery):
@@ -112,7 +112,7 @@ class Binder:
         if with_ is not None:
             if with_.args.get("recursive"):
                 hint = "take RECURSIVE out if no part refers to itself"
-                raise Unsupported("WITH RECURSIVE is not offered", detail=text_of(node), hint=hint)
+                raise Unsupported("WITH RECURSIVE is not supported", detail=text_of(node), hint=hint)
             for cte in with_.expressions:
                 names = tuple(name.name for name in cte.args["alias"].columns)
                 ctes = {**ctes, cte.alias.lower(): _Cte(with_item_names(cte.this, names), ctes, names)}
@@ -133,7 +133,7 @@ class Binder:
         if distinct is None:
             return Query(root, outputs, self.windows(node, scope))
         if distinct.args.get("on"):
-            raise Unsupported("DISTINCT ON is not offered", detail=text_of(node), hint="DISTINCT of whole rows is")
+            raise Unsupported("DISTINCT ON is not supported", detail=text_of(node), hint="DISTINCT of whole rows is")
         return self.distinct(Query(root, outputs))
 
     def sources(self, node: exp.Select, ctes: Ctes) -> tuple[Node, Scope]:
@@ -141,7 +141,7 @@ class Binder:
         source = node.args.get("from_") or node.args.get("from")
         if source is None:
             hint = "select from a relation of the flow"
-            raise Unsupported("a query without FROM is not offered", detail=text_of(node), hint=hint)
+            raise Unsupported("a query without FROM is not supported", detail=text_of(node), hint=hint)
         root, scope = self.relation(source.this, ctes)
         for join in node.args.get("joins") or []:
             root, scope = self.join(root, scope, join, ctes)
@@ -196,7 +196,7 @@ class Binder:
         """Bind one item of FROM."""
         if not isinstance(node, exp.Table | exp.Subquery):
             hint = "a relation or a subquery is"
-            raise Unsupported(f"{node.key.upper()} in FROM is not offered", detail=text_of(node), hint=hint)
+            raise Unsupported(f"{node.key.upper()} in FROM is not supported", detail=text_of(node), hint=hint)
         refuse_unread_clauses(node)
         root, scope = self.table(node, ctes) if isinstance(node, exp.Table) else self.parenthesised(node, ctes)
         for join in node.args.get("joins") or []:  # of a join in parentheses
@@ -212,7 +212,7 @@ class Binder:
             return self.inlined(self.query(with_item_names(inner, names), ctes), node.alias, node)
         if node.alias:
             raise Unsupported(
-                f"an alias for parentheses around relations, `{node.alias}`, is not offered",
+                f"an alias for parentheses around relations, `{node.alias}`, is not supported",
                 detail=text_of(node),
                 hint="name the relations inside, or write a subquery: (SELECT … FROM …) AS name",
             )
@@ -231,12 +231,12 @@ class Binder:
             raise Unsupported(
                 f"`{text_of(node)}` is not a plain name",
                 detail=f"in FROM {text_of(node)}",
-                hint="relations of a flow have plain names; what is noted of them is in view.late and source.rejected",
+                hint="relations of a flow have plain names; side outputs are view.late and source.rejected",
             )
         joined = node.parent if isinstance(node.parent, exp.Join) else None
         if node.args.get("version") and not (joined and (has_version(joined) or is_at_arrival(joined))):
             raise Unsupported(
-                "AS OF is offered for the right side of a join",
+                "AS OF is supported on the right side of a join only",
                 detail=text_of(node),
                 hint="… JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON …; flow.table(view, as_of=…) reads a past epoch",
             )
@@ -266,7 +266,7 @@ class Binder:
             return scan, Scope.of(self.aliased(columns, node))
         if is_waiting(relation.query) and not (self.is_final and emits_final(relation.query)):
             raise Unsupported(
-                f"`{relation.name}` says when its changes come out, and not every view can be built on it",
+                f"`{relation.name}` has an EMIT clause, and not every view can read it",
                 detail=f"{relation.name}: {relation.query}",
                 hint="a view with EMIT FINAL can read one with EMIT FINAL; else build on its query without EMIT, and "
                 "say when to emit in the last view",
@@ -342,7 +342,7 @@ class Binder:
                 star = item if isinstance(item, exp.Star) else item.this
                 if star.args.get("except_") or star.args.get("except") or star.args.get("replace"):
                     hint = "list the columns"
-                    raise Unsupported("* EXCEPT and REPLACE are not offered", detail=text_of(item), hint=hint)
+                    raise Unsupported("* EXCEPT and REPLACE are not supported", detail=text_of(item), hint=hint)
                 qualifier = item.table if isinstance(item, exp.Column) else None
                 result += [(c.name, column(c.id, c.type)) for c in scope.all(qualifier, text_of(item))]
                 continue

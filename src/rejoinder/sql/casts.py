@@ -81,7 +81,7 @@ def compile_cast(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool = False) -> Term:
-    """Cast explicitly; `safe` gives NULL where the cast fails. Raises `PlanningError` for pairs not offered."""
+    """Cast explicitly; `safe` gives NULL where the cast fails. Raises `PlanningError` for pairs not supported."""
     if term.type == kind:
         return term
     if term.is_null:
@@ -238,7 +238,7 @@ def _to_text(term: Term, node: exp.Expr) -> Term:
         return build(datetime_text.write_timestamp("{0}"), types.STRING, term)
     if term.type in (types.FLOAT, types.DOUBLE):
         raise refuse(
-            node, "the text of a floating-point number is Java's, and is not offered", "CAST it to a DECIMAL before"
+            node, "the text of a floating-point number is Java's, and is not supported", "CAST it to a DECIMAL before"
         )
     raise _no_such_cast(term, types.STRING, node)
 
@@ -265,7 +265,7 @@ def _from_seconds(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) 
     """Read seconds since 1970. Spark stops at the ends of its range, which DuckDB cannot hold: such a row fails."""
     wide = term.type == types.BIGINT
     if wide and safe:
-        raise refuse(node, "TRY_CAST from bigint to timestamp is not offered", "use CAST")
+        raise refuse(node, "TRY_CAST from bigint to timestamp is not supported", "use CAST")
     return build("make_timestamp(CAST({0} AS BIGINT) * 1000000)", kind, term, throws=wide)
 
 

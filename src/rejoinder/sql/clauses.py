@@ -46,7 +46,7 @@ def refuse_unread_clauses(node: exp.Expr) -> None:
         if value in (None, False, []) or clause in _READ[type(node)]:
             continue
         words = _WORDS.get(clause, clause.upper().replace("_", " "))
-        raise Unsupported(f"{words} is not offered in a view", detail=text_of(node), hint=_hint(clause))
+        raise Unsupported(f"{words} is not supported in a view", detail=text_of(node), hint=_hint(clause))
 
 
 def _hint(clause: str) -> str:
@@ -63,11 +63,11 @@ def refuse_subqueries(node: exp.Expr) -> None:
     around = inner.parent
     if isinstance(around, exp.Exists) or (isinstance(around, exp.In) and around.args.get("query") is inner):
         raise Unsupported(
-            f"{'EXISTS' if isinstance(around, exp.Exists) else 'IN'} with a subquery is not offered here",
+            f"{'EXISTS' if isinstance(around, exp.Exists) else 'IN'} with a subquery is not supported here",
             detail=text_of(node),
             hint="it can be a condition of WHERE, alone or connected with AND",
         )
-    fact = "a subquery as a value is not offered"
+    fact = "a subquery as a value is not supported"
     raise Unsupported(fact, detail=text_of(inner), hint="join it in FROM: … JOIN (SELECT …) AS name ON …")
 
 

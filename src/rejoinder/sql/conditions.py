@@ -40,7 +40,7 @@ def _refuse_chains(node: exp.Expr) -> None:
     right = node.expression.unnest() if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ) else node.expression
     if isinstance(node.this, _PREDICATES) or isinstance(right, (*_PREDICATES, *_COMPARISONS)):
         raise refuse(
-            node, "conditions in a row without parentheses are not offered", "put parentheses around the inner one"
+            node, "conditions in a row without parentheses are not supported", "put parentheses around the inner one"
         )
 
 
@@ -125,7 +125,7 @@ def compile_is(compiler: Compiler, node: exp.Expr) -> Term:
         return replace(tested, comparisons=(Comparison(term.columns[0], "is_null"),)) if term.is_column else tested
     if isinstance(node.expression, exp.Boolean):
         return build(f"({{0}} IS {'TRUE' if node.expression.this else 'FALSE'})", types.BOOLEAN, truth(term, node))
-    raise refuse(node, "this form of IS is not offered")
+    raise refuse(node, "this form of IS is not supported")
 
 
 def truth(term: Term, node: exp.Expr) -> Term:

@@ -70,7 +70,7 @@ class SparkSql(Spark):
         # A missing ON is ours to refuse.
         ADD_JOIN_ON_TRUE: ClassVar[bool] = False
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
-        # A function that is not offered, of which sqlglot cannot write a call with two arguments.
+        # A function that is not supported, of which sqlglot cannot write a call with two arguments.
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
             **{name: build for name, build in SparkParser.FUNCTIONS.items() if name != "REGEXP_REPLACE"},
             **{f"{name}_{end}": _end_of_window(name, end) for name in ("TUMBLE", "HOP") for end in ("START", "END")},

@@ -117,7 +117,7 @@ def with_release(node: exp.Query, clause: Clause) -> exp.Query:
     """The query with one more output: the time that the watermark has to pass for a row to come out."""
     if not isinstance(node, exp.Select) or node.args.get("distinct"):
         raise Unsupported(
-            f"EMIT {clause.policy.upper()} behind UNION or DISTINCT is not offered",
+            f"EMIT {clause.policy.upper()} behind UNION or DISTINCT is not supported",
             detail=text_of(node),
             hint="put the clause behind SELECT … FROM (…) AS q",
         )

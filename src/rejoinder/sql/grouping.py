@@ -102,7 +102,9 @@ class _Groups:
                 continue
             star = item if isinstance(item, exp.Star) else item.this
             if any(star.args.get(name) for name in ("except_", "except", "replace", "rename")):
-                raise Unsupported("* EXCEPT and REPLACE are not offered", detail=text_of(item), hint="list the columns")
+                raise Unsupported(
+                    "* EXCEPT and REPLACE are not supported", detail=text_of(item), hint="list the columns"
+                )
             qualifier = item.table if isinstance(item, exp.Column) else None
             for c in self.scope.all(qualifier or None, text_of(item)):
                 yield exp.column(exp.to_identifier(c.name, quoted=True), table=c.qualifier or None)
@@ -123,7 +125,7 @@ class _Groups:
                 raise _no_sets(group)
             if isinstance(given, exp.Tuple):
                 hint = "write them without parentheses, or group by a struct"
-                raise Unsupported("a list in GROUP BY is not offered", detail=text_of(group), hint=hint)
+                raise Unsupported("a list in GROUP BY is not supported", detail=text_of(group), hint=hint)
             self._bind_key(self._meant(given), given)
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
@@ -178,7 +180,7 @@ class _Groups:
     def _bind_validity(self, node: exp.Expr, given: exp.Expr) -> None:
         if any(key.is_validity for key in self.keys):
             raise Unsupported(
-                "two validity windows in one GROUP BY are not offered",
+                "two validity windows in one GROUP BY are not supported",
                 detail=f"GROUP BY {text_of(given)}",
                 hint="compute one of them in a subquery",
             )
@@ -371,7 +373,7 @@ def _is_window_call(node: exp.Expr) -> bool:
 
 def _no_sets(group: exp.Expr) -> Unsupported:
     return Unsupported(
-        "ROLLUP, CUBE and GROUPING SETS are not offered",
+        "ROLLUP, CUBE and GROUPING SETS are not supported",
         detail=text_of(group),
         hint="write one SELECT … GROUP BY for each, and connect them with UNION ALL",
     )

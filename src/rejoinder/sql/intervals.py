@@ -126,7 +126,7 @@ def _in_unit(text: str, unit: str, node: exp.Expr) -> Interval:
     if name == "SECOND":
         micros = amount * MICROS[name]
         if micros != micros.to_integral_value():
-            raise refuse(node, "an interval finer than microseconds is not offered")
+            raise refuse(node, "an interval finer than microseconds is not supported")
         return Interval(micros=int(micros), of_days=False)
     if amount != amount.to_integral_value() or "." in text:
         raise _unreadable(node)
@@ -134,7 +134,9 @@ def _in_unit(text: str, unit: str, node: exp.Expr) -> Interval:
         return Interval(months=int(amount) * MONTHS[name])
     if name in MICROS:
         return Interval(micros=int(amount) * MICROS[name], of_days=name in ("DAY", "WEEK"))
-    raise refuse(node, f"an interval in `{unit}` is not offered", "use year, month, week, day, hour, minute or second")
+    raise refuse(
+        node, f"an interval in `{unit}` is not supported", "use year, month, week, day, hour, minute or second"
+    )
 
 
 def _read_span(text: str, first: str, last: str, node: exp.Expr) -> Interval:

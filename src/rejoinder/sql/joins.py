@@ -87,13 +87,13 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
 def _kind(node: exp.Join) -> tuple[JoinKind, bool]:
     found = KINDS.get((node.side.upper(), node.kind.upper()))
     if found is None or node.method.upper() not in ("", "NATURAL", "ASOF"):
-        raise Unsupported(f"{_words(node)} is not offered", detail=text_of(node), hint=_OFFERED)
+        raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=_OFFERED)
     if is_as_of(node) and (found[0] not in ("inner", "left") or found[1] or node.kind.upper() == "CROSS"):
         hint = "ASOF JOIN and ASOF LEFT JOIN are, with the versions on the right"
-        raise Unsupported(f"{_words(node)} as of a time is not offered", detail=text_of(node), hint=hint)
+        raise Unsupported(f"{_words(node)} as of a time is not supported", detail=text_of(node), hint=hint)
     if node.method.upper() == "NATURAL" and (found[0] not in ("inner", "left", "full") or node.kind.upper() == "CROSS"):
         hint = "NATURAL goes with INNER, LEFT, RIGHT and FULL; name the columns with USING (…)"
-        raise Unsupported(f"{_words(node)} is not offered", detail=text_of(node), hint=hint)
+        raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=hint)
     return found
 
 

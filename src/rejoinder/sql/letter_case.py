@@ -46,7 +46,7 @@ def upper(text: str) -> str:
         replaced = f"replace({replaced}, '{letter}', '{letters}')"
     special = "[" + "".join(_UPPER_REPLACED) + "]"
     return (
-        f"CASE WHEN regexp_matches({text}, '{_UPPER_UNKNOWN}') THEN {failing('UPPER of such letters is not offered')} "
+        f"CASE WHEN regexp_matches({text}, '{_UPPER_UNKNOWN}') THEN {failing('UPPER of this letter is not supported')} "
         f"WHEN regexp_matches({text}, '{special}') THEN upper({replaced}) ELSE upper({text}) END"
     )
 
@@ -56,7 +56,7 @@ def lower(text: str) -> str:
     dotted = f"replace({text}, 'İ', 'i\u0307')"
     ended = f"regexp_replace({dotted}, {quote_text(_FINAL_SIGMA)}, '\\1ς\\2', 'g')"
     return (
-        f"CASE WHEN regexp_matches({text}, '{_LOWER_UNKNOWN}') THEN {failing('LOWER of such letters is not offered')} "
+        f"CASE WHEN regexp_matches({text}, '{_LOWER_UNKNOWN}') THEN {failing('LOWER of this letter is not supported')} "
         f"WHEN NOT contains({text}, 'Σ') THEN lower({dotted}) WHEN regexp_matches({text}, '{_UNKNOWN_BESIDE_SIGMA}') "
-        f"THEN {failing('LOWER of a sigma beside such letters is not offered')} ELSE lower({ended}) END"
+        f"THEN {failing('LOWER of a sigma beside such letters is not supported')} ELSE lower({ended}) END"
     )

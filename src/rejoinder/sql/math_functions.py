@@ -89,7 +89,7 @@ def compile_round(compiler: Compiler, node: exp.Expr) -> Term:
         kind = types.bounded_decimal(term.type.precision - term.type.scale + 1 + scale, scale)
         return build(f"CAST({{0}} AS {duckdb_type(kind)})", kind, term)
     if digits > 18:
-        raise refuse(node, "ROUND to more than 18 digits is not offered")
+        raise refuse(node, "ROUND to more than 18 digits is not supported")
     # Spark rounds the number's shortest text. From 2^52 on there is no fraction to round.
     target, wide = duckdb_type(term.type), "CAST({0} AS DOUBLE)"
     rounded = f"CAST(CAST({decimal_digits(wide, pa.decimal128(38, digits))} AS VARCHAR) AS {target})"
@@ -106,7 +106,7 @@ def _digits(compiler: Compiler, node: exp.Expr) -> int:
         return 0
     term = compiler.compile(node.args["decimals"])
     if not term.literal or not types.is_integer(term.type) or term.value < 0:
-        raise refuse(node, "ROUND is offered to a literal number of digits that is not negative")
+        raise refuse(node, "ROUND takes a literal number of digits, 0 or more")
     return int(term.value)
 
 
@@ -126,7 +126,7 @@ def compile_extreme(compiler: Compiler, node: exp.Expr) -> Term:
         raise mismatch(node, "strings and other types cannot be ordered", "CAST to one type")
     terms, kind = together(compiled, node)
     if types.is_nested(kind) or pa.types.is_null(kind):
-        raise refuse(node, f"not offered for {types.spark_name(kind)}")
+        raise refuse(node, f"not supported for {types.spark_name(kind)}")
     verb = "greatest" if isinstance(node, exp.Greatest) else "least"
     texts = ", ".join(term.sql for term in terms)
     return Term(f"{verb}({texts})", kind, merge_columns(terms), throws=any(term.throws for term in terms))

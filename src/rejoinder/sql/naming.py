@@ -62,7 +62,7 @@ def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = Non
     if name is None:
         raise errors.Unsupported(
             f"`{text_of(node)}` needs a name",
-            detail="the name that Spark would generate for it is not offered",
+            detail="the name that Spark would generate for it is not supported",
             hint=f"write `{text_of(node)} AS name`",
         )
     return name

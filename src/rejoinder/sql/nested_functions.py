@@ -44,7 +44,7 @@ def compile_bracket(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `array[i]` and `map[key]`, and ELEMENT_AT, which counts from 1 and from the end."""
     only(node, "this", "expressions", "offset", "safe")
     if len(node.expressions) != 1:
-        raise refuse(node, "a slice is not offered")
+        raise refuse(node, "a slice is not supported")
     term, key = compiler.compile(node.this), compiler.compile(node.expressions[0])
     if pa.types.is_map(term.type):
         kind = term.type.item_type
@@ -100,7 +100,7 @@ def compile_struct(compiler: Compiler, node: exp.Expr) -> Term:
     if any(term.is_null for term in terms) or not terms:
         raise refuse(node, "a field of nothing but NULL has no type", "CAST it")
     if len({name.lower() for name in names}) < len(names):
-        raise refuse(node, "a struct with two fields of one name is not offered")
+        raise refuse(node, "a struct with two fields of one name is not supported")
     packed = ", ".join(f"{quote_text(name)}: {term.sql}" for name, term in zip(names, terms, strict=True))
     kind = pa.struct([pa.field(name, term.type) for name, term in zip(names, terms, strict=True)])
     return Term(f"{{{packed}}}", kind, merge_columns(terms), throws=any(term.throws for term in terms))
@@ -111,7 +111,7 @@ def compile_array_contains(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expression", "ensure_variant", "check_null")
     array, value = compiler.compile(node.this), compiler.compile(node.expression)
     if not pa.types.is_list(array.type) or array.type.value_type != value.type or types.is_nested(value.type):
-        raise refuse(node, "ARRAY_CONTAINS is offered for a value of the elements' type", "CAST the value")
+        raise refuse(node, "ARRAY_CONTAINS takes a value of the elements' type", "CAST the value")
     found = "CASE WHEN list_contains({0}, {1}) THEN TRUE WHEN len({0}) > list_count({0}) THEN NULL ELSE FALSE END"
     return build(f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {found} END", types.BOOLEAN, array, value)
 

@@ -40,7 +40,7 @@ def compile_like(compiler: Compiler, node: exp.Expr) -> Term:
         only(node, "this", "expression")
         escape = node.expression
         if not isinstance(node.this, exp.Like) or not isinstance(escape, exp.Literal) or len(escape.this) != 1:
-            raise refuse(node, "this form of ESCAPE is not offered", "name one character")
+            raise refuse(node, "this form of ESCAPE is not supported", "name one character")
         return _like(compiler, node.this, escape.this)
     return _like(compiler, node, "\\")
 
@@ -49,7 +49,7 @@ def _like(compiler: Compiler, node: exp.Expr, escape: str) -> Term:
     only(node, "this", "expression", "negate")
     pattern = compiler.compile(node.expression)
     if not pattern.literal or pattern.type != types.STRING:
-        raise refuse(node, "LIKE is offered with a literal pattern only", "use contains, startswith or endswith")
+        raise refuse(node, "LIKE takes a literal pattern only", "use contains, startswith or endswith")
     _check_escapes(pattern.value, escape, node)
     text = coerce(compiler.compile(node.this), types.STRING, node)
     matched = f"({{0}} LIKE {{1}} ESCAPE {quote_text(escape)})"
@@ -73,14 +73,14 @@ def compile_rlike(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expression", "negate")
     pattern = compiler.compile(node.expression)
     if not pattern.literal or pattern.type != types.STRING:
-        raise refuse(node, "RLIKE is offered with a literal pattern only")
+        raise refuse(node, "RLIKE takes a literal pattern only")
     rewritten, at_end = _rewritten(pattern.value, node)
     text = coerce(compiler.compile(node.this), types.STRING, node)
     found = "regexp_matches({0}, {1})"
     if at_end:
         # Java's $ also stands before a last line end, and how depends on what was read before.
         ended = f"regexp_matches({{0}}, '[{_LINE_ENDS}]\\z')"
-        message = failing("RLIKE with $ on a text that ends with a line end is not offered")
+        message = failing("RLIKE with $ on a text that ends with a line end is not supported")
         found = f"CASE WHEN {ended} THEN {message} ELSE {found} END"
     return build(
         f"(NOT {found})" if node.args.get("negate") else found, types.BOOLEAN, text, constant(rewritten, types.STRING)
@@ -96,7 +96,7 @@ def _rewritten(pattern: str, node: exp.Expr) -> tuple[str, bool]:
         if piece is None:
             raise refuse(
                 node,
-                "this regular expression is not offered",
+                "this regular expression is not supported",
                 f"Java and RE2 may differ from `{pattern[position : position + 10]}` on; use LIKE or contains",
             )
         position = piece.end()
@@ -111,7 +111,7 @@ def _rewritten(pattern: str, node: exp.Expr) -> tuple[str, bool]:
             case "end":
                 text, at_end = r"\z", True
             case "repeat" if not parts:
-                raise refuse(node, "this regular expression is not offered", "a repetition needs something before it")
+                raise refuse(node, "this regular expression is not supported", "a repetition needs something before it")
             case "escape":
                 text = "\\" + text[1] if text[1] in r"\.[]{}()*+?^$|-" else text[1]
         parts.append(text)

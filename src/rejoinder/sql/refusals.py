@@ -1,4 +1,4 @@
-"""Why an expression is not offered, and what to write instead."""
+"""Why an expression is not supported, and what to write instead."""
 
 from __future__ import annotations
 
@@ -77,36 +77,36 @@ def not_offered(node: exp.Expr) -> errors.Unsupported:
     if isinstance(node, _CHANGING_NODES) or name in _CHANGING_NAMES:
         is_time = "time" in name or "date" in name or name == "now"
         hint = _OF_OTHERS.get(name) or f"take {'the time' if is_time else 'it'} from a column of the data"
-        return errors.Unsupported(f"`{name or text}` is not offered in a view", detail=_CHANGING, hint=hint)
+        return errors.Unsupported(f"`{name or text}` is not supported in a view", detail=_CHANGING, hint=hint)
     if isinstance(node, exp.AggFunc):
         return refuse(
             node,
-            f"the aggregate `{name}` is not offered here",
+            f"the aggregate `{name}` is not supported here",
             "aggregates stand in SELECT and HAVING, beside a GROUP BY; elsewhere, compute them in a subquery",
         )
     if isinstance(node, exp.Window):
         return refuse(
             node,
-            "window functions are not offered",
+            "window functions are not supported",
             "GROUP BY in a subquery and join it; LATEST(TABLE …, DESCRIPTOR(key)) gives the last row of each key",
         )
     if isinstance(node, exp.Query) or (isinstance(node, exp.Exists) and isinstance(node.this, exp.Query)):
-        return refuse(node, "a subquery in an expression is not offered", "join it in FROM")
+        return refuse(node, "a subquery in an expression is not supported", "join it in FROM")
     if isinstance(node, exp.Interval):
         return refuse(
-            node, "an interval is offered beside a date or a timestamp only", "use it as in ts + INTERVAL 1 DAY"
+            node, "an interval is supported beside a date or a timestamp only", "use it as in ts + INTERVAL 1 DAY"
         )
     if isinstance(node, _LAST_DIGIT_NODES):
         return refuse(
-            node, f"`{name}` is not offered: its last digit differs from Spark's", "compute it when the view is read"
+            node, f"`{name}` is not supported: its last digit differs from Spark's", "compute it when the view is read"
         )
     if isinstance(node, _REGEX_NODES):
         return refuse(
-            node, f"`{name}` is not offered: it takes Java's regular expressions", "use split_part, replace or RLIKE"
+            node, f"`{name}` is not supported: it takes Java's regular expressions", "use split_part, replace or RLIKE"
         )
     if isinstance(node, _FORMAT_NODES):
-        return refuse(node, f"`{name}` with a format is not offered", "CAST it, and use LEFT, SUBSTRING or EXTRACT")
+        return refuse(node, f"`{name}` with a format is not supported", "CAST it, and use LEFT, SUBSTRING or EXTRACT")
     if isinstance(node, exp.Func) and name:
         hint = meant_functions(name) or f"compute it before the rows come, {_ENRICH}, or when the view is read"
-        return refuse(node, f"the function `{name}` is not offered", hint)
-    return refuse(node, "this is not offered in an expression")
+        return refuse(node, f"the function `{name}` is not supported", hint)
+    return refuse(node, "this is not supported in an expression")

@@ -209,7 +209,7 @@ class Scope:
 def correlation_not_offered(text: str, place: str) -> Unsupported:
     """Make the error for a column of the query around a subquery, in a place from which it cannot be moved out."""
     return Unsupported(
-        f"`{text}` belongs to the query around, and is not offered here",
+        f"`{text}` belongs to the query around, and is not supported here",
         detail=f"in {place}",
         hint="conditions on columns of the query around stand in the WHERE of a subquery without aggregates or UNION",
     )

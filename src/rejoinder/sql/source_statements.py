@@ -122,7 +122,7 @@ class SourceReader(TokenReader):
         for column, token in columns.not_null.items():
             if column.lower() not in keys:
                 raise Unsupported(
-                    f"NOT NULL of column `{column}` is not offered",
+                    f"NOT NULL of column `{column}` is not supported",
                     detail=self.place(token),
                     hint="leave it out, and filter in a view: WHERE … IS NOT NULL; keys of a TABLE are never NULL",
                 )
@@ -197,7 +197,7 @@ class SourceReader(TokenReader):
                 break
             if depth == 0 and word == "EXTERNAL":
                 raise Unsupported(
-                    f"another name outside for column `{name}` is not offered",
+                    f"another name outside for column `{name}` is not supported",
                     detail=self.place(token),
                     hint="name the column as its field is named, and rename it with AS in a view",
                 )

@@ -35,7 +35,7 @@ def checked_timing(
         if by is None and int(options["partitions"]) > 1 and any(delay is not None for delay in watermarks.values()):
             raise InvalidSql(
                 f"`{name}` declares {options['partitions']} partitions, and nothing says which of them a row is of",
-                detail="all its rows are of partition 0, and the others would hold it back for ever",
+                detail="all its rows are of partition 0, and the others would hold it back forever",
                 hint="add partition_by 'column' to the options, or leave `partitions` out",
             )
     if "idle_after" in options:

@@ -178,7 +178,7 @@ class _Reader(SourceReader):
         word = self.word()
         if word in ("TEMPORARY", "TEMP", "OR"):
             raise Unsupported(
-                f"CREATE {'OR REPLACE' if word == 'OR' else word} is not offered",
+                f"CREATE {'OR REPLACE' if word == 'OR' else word} is not supported",
                 detail=self.place(self.tokens[0]),
                 hint="DROP the relation and CREATE it again"
                 if word == "OR"

@@ -106,7 +106,7 @@ def _join(binder: Binder, root: Node, scope: Scope, test: Test, ctes: Ctes) -> N
         return Join(root, inner.root, (*inner.links, *equalities), "anti" if test.is_negated else "semi")
     if len(values) > 2:
         raise Unsupported(
-            f"NOT IN with {len(values)} columns is not offered",
+            f"NOT IN with {len(values)} columns is not supported",
             detail=test.text,
             hint="write NOT EXISTS (SELECT 1 FROM … WHERE … = … AND …) if no column can be NULL",
         )

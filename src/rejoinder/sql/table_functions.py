@@ -48,7 +48,7 @@ def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[No
     name = call.name.upper() if isinstance(call, exp.Anonymous) else call.key.upper()
     if name not in _FORMS and name not in CONVERSIONS:
         raise Unsupported(
-            f"{name} in FROM is not offered",
+            f"{name} in FROM is not supported",
             detail=text_of(node),
             hint=near_misses(name, [*_FORMS, *CONVERSIONS])
             or f"functions over relations: {', '.join((*_FORMS.values(), *CONVERSIONS.values()))}",
@@ -85,7 +85,7 @@ def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequenc
     form = f"write {_FORMS[name]}"
     given = list(call.expressions)
     if any(isinstance(argument, exp.Kwarg) for argument in given):
-        fact = f"named arguments of {name} are not offered"
+        fact = f"named arguments of {name} are not supported"
         raise Unsupported(fact, detail=text_of(call), hint=f"arguments go by position: {form}")
     wanted = 4 if name == "HOP" else 3
     if len(given) != wanted:

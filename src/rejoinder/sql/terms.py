@@ -157,7 +157,7 @@ def relabel(term: Term, kind: pa.DataType) -> Term:
 
 
 def refuse(node: exp.Expr, why: str, hint: str | None = None) -> errors.Unsupported:
-    """Make the error for a piece of SQL that is not offered."""
+    """Make the error for a piece of SQL that is not supported."""
     return errors.Unsupported(why, detail=f"in `{text_of(node)}`", hint=hint)
 
 
@@ -171,5 +171,5 @@ def only(node: exp.Expr, *known: str) -> None:
     for name, value in node.args.items():
         if value not in (None, False, []) and name not in known:
             raise refuse(
-                node, f"this form of `{node.sql_name() if isinstance(node, exp.Func) else node.key}` is not offered"
+                node, f"this form of `{node.sql_name() if isinstance(node, exp.Func) else node.key}` is not supported"
             )

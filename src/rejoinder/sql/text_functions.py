@@ -147,16 +147,16 @@ def compile_concat(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expression", "expressions", "safe", "coalesce")
     if isinstance(node.args.get("expression"), exp.Add | exp.Sub):
         # Spark reads `||`, `+` and `-` from left to right, sqlglot the sum first.
-        raise refuse(node, "`||` before `+` or `-` without parentheses is not offered", "put the sum in parentheses")
+        raise refuse(node, "`||` before `+` or `-` without parentheses is not supported", "put the sum in parentheses")
     if isinstance(node, exp.Concat) and "safe" not in node.args:
-        raise refuse(node, "strings side by side are not offered", "write CONCAT, or \\' for a quote inside a string")
+        raise refuse(node, "strings side by side are not supported", "write CONCAT, or \\' for a quote inside a string")
     parts = node.expressions or [node.this, node.expression]
     compiled = [compiler.compile(part) for part in parts]
     if any(types.is_nested(term.type) or term.type == types.BINARY for term in compiled):
-        raise refuse(node, "CONCAT is offered for strings only")
+        raise refuse(node, "CONCAT takes strings only")
     terms = [coerce(term, types.STRING, node) for term in compiled]
     if len(terms) > 9:
-        raise refuse(node, "CONCAT of more than nine parts is not offered", "nest it")
+        raise refuse(node, "CONCAT of more than nine parts is not supported", "nest it")
     places = " || ".join(f"{{{place}}}" for place in range(len(terms)))
     return combine(f"({places})", types.STRING, *terms)
 
@@ -166,10 +166,10 @@ def compile_concat_ws(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "expressions", "safe", "coalesce", "flatten")
     compiled = [compiler.compile(part) for part in node.expressions]
     if any(types.is_nested(term.type) for term in compiled):
-        raise refuse(node, "CONCAT_WS of arrays is not offered")
+        raise refuse(node, "CONCAT_WS of arrays is not supported")
     terms = [coerce(term, types.STRING, node) for term in compiled]
     if not 2 <= len(terms) <= 9:
-        raise refuse(node, "CONCAT_WS is offered for one to eight parts")
+        raise refuse(node, "CONCAT_WS takes one to eight parts")
     return combine(f"concat_ws({', '.join(f'{{{place}}}' for place in range(len(terms)))})", types.STRING, *terms)
 
 

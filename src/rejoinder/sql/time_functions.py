@@ -99,7 +99,7 @@ def compile_extract(compiler: Compiler, node: exp.Expr) -> Term:
         return build(f"CAST({micros} AS DECIMAL(8,6))", pa.decimal128(8, 6), term)
     if part in _CLOCK_PARTS:
         return build(f"CAST({_CLOCK_PARTS[part]} AS INTEGER)", types.INT, term)
-    raise refuse(node, f"EXTRACT of `{part}` is not offered", errors.near_misses(part, [*_DATE_PARTS, *_CLOCK_PARTS]))
+    raise refuse(node, f"EXTRACT of `{part}` is not supported", errors.near_misses(part, [*_DATE_PARTS, *_CLOCK_PARTS]))
 
 
 def compile_date_trunc(compiler: Compiler, node: exp.Expr) -> Term:
@@ -108,7 +108,7 @@ def compile_date_trunc(compiler: Compiler, node: exp.Expr) -> Term:
     unit = node.args["unit"].name.upper()
     _refuse_column_as_unit(compiler, unit, node)
     if unit not in _TRUNCATED_TIME:
-        raise refuse(node, f"DATE_TRUNC to `{unit}` is not offered", errors.near_misses(unit, _TRUNCATED_TIME))
+        raise refuse(node, f"DATE_TRUNC to `{unit}` is not supported", errors.near_misses(unit, _TRUNCATED_TIME))
     term = coerce(time_argument(compiler, node.this, node), types.TIMESTAMP, node)
     made = build(f"date_trunc('{_TRUNCATED_TIME[unit]}', {{0}})", types.TIMESTAMP, term)
     length = MICROS.get("DAY" if unit == "DD" else unit)
@@ -133,7 +133,7 @@ def compile_trunc(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "unit")
     unit = node.args["unit"]
     if not isinstance(unit, exp.Literal) or unit.name.upper() not in _TRUNCATED:
-        raise refuse(node, "TRUNC is offered to a literal 'year', 'quarter', 'month' or 'week'")
+        raise refuse(node, "TRUNC takes a literal 'year', 'quarter', 'month' or 'week'")
     term = date_argument(compiler, node.this, node)
     return build(f"CAST(date_trunc('{_TRUNCATED[unit.name.upper()]}', {{0}}) AS DATE)", types.DATE, term)
 
@@ -142,7 +142,7 @@ def compile_date_add(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile DATE_ADD and DATE_SUB, in days."""
     only(node, "this", "expression", "unit")
     if node.args["unit"].name.upper() != "DAY":
-        raise refuse(node, "this unit is not offered here")
+        raise refuse(node, "this unit is not supported here")
     days = node.expression
     if isinstance(days, exp.Mul) and isinstance(days.this, exp.Literal) and days.expression == exp.Literal.number(-1):
         days = exp.Neg(this=days.this.copy())  # so sqlglot writes the days of DATE_SUB
@@ -180,7 +180,7 @@ def compile_timestamp_add(compiler: Compiler, node: exp.Expr) -> Term:
         return rising(made, time, Step(amount.value * MICROS[unit])) if is_fixed else made
     if unit in _MONTHS:
         return build(f"({{1}} + to_months({{0}} * {_MONTHS[unit]}))", time.type, amount, time, throws=True)
-    raise refuse(node, f"the unit `{unit}` is not offered", errors.near_misses(unit, [*MICROS, *_MONTHS]))
+    raise refuse(node, f"the unit `{unit}` is not supported", errors.near_misses(unit, [*MICROS, *_MONTHS]))
 
 
 def compile_timestamp_diff(compiler: Compiler, node: exp.Expr) -> Term:
@@ -188,7 +188,7 @@ def compile_timestamp_diff(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expression", "unit")
     unit = node.args["unit"].name.upper()
     if unit not in MICROS:
-        raise refuse(node, f"TIMESTAMPDIFF in `{unit}` is not offered", "use DAY, or EXTRACT the parts")
+        raise refuse(node, f"TIMESTAMPDIFF in `{unit}` is not supported", "use DAY, or EXTRACT the parts")
     end, start = (time_argument(compiler, part, node) for part in (node.this, node.expression))
     return build(f"((epoch_us({{1}}) - epoch_us({{0}})) // {MICROS[unit]})", types.BIGINT, start, end, throws=True)
 
@@ -210,7 +210,7 @@ def compile_unix_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "format")
     term = compiler.compile(node.this)
     if not types.is_datetime(term.type):
-        raise refuse(node, "UNIX_TIMESTAMP of a string is not offered", "CAST it to TIMESTAMP before")
+        raise refuse(node, "UNIX_TIMESTAMP of a string is not supported", "CAST it to TIMESTAMP before")
     # Before 1970 this goes towards zero, other than UNIX_SECONDS.
     return build("(epoch_us({0}) // 1000000)", types.BIGINT, coerce(term, types.TIMESTAMP, node))
 
@@ -254,7 +254,7 @@ def _timestamp_of(size: int) -> NodeCompiler:
         (value,) = arguments(node, 1)
         term = compiler.compile(value)
         if not types.is_integer(term.type):
-            raise refuse(node, f"`{node.name}` is offered for integers only", "CAST it to BIGINT")
+            raise refuse(node, f"`{node.name}` takes integers only", "CAST it to BIGINT")
         return build(f"make_timestamp({{0}} * {size})", types.TIMESTAMP, coerce(term, types.BIGINT, node), throws=True)
 
     return compile_timestamp

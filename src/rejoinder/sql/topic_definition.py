@@ -147,7 +147,7 @@ def _check_avro(source: Source, layout: Layout, columns: str) -> None:
         field = found[wanted.lower()]
         if not is_related(field.type, kind):
             raise TypeMismatch(
-                f"the Avro field `{field.name}` is no value of column `{wanted}` of `{source.name}`",
+                f"the Avro field `{field.name}` does not fit column `{wanted}` of `{source.name}`",
                 detail=f"declared {spark_name(kind)}, the schema has {spark_name(field.type)}",
                 hint="declare the type that the records have, and cast in the query",
             )

@@ -72,7 +72,7 @@ _NUMERIC_ORDER = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Read a Spark type. Raises `InvalidSql` for what is no type, `Unsupported` for a type that is not offered.
+    """Read a Spark type. Raises `InvalidSql` for what is no type, `Unsupported` for a type that is not supported.
 
     >>> parse_type("DECIMAL(10,2)"), parse_type("array<struct<a: int>>")
     (Decimal128Type(decimal128(10, 2)), ListType(list<element: struct<a: int32>>))
@@ -84,7 +84,7 @@ def parse_type(text: str) -> pa.DataType:
     measured = next((one for one in node.find_all(exp.DataType) if one.this in _TEXTS and one.expressions), None)
     if measured is not None:  # in a CAST Spark does not look at the length either, but a column would be held to it
         raise errors.Unsupported(
-            f"the length of `{measured.sql(dialect='spark')}` is not offered",
+            f"the length of `{measured.sql(dialect='spark')}` is not supported",
             hint="write STRING, and filter in a view by length(…)",
         )
     return arrow_type(node)
@@ -106,7 +106,7 @@ def arrow_type(node: exp.DataType) -> pa.DataType:
         return pa.struct([pa.field(child.name, arrow_type(child.args["kind"])) for child in children])
     is_plain = isinstance(kind, exp.DType) and not children  # then as it was written: Spark's text of UUID is STRING
     raise errors.Unsupported(
-        f"the type `{kind.value if is_plain else node.sql(dialect='spark')}` is not offered",
+        f"the type `{kind.value if is_plain else node.sql(dialect='spark')}` is not supported",
         hint="use boolean, tinyint, smallint, int, bigint, float, double, decimal, string, binary, date, timestamp, "
         "timestamp_ntz, array, map or struct",
     )
@@ -144,7 +144,7 @@ def spark_name(kind: pa.DataType) -> str:
         return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
     if pa.types.is_struct(kind):
         return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
-    raise errors.Unsupported(f"the Arrow type `{kind}` is not offered", hint="cast the column in the source")
+    raise errors.Unsupported(f"the Arrow type `{kind}` is not supported", hint="cast the column in the source")
 
 
 def is_integer(kind: pa.DataType) -> bool:

@@ -103,7 +103,7 @@ def _micros(argument: exp.Expr, node: exp.Expr) -> int:
         )
     if interval.months:
         raise errors.Unsupported(
-            "a window of months or years is not offered",
+            "a window of months or years is not supported",
             detail=f"in `{text_of(node)}`: months have different lengths",
             hint="use a number of days, or GROUP BY date_trunc('MONTH', time)",
         )

@@ -128,7 +128,7 @@ def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
     start = compiler.repeated(hop.starts.sql)
     if start is None:
         raise errors.Unsupported(
-            "HOP is not offered here",
+            "HOP is not supported here",
             detail=f"in `{text_of(node)}`: it repeats rows",
             hint="use it in SELECT, WHERE, GROUP BY or ON; name it in a subquery to use it elsewhere",
         )

@@ -49,7 +49,7 @@ def storage_failed(what: str, error: OSError) -> errors.StorageFailed:
     """Describe `error`, met while doing `what`."""
     code = error.errno or 0
     reason = error.strerror or str(error) or type(error).__name__
-    general = _HINTS.get(code, "check that the storage is there and healthy, and run again")
+    general = _HINTS.get(code, "check that the storage is available, and run again")
     return errors.StorageFailed(
         _FACTS.get(code, "the storage of the state failed"),
         detail=f"{what}: {reason}",

@@ -42,7 +42,7 @@ def latest(store: ObjectStore, known: Manifest | None = None) -> Manifest | None
             has_parent(store, start)
     raise errors.StorageFailed(
         "the newest commit cannot be found",
-        detail=f"the manifests in {store.url} are listed, and are gone when read",
+        detail=f"the manifests in {store.url} are listed, but cannot be found when they are read",
         hint="check that the storage lists what it holds, and nothing else",
     )
 

@@ -109,7 +109,7 @@ def test_the_sql_of_every_cell_is_tried() -> None:
 
 @pytest.mark.parametrize(("left", "right", "kind"), REJECTED)
 def test_what_the_matrix_forbids_fails_with_the_reason(driver: Driver, left: str, right: str, kind: str) -> None:
-    with pytest.raises(Unsupported, match=f"{METHODS[kind]} of a .* with a .* is not offered") as refused:
+    with pytest.raises(Unsupported, match=f"{METHODS[kind]} of a .* with a .* is not supported") as refused:
         called(driver, left, right, kind)
     assert refused.value.hint and refused.value.detail
 

@@ -78,7 +78,7 @@ def test_a_definition_can_be_said_again_but_not_otherwise(shop: Driver) -> None:
         customers.filter("country = 'UK'").to("british")
     shop.insert("customers", {"id": 1, "name": "Ada", "country": "UK"})
     shop.step()
-    with pytest.raises(DefinitionConflict, match="`british` is defined otherwise"):
+    with pytest.raises(DefinitionConflict, match="`british` differs from the definition"):
         customers.filter("country = 'PT'").to("british")
 
 

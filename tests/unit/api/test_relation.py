@@ -195,5 +195,5 @@ def test_only_a_name_is_read_as_of_a_time(shop: Driver) -> None:
     rates = Relation.of(shop, "rates")
     assert rates.as_of("ts").alias("r").query == rates.alias("r").as_of("ts").query
     for query in (rates.where("rate > 1"), rates.join(ORDERS, on=VALID[0])):
-        with pytest.raises(Unsupported, match="a query as of a time is not offered"):
+        with pytest.raises(Unsupported, match="a query as of a time is not supported"):
             query.as_of()

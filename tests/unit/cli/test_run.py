@@ -60,7 +60,7 @@ def test_another_text_is_an_error_once_rows_are_committed(flow: Path, old: str, 
     if not named:
         assert check(script, catalog, {"orders"}) == catalog
         return
-    with pytest.raises(DefinitionConflict, match=f"{named} is defined otherwise in this state"):
+    with pytest.raises(DefinitionConflict, match=f"{named} differs from the definition stored in this state"):
         check(script, catalog, {"orders"})
     assert check(script, catalog, {"customers"}) == check(script, Catalog())
 

@@ -70,12 +70,12 @@ def test_statements_come_through_a_pipe(rejoinder: Rejoinder, shop: str) -> None
 def test_a_view_defined_here_is_filled_at_once_and_kept(rejoinder: Rejoinder, shop: str) -> None:
     result = rejoinder("sql", shop, "CREATE VIEW cheap AS SELECT id FROM priced WHERE price < 9; SELECT * FROM cheap")
     assert result.exit_code == 0
-    assert result.stderr == "view cheap is there\n"
+    assert result.stderr == "created view cheap\n"
     assert lines(result.stdout)[-1] == "(2 rows)"
     driver = Driver(store=shop)
     driver.insert("orders", {"id": 3, "item": "tea"})
     assert driver.step()["cheap"] == [({"id": 3}, 1)]
-    assert rejoinder("sql", shop, "DROP VIEW cheap").stderr == "cheap is gone\n"
+    assert rejoinder("sql", shop, "DROP VIEW cheap").stderr == "dropped cheap\n"
 
 
 def test_long_results_are_cut_with_a_note(rejoinder: Rejoinder, shop: str) -> None:
@@ -160,7 +160,7 @@ def test_a_state_that_is_not_there(rejoinder: Rejoinder, shop: str) -> None:
 
 def test_a_first_create_makes_a_state(rejoinder: Rejoinder) -> None:
     made = rejoinder("sql", "new", "CREATE STREAM s (id BIGINT); CREATE VIEW v AS SELECT id FROM s")
-    assert (made.exit_code, made.stderr) == (0, "stream s is there\nview v is there\n")
+    assert (made.exit_code, made.stderr) == (0, "created stream s\ncreated view v\n")
     assert lines(rejoinder("sql", "new", "SELECT * FROM v").stdout) == ["id", "──", "(0 rows)"]
 
 
@@ -218,13 +218,13 @@ def test_drop_cascade_lists_what_was_dropped(rejoinder: Rejoinder, shop: str) ->
     assert refused.exit_code == 1 and "DROP TABLE prices CASCADE" in refused.stderr
     result = rejoinder("sql", shop, "DROP TABLE prices CASCADE")
     assert result.exit_code == 0
-    assert result.stderr.splitlines() == ["prices is gone", "dropped with it: priced"]
+    assert result.stderr.splitlines() == ["dropped prices", "dropped with it: priced"]
 
 
 def test_what_is_replaced_is_said(rejoinder: Rejoinder) -> None:
     assert rejoinder("sql", "new", "CREATE STREAM s (k INT); CREATE VIEW v AS SELECT k FROM s").exit_code == 0
     result = rejoinder("sql", "new", "CREATE VIEW v AS SELECT k + 1 AS k FROM s")
     assert result.stderr.splitlines() == [
-        "view v is there",
+        "created view v",
         "replaced `v`: no row of its sources was committed yet",
     ]

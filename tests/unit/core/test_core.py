@@ -255,7 +255,7 @@ def test_windows_of_timestamps_are_timestamps() -> None:
 
 
 def test_windows_refuse_what_they_cannot_do() -> None:
-    with pytest.raises(Unsupported, match="`median` of x is no aggregate"):
+    with pytest.raises(Unsupported, match="`median` of x is not an aggregate"):
         WindowAggregate(EVENT, times=["t"], size=5, calls={"m": Call("median", "x")})
     with pytest.raises(Unsupported, match="`sum` of no column"):
         WindowAggregate(EVENT, times=["t"], size=5, calls={"m": Call("sum")})
@@ -283,7 +283,7 @@ def test_windows_refuse_what_they_cannot_do() -> None:
 
 def test_what_is_no_snapshot_or_no_time_is_refused() -> None:
     for operator in (Operator(), windows(), AsyncTransform(gives, N)):
-        with pytest.raises(StateError, match=f"no snapshot of a {type(operator).__name__}"):
+        with pytest.raises(StateError, match=f"not a snapshot of a {type(operator).__name__}"):
             operator.restore({"x": 1})
         with pytest.raises(TypeMismatch, match=r"the time of a watermark is 1\.5"):
             operator.watermark(0, 0, 1.5)  # type: ignore[arg-type]

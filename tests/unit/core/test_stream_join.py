@@ -217,7 +217,7 @@ def test_times_may_be_timestamps() -> None:
         (
             {"postpone": {0: {0: 1}, 1: {0: 1}}},
             DefinitionConflict,
-            "from key 0 to key 0 is no bound between the inputs",
+            "from key 0 to key 0 is not a bound between the inputs",
         ),
         ({"postpone": {0: {7: 1}}}, DefinitionConflict, "from key 0 to key 7"),
         ({"postpone": {0: {1: 1}}}, Unsupported, "nothing bounds how long rows of input 0 are kept"),
@@ -261,7 +261,7 @@ def test_options_of_a_join_are_checked(option: dict[str, Any], message: str) -> 
 
 def test_a_snapshot_of_other_columns_is_refused() -> None:
     join = StreamJoin(condition("INNER", equi=True))
-    with pytest.raises(StateError, match="no snapshot of a StreamJoin"):
+    with pytest.raises(StateError, match="not a snapshot of a StreamJoin"):
         join.restore({"x": 1})
     saved = join.snapshot()
     saved["rows"][0] = pa.table({"other": [1], "__used": [False]})

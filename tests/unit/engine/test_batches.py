@@ -61,7 +61,7 @@ def test_a_definition_without_committed_rows_may_change() -> None:
     driver.step()
     assert driver.table("priced") == [{"id": 1, "price": 8}] and driver.table("total") == [{"n": 1}]
     driver.restart()
-    with pytest.raises(DefinitionConflict, match="`priced` is defined otherwise"):
+    with pytest.raises(DefinitionConflict, match="`priced` differs from the definition"):
         driver.sql("CREATE VIEW priced AS SELECT id FROM orders")
 
 

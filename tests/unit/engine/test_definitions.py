@@ -151,4 +151,4 @@ def test_if_not_exists_takes_the_definition_that_is_there(driver: Driver) -> Non
     fill(driver)
     with pytest.raises(DefinitionConflict) as raised:
         driver.sql("CREATE CHANGELOG IF NOT EXISTS a (k INT)")
-    assert raised.value.detail == "there: CHANGELOG (k int, x int); here: CHANGELOG (k int)"
+    assert raised.value.detail == "stored: CHANGELOG (k int, x int); given: CHANGELOG (k int)"

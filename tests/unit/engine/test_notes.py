@@ -212,7 +212,7 @@ def test_what_is_noted_is_read_and_not_defined() -> None:
 def test_notes_have_no_time_to_wait_for() -> None:
     driver = flow("CREATE VIEW netted AS SELECT input, behind FROM v.late EMIT EVERY INTERVAL 1 SECOND")
     assert len(driver.sql("SELECT STREAM count(*) AS n FROM v.late")) == 5
-    with pytest.raises(InvalidSql, match=r"waits for a watermark of `v\.late`\.`behind`, and notes have none"):
+    with pytest.raises(InvalidSql, match=r"waits for a watermark of `v\.late`\.`behind`, which has no watermark"):
         driver.sql("CREATE VIEW x AS SELECT row FROM v.late EMIT WHEN WATERMARK PAST behind")
-    with pytest.raises(Unsupported, match="kept for ever"):
+    with pytest.raises(Unsupported, match="kept forever"):
         driver.sql("CREATE VIEW x AS SELECT input, count(*) AS n FROM v.late GROUP BY input EMIT FINAL")

@@ -172,7 +172,7 @@ def test_a_column_without_a_bound_is_held_by_kept_rows_alone() -> None:
     driver.step()
     assert driver.watermarks("v") == {"u": 70}
     assert told(driver, d=16) == {"u": 100}
-    with pytest.raises(Unsupported, match="kept for ever"):
+    with pytest.raises(Unsupported, match="kept forever"):
         driver.sql("CREATE VIEW w AS SELECT u, count(*) AS n FROM v GROUP BY u EMIT FINAL")
 
 

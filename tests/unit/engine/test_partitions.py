@@ -109,7 +109,7 @@ def test_a_told_watermark_that_falls_is_named_as_a_time() -> None:
     driver = Driver()
     driver.sql("CREATE STREAM s (id INT, t TIMESTAMP, WATERMARK t DELAY OF INTERVAL 1 MINUTE)")
     driver.watermark("s", datetime(2024, 1, 1, 10))
-    with pytest.raises(WatermarkRegress, match=r"told 2024-01-01 09:00:00 after 2024-01-01 10:00:00"):
+    with pytest.raises(WatermarkRegress, match=r"got 2024-01-01 09:00:00 after 2024-01-01 10:00:00"):
         driver.watermark("s", datetime(2024, 1, 1, 9))
 
 
@@ -122,7 +122,7 @@ def test_a_told_watermark_rises_or_is_refused_before_anything_happens() -> None:
     for time in (12, 11):
         with pytest.raises(WatermarkRegress, match="does not rise") as refused:
             driver.watermark("s", time, partition=0)
-        assert f"partition 0 was told {time} after 12" in str(refused.value)
+        assert f"partition 0 got {time} after 12" in str(refused.value)
     assert stepped(driver) == [1], "the rows that were there are still there"
     for _ in range(2):
         with pytest.raises(WatermarkRegress):

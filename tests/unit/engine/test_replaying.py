@@ -199,7 +199,7 @@ def test_changes_are_netted_over_a_period(driver: Driver) -> None:
 
 def test_watermarks_of_the_past_are_not_kept(driver: Driver) -> None:
     driver.sql("CREATE STREAM timed (t TIMESTAMP, WATERMARK t)")
-    with pytest.raises(Unsupported, match="EMIT WHEN WATERMARK is not offered here"):
+    with pytest.raises(Unsupported, match="EMIT WHEN WATERMARK is not supported here"):
         driver.sql("SELECT STREAM t FROM timed EMIT WHEN WATERMARK PAST t")
     driver.sql("CREATE VIEW late AS SELECT t FROM timed EMIT WHEN WATERMARK PAST t")
     driver.insert("timed", {"t": at(5)})

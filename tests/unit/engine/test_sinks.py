@@ -250,7 +250,7 @@ def test_show_sinks_and_drop(driver: Driver, tmp_path: Path) -> None:
     assert driver.sql("SHOW SINKS")[0]["delivered"] == 0
     with pytest.raises(DefinitionConflict, match="`v` is read by sink `s`"):
         driver.sql("DROP VIEW v")
-    with pytest.raises(DefinitionConflict, match="`s` is defined otherwise in this state"):
+    with pytest.raises(DefinitionConflict, match="`s` differs from the definition stored in this state"):
         driver.sql("CREATE SINK S FROM v USING console")
     driver.sql("CREATE SINK IF NOT EXISTS s FROM v USING console")
     driver.sql("DROP SINK s; DROP SINK IF EXISTS s; DROP VIEW v")

@@ -34,7 +34,7 @@ def never(source: str, epoch: int) -> bool:
         ("t BIGINT, WATERMARK t", 1.5, "1.5 is not an integer"),
         ("t BIGINT, WATERMARK t", None, "NoneType"),
         ("t BIGINT, WATERMARK t", datetime(2026, 1, 1), "tried to convert to int64"),
-        ("t BIGINT, WATERMARK t", 1 << 62, "taken for no time"),
+        ("t BIGINT, WATERMARK t", 1 << 62, "is not a time"),
         ("t INT, WATERMARK t", 1 << 40, "too large"),
         ("t TIMESTAMP, WATERMARK t", 5, "of type int"),
         ("t TIMESTAMP, WATERMARK t", "12 o'clock", "Invalid isoformat"),
@@ -43,7 +43,7 @@ def never(source: str, epoch: int) -> bool:
 )
 def test_what_is_no_time_of_the_column_is_refused(columns: str, time: Any, detail: str) -> None:
     driver = flow(columns)
-    with pytest.raises(InputError, match=r"is no watermark of `s`\.`t`") as refused:
+    with pytest.raises(InputError, match=r"is not a watermark of `s`\.`t`") as refused:
         driver.watermark("s", time)
     assert detail in str(refused.value.detail) and refused.value.hint
     driver.step()
@@ -65,7 +65,7 @@ def test_times_are_told_as_they_are_written() -> None:
     }
     with pytest.raises(InputError, match="more than one event-time column"):
         driver.watermark("s", noon)
-    with pytest.raises(InputError, match="`day` is no event-time column of `s`"):
+    with pytest.raises(InputError, match="`day` is not an event-time column of `s`"):
         driver.watermark("s", noon, "day")
 
 
@@ -81,7 +81,7 @@ def test_it_is_about_all_partitions_unless_one_is_named() -> None:
     driver.watermark("s", 30, partition="eu")
     with pytest.raises(WatermarkRegress, match="does not rise") as refused:
         driver.watermark("s", 20)
-    assert "partition 'eu' was told 20 after 30" in str(refused.value)
+    assert "partition 'eu' got 20 after 30" in str(refused.value)
     driver.step()
     assert driver._engine.watermarks.of("s", "t") == 10, "of a watermark that is refused, nothing is taken in"
 

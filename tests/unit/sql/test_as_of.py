@@ -105,7 +105,7 @@ REFUSED = [
     (f"ASOF JOIN rates r MATCH_CONDITION (o.ts <= r.ts) {MATCH}", Unsupported, "the version that comes next"),
     (f"ASOF JOIN rates r MATCH_CONDITION (o.day >= r.ts) {MATCH}", TypeMismatch, "a time of type date"),
     (f"ASOF JOIN rates r MATCH_CONDITION (o.cur >= r.cur) {MATCH}", TypeMismatch, "MATCH_CONDITION on values of type"),
-    (f"ASOF FULL JOIN rates r MATCH_CONDITION (o.ts >= r.ts) {MATCH}", Unsupported, "as of a time is not offered"),
+    (f"ASOF FULL JOIN rates r MATCH_CONDITION (o.ts >= r.ts) {MATCH}", Unsupported, "as of a time is not supported"),
     ("ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur <> r.cur", Unsupported, "ON equalities alone"),
     (f"JOIN newest FOR SYSTEM_TIME AS OF o.ts AS r {MATCH}", InvalidSql, "keeps the newest version of a key alone"),
     (f"JOIN bare FOR SYSTEM_TIME AS OF o.ts AS r {MATCH}", InvalidSql, "does not say since when its rows are valid"),

@@ -115,7 +115,7 @@ def test_the_tables_of_the_document(tmp_path: Path) -> None:
         ("m (id INT) TYPE File OPTIONS ('path'='p','format'='csv','sharedFileSystem'='true')", "`sharedfilesystem`"),
         ("m EXTERNAL NAME 'x' (id INT) TYPE Stream", "EXTERNAL NAME of mapping `m` means nothing for TYPE Stream"),
         ("m (id INT) TYPE Kafka", "`m` USING kafka has no bootstrap"),
-        ("m (id INT EXTERNAL NAME 'key.id') TYPE Stream", "another name outside for column `id` is not offered"),
+        ("m (id INT EXTERNAL NAME 'key.id') TYPE Stream", "another name outside for column `id` is not supported"),
         ("m (id INT)", "the statement ends too early"),
         ("m (id INT) TYPE Stream USING json", "unexpected `USING` at the end"),
         ("m TYPE Stream", "expected `(` and found `TYPE`"),

@@ -94,47 +94,47 @@ def test_subqueries_see_ctes_and_views_of_the_query_around() -> None:
 
 
 REFUSED: list[tuple[str, type[RejoinderError], str]] = [
-    ("k > 1 OR EXISTS (SELECT 1 FROM c)", Unsupported, "EXISTS with a subquery is not offered here"),
-    ("k > 1 OR x NOT IN (SELECT z FROM c)", Unsupported, "IN with a subquery is not offered here"),
-    ("(x IN (SELECT z FROM c)) IS TRUE", Unsupported, "IN with a subquery is not offered here"),
-    ("x = (SELECT z FROM c)", Unsupported, "a subquery as a value is not offered"),
-    ("x > ALL (SELECT z FROM c)", Unsupported, "a subquery as a value is not offered"),
-    ("x IN (1, (SELECT z FROM c))", Unsupported, "a subquery as a value is not offered"),
-    ("(SELECT z FROM c) IN (SELECT z FROM c)", Unsupported, "a subquery as a value is not offered"),
+    ("k > 1 OR EXISTS (SELECT 1 FROM c)", Unsupported, "EXISTS with a subquery is not supported here"),
+    ("k > 1 OR x NOT IN (SELECT z FROM c)", Unsupported, "IN with a subquery is not supported here"),
+    ("(x IN (SELECT z FROM c)) IS TRUE", Unsupported, "IN with a subquery is not supported here"),
+    ("x = (SELECT z FROM c)", Unsupported, "a subquery as a value is not supported"),
+    ("x > ALL (SELECT z FROM c)", Unsupported, "a subquery as a value is not supported"),
+    ("x IN (1, (SELECT z FROM c))", Unsupported, "a subquery as a value is not supported"),
+    ("(SELECT z FROM c) IN (SELECT z FROM c)", Unsupported, "a subquery as a value is not supported"),
     ("x IN (SELECT k, z FROM c)", TypeMismatch, "IN compares 1 with 2 columns"),
     ("(k, x) IN (SELECT z FROM c)", TypeMismatch, "IN compares 2 with 1 columns"),
     ("s IN (SELECT z FROM c)", TypeMismatch, "`s` and `z` cannot be equal: string against int"),
-    ("(k, x, t) NOT IN (SELECT k, z, t FROM c, a)", Unsupported, "NOT IN with 3 columns is not offered"),
+    ("(k, x, t) NOT IN (SELECT k, z, t FROM c, a)", Unsupported, "NOT IN with 3 columns is not supported"),
     ("EXISTS (SELECT 1 FROM c WHERE c.nope = a.k)", UnknownName, "there is no column `c.nope`"),
     ("EXISTS (SELECT nope FROM c)", UnknownName, "there is no column `nope`"),
     ("EXISTS (SELECT q.* FROM c)", UnknownName, "there is no relation `q` in this FROM"),
     (
         "EXISTS (SELECT 1 FROM c JOIN g ON g.w = a.k)",
         Unsupported,
-        "`a.k` belongs to the query around, and is not offered here",
+        "`a.k` belongs to the query around, and is not supported here",
     ),
     (
         "EXISTS (SELECT 1 FROM (SELECT z FROM c WHERE c.k = a.k) q)",
         Unsupported,
-        "`a.k` belongs to the query around, and is not offered here",
+        "`a.k` belongs to the query around, and is not supported here",
     ),
     (
         "x IN (SELECT z FROM c UNION SELECT w FROM g WHERE g.w = a.k)",
         Unsupported,
-        "`a.k` belongs to the query around, and is not offered here",
+        "`a.k` belongs to the query around, and is not supported here",
     ),
     (
         "EXISTS (SELECT 1 FROM c WHERE a.x IN (SELECT w FROM g))",
         Unsupported,
-        "`a.x` belongs to the query around, and is not offered here",
+        "`a.x` belongs to the query around, and is not supported here",
     ),
     (
         "EXISTS (SELECT 1 FROM c WHERE EXISTS (SELECT 1 FROM g WHERE g.w = a.x))",
         Unsupported,
         "`a.x` belongs to a query two levels up",
     ),
-    ("EXISTS (SELECT 1)", Unsupported, "a query without FROM is not offered"),
-    ("EXISTS (SELECT 1 FROM c LIMIT 1)", Unsupported, "LIMIT is not offered in a view"),
+    ("EXISTS (SELECT 1)", Unsupported, "a query without FROM is not supported"),
+    ("EXISTS (SELECT 1 FROM c LIMIT 1)", Unsupported, "LIMIT is not supported in a view"),
 ]
 
 

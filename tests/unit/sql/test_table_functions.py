@@ -172,8 +172,8 @@ def test_an_order_of_numbers_and_of_two_columns() -> None:
 @pytest.mark.parametrize(
     ("item", "fact"),
     [
-        ("CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "CUMULATE in FROM is not offered"),
-        ("TUMBEL(orders, ts, 1)", "TUMBEL in FROM is not offered"),
+        ("CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "CUMULATE in FROM is not supported"),
+        ("TUMBEL(orders, ts, 1)", "TUMBEL in FROM is not supported"),
         ("TUMBLE(TABLE orders, DESCRIPTOR(ts))", "TUMBLE takes 3 arguments, not 2"),
         ("HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "HOP takes 4 arguments, not 3"),
         ("TUMBLE(1, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "the first argument of TUMBLE is a relation"),
@@ -189,7 +189,7 @@ def test_an_order_of_numbers_and_of_two_columns() -> None:
         ("IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), 5)", "IMPOSE_ORDER 5 is not a length of time"),
         ("IMPOSE_ORDER(TABLE ticks, DESCRIPTOR(n), INTERVAL 1 SECOND)", "does not fit column `n`"),
         ("IMPOSE_ORDER(TABLE ticks, DESCRIPTOR(name), 5)", "IMPOSE_ORDER on `name` of `ticks`, which is of type"),
-        ("IMPOSE_ORDER(TABLE people, DESCRIPTOR(ts), INTERVAL 1 SECOND)", "`people`, which is no stream"),
+        ("IMPOSE_ORDER(TABLE people, DESCRIPTOR(ts), INTERVAL 1 SECOND)", "`people`, which is not a stream"),
         ("IMPOSE_ORDER(lag => 5, input => TABLE(ticks))", "named arguments of IMPOSE_ORDER"),
         (
             "IMPOSE_ORDER(TABLE (SELECT ts + INTERVAL 1 DAY AS ts FROM orders), DESCRIPTOR(ts), INTERVAL 1 SECOND)",
@@ -217,9 +217,9 @@ def test_notes_and_kept_views_have_no_order_to_impose() -> None:
         CREATE VIEW kept AS SELECT id, ts FROM orders; CREATE INDEX by_id ON kept (id)
     """)
     for name, column, lag, reason in (
-        ("waiting.late", "behind", "5", "notes are written down as rows come"),
+        ("waiting.late", "behind", "5", "rows are recorded as they come"),
         ("kept", "ts", "INTERVAL 1 SECOND", "`kept` has an index, and is read as it is kept"),
     ):
-        with pytest.raises(Unsupported, match=f"`{name}`, which is no stream") as raised:
+        with pytest.raises(Unsupported, match=f"`{name}`, which is not a stream") as raised:
             driver.sql(f"CREATE VIEW v AS SELECT 1 AS one FROM IMPOSE_ORDER(TABLE {name}, DESCRIPTOR({column}), {lag})")
         assert reason in str(raised.value)

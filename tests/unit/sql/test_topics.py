@@ -105,7 +105,7 @@ def test_types_of_the_avro_schema(columns: str, type_: str, words: str) -> None:
     if not words:
         defined(text)
         return
-    with pytest.raises(PlanningError, match="field `Price` is no value of column `price`") as caught:
+    with pytest.raises(PlanningError, match="field `Price` does not fit column `price`") as caught:
         defined(text)
     assert words in str(caught.value)
 

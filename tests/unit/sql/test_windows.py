@@ -138,7 +138,7 @@ COUNTED = "the length of a window of integers must be an integer, and the same f
         ("TUMBLE(t, INTERVAL '-5' MINUTE)", InvalidSql, "a window must be longer than nothing"),
         ("window(t, '0 seconds')", InvalidSql, "a window must be longer than nothing"),
         ("HOP(t, INTERVAL 0 MINUTES, INTERVAL 5 MINUTES)", InvalidSql, "a window must be longer than nothing"),
-        ("TUMBLE(t, INTERVAL 1 MONTH)", Unsupported, "a window of months or years is not offered"),
+        ("TUMBLE(t, INTERVAL 1 MONTH)", Unsupported, "a window of months or years is not supported"),
         ("TUMBLE(t, k)", InvalidSql, "the length of a window must be an interval, and the same for all rows"),
         ("TUMBLE(t)", InvalidSql, "`TUMBLE` takes 2 arguments, not 1"),
         ("window(t, '5 minutes', '1 minute', '2 seconds')", InvalidSql, "`window` takes 2 arguments, not 4"),

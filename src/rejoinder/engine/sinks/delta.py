@@ -104,7 +104,7 @@ def other_rows(sink: Sink, place: str, detail: str, values: str | None = None) -
         detail=detail,
         values=values,
         hint=f"is ({sink.options['key']}) unique in `{sink.view}`, and does nobody else write to the table? Nothing "
-        f"was changed; to start over, empty the table, DROP SINK {sink.name} and create it anew",
+        f"was changed; to start over, empty the table, DROP SINK {sink.name} and create it again",
     )
 
 
@@ -115,6 +115,6 @@ def refuse_other_columns(sink: Sink, place: str, wanted: Sequence[str], there: S
     if missing:
         raise SinkFailed(
             f"table `{place}` of sink `{sink.name}` has no column `{missing[0]}`",
-            detail=f"needed: {', '.join(wanted)}; there: {', '.join(there)}",
-            hint="add the column, take another table, or select other columns in the view",
+            detail=f"needed: {', '.join(wanted)}; found: {', '.join(there)}",
+            hint="add the column, use another table, or select other columns in the view",
         )

@@ -122,7 +122,7 @@ class FilesTarget:
             raise SinkFailed(
                 f"the folder `{self.sink.options['path']}` of sink `{self.sink.name}` belongs to another sink",
                 detail=f"`{owner['sink']}` wrote to it: what is there and what would come do not belong together",
-                hint="take another folder, or remove this one",
+                hint="use another folder, or remove this one",
             )
 
     def _read(self, filesystem: pafs.FileSystem, path: str) -> dict[str, Any] | None:

@@ -112,7 +112,7 @@ class JdbcTarget:
         if not found == there == count:
             raise SinkFailed(
                 f"somebody else writes to the staging table of sink `{self.sink.name}`",
-                detail=f"{staging}: {count} row(s) were written, {there} are there, {found} of them ours",
+                detail=f"{staging}: {count} row(s) were written, {there} were found, {found} of them ours",
                 hint="run one driver per state; stop the other one, and run again",
             )
 
@@ -153,8 +153,8 @@ class JdbcTarget:
             raise other_rows(
                 self.sink,
                 self.table,
-                f"epoch {epoch}: {present} row(s) to insert are there already; "
-                f"of {expected} row(s) to replace or delete {removed} are there",
+                f"epoch {epoch}: {present} row(s) to insert exist already; "
+                f"of {expected} row(s) to replace or delete {removed} exist",
             )
         connection.update(
             f"INSERT INTO {table} ({self._there(connection)}) SELECT {self._here(connection)} FROM {staging} "

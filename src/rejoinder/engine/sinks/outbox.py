@@ -137,7 +137,7 @@ class Outbox:
                 raise SinkFailed(
                     f"sink `{sink.name}` was given epoch {recorded.changed}, and remembers none",
                     detail="what it had is lost, or was replaced by something else",
-                    hint=f"restore the sink from a backup, or DROP SINK {sink.name} and create it anew",
+                    hint=f"restore the sink from a backup, or DROP SINK {sink.name} and create it again",
                 )
             if known < recorded.changed:  # an older copy was restored: what it remembers wins
                 recorded = Delivered(known, known)
@@ -156,7 +156,7 @@ class Outbox:
             raise NotCommitted(
                 f"the changes of `{sink.view}` in epoch {epoch} are no longer kept, and sink `{sink.name}` needs them",
                 detail=f"history starts at epoch {engine.manifest.extra['since']}",
-                hint=f"DROP SINK {sink.name} and create it anew, and open the flow with a longer history=…",
+                hint=f"DROP SINK {sink.name} and create it again, and open the flow with a longer history=…",
             )
         refs = [
             ref

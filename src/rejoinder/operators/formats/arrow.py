@@ -20,7 +20,7 @@ def read_arrow(file: Any, path: str, source: Source, chunk_rows: int) -> Iterato
         raise MalformedInput(
             f"`{path}` of `{source.name}` cannot be read as an Arrow file",
             detail=str(failure),
-            hint="replace the file by a whole one and run again: the epoch was not committed",
+            hint="replace the file by a complete one and run again: the epoch was not committed",
         ) from failure
     yield from _chunks(table, chunk_rows)
 

@@ -26,7 +26,7 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
             )
         if table.column_names.count(name) > 1:
             raise SchemaChanged(
-                f"column `{name}` of `{source}` is there twice in {place}",
+                f"column `{name}` of `{source}` appears twice in {place}",
                 detail=f"columns found: {', '.join(table.column_names)}",
                 hint="leave one of them out: nothing says which is meant",
             )
@@ -41,7 +41,7 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
                 f"column `{name}` of `{source}` holds a value that is none of its type in {place}",
                 detail=Reason.of(failure).plain,
                 values=str(failure),
-                hint="replace the file by a sound one and run again: the epoch was not committed",
+                hint="replace the file and run again: the epoch was not committed",
             ) from None
     return conformed
 
@@ -49,7 +49,7 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
 def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> pa.ChunkedArray:
     try:
         if not is_related(column.type, field.type):
-            raise Unreadable("a value of one is no value of the other")
+            raise Unreadable("a value of one is not a value of the other")
         if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
             return _cast_timestamp(column, field.type)
         return column.cast(field.type)

@@ -95,7 +95,7 @@ def _header(line: pa.Buffer, path: str, source: Source) -> list[str]:
             f"the header of `{path}` of `{source.name}` cannot be read",
             detail=Reason.of(failure).plain,
             values=str(failure),
-            hint="mend the line and run again, or leave out OPTIONS (header 'true') if the file has none",
+            hint="fix the line and run again, or leave out OPTIONS (header 'true') if the file has none",
         ) from None
     declared = {name.lower(): name for name in _types(source)}
     return [name if name in declared.values() else declared.get(name.lower(), name) for name in found]

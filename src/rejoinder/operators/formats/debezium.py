@@ -62,7 +62,7 @@ def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Deco
         raise MalformedInput(
             f"the origin of `{source.name}` was truncated",
             values=f"record {values[int(records[ops == TRUNCATED][0])].as_py()[:200]}",
-            hint="a truncation does not say which rows are gone: DROP the source and its views, and begin with a new "
+            hint="a truncation does not name the removed rows: DROP the source and its views, and begin with a new "
             "snapshot; or leave such events out with Debezium's skipped.operations=t",
         )
     comes = np.isin(ops, (*CREATED, UPDATED))
@@ -220,7 +220,7 @@ def read_debezium(file: Any, path: str, source: Source, chunk_rows: int) -> Iter
                 f"line {start + at + 1} of `{path}` of `{source.name}` is malformed",
                 detail=plain_reason(reason),
                 values=f"{reason}: {chunk[at].as_py()[:200]}",
-                hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
+                hint="fix the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
                 f"`{source.rejected}`",
             )
         yield True, decoded.rows

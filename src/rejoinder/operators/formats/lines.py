@@ -86,7 +86,7 @@ def read_lines(
                 f"line {lines.numbers[line]} of `{path}` of `{source.name}` is malformed",
                 detail=plain_reason(reason),
                 values=f"{reason}: {lines.text(line)[:200]}",
-                hint="mend the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
+                hint="fix the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
                 f"`{source.rejected}`",
             ) from None
         odd.append((int(lines.numbers[line]), lines.text(line), reason))

@@ -37,5 +37,5 @@ def read_parquet(file: Any, path: str, source: Source, chunk_rows: int) -> Itera
         raise MalformedInput(
             f"`{path}` of `{source.name}` cannot be read as Parquet",
             detail=str(failure),
-            hint="replace the file by a whole one and run again: the epoch was not committed",
+            hint="replace the file by a complete one and run again: the epoch was not committed",
         ) from failure

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rejoinder.engine.statements import Answer
 from rejoinder.engine.unread import answer_here, reading_of, unread_sources
+from rejoinder.engine.vacuuming import QUERIES
 from rejoinder.errors import Unsupported
 from rejoinder.exchange import session
+from rejoinder.kernels.entropy import token
 from rejoinder.sql.statements import Select
+from rejoinder.store.temporary_folders import short_lived_folder
 
 if TYPE_CHECKING:
     from rejoinder.api.flow import Flow
@@ -22,8 +26,7 @@ def answer_unread(flow: Flow, statement: Select) -> Answer:
     from rejoinder.api.flow import Flow
 
     reading, engine = reading_of(flow.engine, statement.query), flow.engine
-    folder = _folder(flow, statement)
-    try:
+    with _folder(flow, statement) as folder:
         scratch = Flow(folder, spark=flow.spark, parallelism=engine.buckets, max_pairs=engine.max_pairs)
         scratch._frames = flow._frames
         scratch.engine.define(reading.catalog)
@@ -31,14 +34,15 @@ def answer_unread(flow: Flow, statement: Select) -> Answer:
             scratch.insert(name, rows)
         scratch.run()
         return answer_here(scratch.engine, statement)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folder(flow: Flow, statement: Select) -> str:
-    """A folder that all tasks see: a temporary one if they are on this host, else one beside the state."""
+@contextmanager
+def _folder(flow: Flow, statement: Select) -> Iterator[str]:
+    """A folder that all tasks see: a temporary one if they are on this host, else one in the state."""
     if session.is_local(flow.spark):
-        return tempfile.mkdtemp(prefix="rejoinder-query-")
+        with short_lived_folder("query") as folder:
+            yield f"{folder}/state"
+        return
     store = flow.engine.store
     if not store.is_local:
         source = unread_sources(flow.engine, statement.query)[0]
@@ -47,4 +51,10 @@ def _folder(flow: Flow, statement: Select) -> str:
             detail=f"the state is in `{store.url}`, and such a query needs a folder that all workers share",
             hint=f"CREATE VIEW … AS SELECT … FROM {source.name}, and run the flow",
         )
-    return tempfile.mkdtemp(prefix=".query-", dir=os.path.dirname(os.path.abspath(store.path)))
+    shared = f"{store.path}/{QUERIES}/{token(8)}"
+    try:
+        yield shared
+    finally:
+        shutil.rmtree(shared, ignore_errors=True)
+        with suppress(OSError):  # other queries are in it
+            os.rmdir(os.path.dirname(shared))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from typing import TYPE_CHECKING
+
+from rejoinder.store.temporary_folders import short_lived_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,9 +18,8 @@ def warm_up(session: SparkSession, parallelism: int) -> None:
     """Run some epochs of a three-way join, so that JVM, workers and planner have seen the work."""
     from rejoinder.api.flow import Flow
 
-    folder = tempfile.mkdtemp(prefix="rejoinder-warm-up-")
-    try:
-        flow = Flow(folder, spark=session, parallelism=parallelism)
+    with short_lived_folder("warm-up") as folder:
+        flow = Flow(f"{folder}/state", spark=session, parallelism=parallelism)
         for name, key in (("a", "x"), ("b", "x"), ("c", "y")):
             columns = f"{key} BIGINT, {name}v BIGINT, y{name} BIGINT"
             flow.sql(f"CREATE CHANGELOG {name} ({columns}) OPTIONS (maxFilesPerTrigger '1')")
@@ -34,5 +33,3 @@ def warm_up(session: SparkSession, parallelism: int) -> None:
             flow.insert("b", [{"x": i, "bv": i, "yb": i} for i in rows])
             flow.insert("c", [{"y": i, "cv": i, "yc": i} for i in rows])
         flow.run()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -270,7 +270,8 @@ class Engine(Holder):
 
     def setting(self, dataflow: Dataflow | None = None) -> Setting:
         """What tasks of every epoch know, as long as nothing is defined anew."""
-        return Setting(dataflow or self.dataflow, self.store, self.buckets, self.history, self.spool, self.max_pairs)
+        plan, writer = dataflow or self.dataflow, self.publisher.writer
+        return Setting(plan, self.store, self.buckets, self.history, self.spool, self.max_pairs, writer=writer)
 
     def _note(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)

@@ -30,6 +30,7 @@ from rejoinder.plan.logical import RELEASE
 from rejoinder.plan.physical import DueScan
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.run import lies_in
+from rejoinder.store.vacuum import MARKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,9 +69,12 @@ class Import:
         return iter(())
 
 
-def make_marker(owner: object, store: ObjectStore) -> str:
-    """An object that tells workers of other hosts that they see what we see; it goes with its owner."""
-    marker = f"markers/{token(16)}"
+def make_marker(owner: object, store: ObjectStore, writer: str) -> str:
+    """An object that tells workers of other hosts that they see what we see; it goes with its owner.
+
+    It carries the identity of its driver: vacuum removes those of drivers that were killed.
+    """
+    marker = f"{MARKERS}/{writer}-{token(8)}"
     store.put(marker, b"")
     weakref.finalize(owner, store.delete, [marker])
     return marker
@@ -142,7 +146,7 @@ class SparkExecutor:
     def _staged(self, splits: DataFrame, setting: Setting) -> DataFrame:
         """Put all rounds behind the splits; the result is what the last round reports."""
         if not self._marker and setting.store.is_local and not is_local(self.session):
-            self._marker = make_marker(self, setting.store)
+            self._marker = make_marker(self, setting.store, setting.writer)
         rounds = [StagedRound(setting, number, self._marker) for number in range(len(setting.plan.rounds))]
         return attach(splits, rounds, setting.buckets)
 

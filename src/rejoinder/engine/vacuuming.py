@@ -5,7 +5,7 @@ In the store: see `store.vacuum`. Beside it, if the state is on a disk:
 - generations of Spark's checkpoint before the last two, and those that were never named and are old;
 - files of rows that were inserted and that a committed epoch has read; all files of sources that are not defined any
   more. The newest file of a source stays: the next one is numbered after it;
-- tick files but the newest; temporary files of killed writers.
+- tick files but the newest; temporary files of killed writers; queries on a cluster whose process was killed.
 
 On this host: folders of processes that were killed (`store.temporary_folders`).
 """
@@ -30,6 +30,9 @@ from rejoinder.store.objects import ObjectStore
 from rejoinder.store.temporary_folders import abandoned_folders, remove_abandoned
 from rejoinder.store.vacuum import Garbage, delete_garbage, find_garbage
 
+QUERIES = "queries"
+"""The folder in a state that holds the flows of queries on a cluster, while they run."""
+
 OLDER_THAN_SECONDS = 24 * 3600.0
 """How old what may be an attempt under way must be: longer than any epoch takes."""
 
@@ -39,6 +42,7 @@ _ROWS = re.compile(r"\d{20}[-.\w]*\.arrow")
 _PART = re.compile(r"\.\d{20}[-.\w]*\.part")
 _TICK = re.compile(r"[0-9a-f]{16}\.tick")
 _TEMPORARY = re.compile(r"\d+-[0-9a-f]{16}")
+_QUERY = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def vacuum(
     beside: list[Garbage] = []
     if manifest is not None:
         old = time.time() - older_than_seconds
-        beside += _temporary(store.path, old) if store.is_local else ()
+        beside += [*_temporary(store.path, old), *_queries(store.path, old)] if store.is_local else ()
         beside += _generations(checkpoint, manifest, old) if checkpoint else ()
         beside += [*_inserted(waiting, manifest, store, old), *_ticks(waiting)] if waiting else ()
     abandoned = [Garbage("folders of killed processes", path, _size(path)) for path in abandoned_folders()]
@@ -138,6 +142,18 @@ def _temporary(root: str, old: float) -> Iterator[Garbage]:
     for _, path in _in(f"{root}/.temporary", _TEMPORARY):
         if os.lstat(path).st_mtime < old:
             yield Garbage("temporary files", path, _size(path))
+
+
+def _queries(root: str, old: float) -> Iterator[Garbage]:
+    for _, path in _in(f"{root}/{QUERIES}", _QUERY, is_folder=True):
+        if _last_change(path) < old:
+            yield Garbage("queries that were killed", path, _size(path))
+
+
+def _last_change(path: str) -> float:
+    """When something was last written in a folder."""
+    inside = (f"{folder}/{name}" for folder, folders, files in os.walk(path) for name in (*folders, *files))
+    return max((os.lstat(each).st_mtime for each in (path, *inside)), default=0.0)
 
 
 def _in(folder: str, pattern: re.Pattern[str], *, is_folder: bool = False) -> Iterator[tuple[str, str]]:

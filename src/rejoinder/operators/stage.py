@@ -106,6 +106,8 @@ class Setting:
     max_pairs: int = MAX_PAIRS
     forgetting: Mapping[str, Forgetting] = field(default_factory=dict)
     caps: Caps = field(default_factory=caps)
+    writer: str = ""
+    """The identity of the driver (`engine.publishing`)."""
 
     def __post_init__(self) -> None:
         """Refuse functions that this process did not allow: no task runs without a setting."""

@@ -25,23 +25,39 @@ from typing import TextIO
 from rejoinder.kernels.private_files import lock_file
 
 _LOCK = ".owner"
-_NAME = re.compile(r"rejoinder-(spool|waiting)-\w+")
+_NAME = re.compile(r"rejoinder-(spool|waiting|query|warm-up)-\w+")
 _UNFINISHED_SECONDS = 3600
 
 
 def own_folder(owner: object, kind: str) -> str:
     """Make a folder that goes with `owner`, or with this process; remove those of processes that were killed.
 
-    `kind` is `spool` or `waiting`.
+    `kind` is `spool`, `waiting`, `query` or `warm-up`.
     """
+    folder, lock = _made(kind)
+    weakref.finalize(owner, _remove_own, folder, lock, os.getpid())
+    return folder
+
+
+@contextmanager
+def short_lived_folder(kind: str) -> Iterator[str]:
+    """Make a folder that is removed in the end, or by the next process on this host if this one is killed."""
+    folder, lock = _made(kind)
+    try:
+        yield folder
+    finally:
+        _remove_own(folder, lock, os.getpid())
+
+
+def _made(kind: str) -> tuple[str, TextIO]:
+    """Make a folder with a lock that is taken; remove those of processes that were killed."""
     for abandoned in abandoned_folders():
         remove_abandoned(abandoned)
     folder = tempfile.mkdtemp(prefix=f"rejoinder-{kind}-")
     lock = lock_file(f"{folder}/{_LOCK}.new")
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.rename(f"{folder}/{_LOCK}.new", f"{folder}/{_LOCK}")
-    weakref.finalize(owner, _remove_own, folder, lock, os.getpid())
-    return folder
+    return folder, lock
 
 
 def abandoned_folders() -> list[str]:

@@ -6,7 +6,9 @@ names, and new ones: those are in the folder of the next epoch, or of the newest
 - an unnamed file in the folder of an older epoch can never be named again: it is garbage at once;
 - an unnamed file in the folder of the newest epoch or a later one may be an attempt under way: it is garbage once it is
   older than `older_than_seconds`, by the clock of the store;
-- a manifest below the newest that is not part of its chain is garbage at once.
+- a manifest below the newest that is not part of its chain is garbage at once;
+- a marker of another driver than that of the newest manifest is garbage once it is old: by then its driver would have
+  committed, or was replaced.
 
 The newest manifest is read before the listing, the chain after it. So what is committed meanwhile is found named, and
 the folders that are new since then are not touched. Names that no flow makes are not touched at all.
@@ -22,10 +24,14 @@ from dataclasses import dataclass
 from rejoinder.store.gc import chain_below, is_own
 from rejoinder.store.manifest import FOLDER, Manifest, find
 from rejoinder.store.newest import newest
-from rejoinder.store.objects import ObjectStore
+from rejoinder.store.objects import Entry, ObjectStore
 
 _MANIFEST = re.compile(rf"{FOLDER}/(\d{{20}})\.json")
+MARKERS = "markers"
+"""The folder of empty objects by which workers of a cluster know that they see the state."""
+
 _NOTE = re.compile(r"sinks/(\d{20})\.json")
+_MARKER = re.compile(rf"{MARKERS}/([0-9a-f]{{16}})-[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True)
@@ -60,12 +66,19 @@ def find_garbage(store: ObjectStore, named: Callable[[Manifest], set[str]], olde
                 found.append(Garbage("manifests of replaced drivers", entry.name, entry.size))
         elif (note := _NOTE.fullmatch(entry.name)) and int(note[1]) < min(versions):
             found.append(Garbage("notes of sinks", entry.name, entry.size))
+        elif _is_abandoned(entry, {before.writer, after.writer}, old):
+            found.append(Garbage("markers of killed drivers", entry.name, entry.size))
     return found
 
 
 def delete_garbage(store: ObjectStore, garbage: Iterable[Garbage]) -> None:
     """Delete what `find_garbage` listed."""
     store.delete([each.name for each in garbage])
+
+
+def _is_abandoned(entry: Entry, writers: set[str], old: float) -> bool:
+    marker = _MARKER.fullmatch(entry.name)
+    return marker is not None and marker[1] not in writers and entry.modified < old
 
 
 def _epoch(name: str) -> int:

@@ -13,6 +13,7 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.engine.inbox_names import inbox_name
+from rejoinder.engine.spark import make_marker
 from rejoinder.testing import Driver
 
 AT_ONCE = timedelta(seconds=-5)
@@ -163,3 +164,33 @@ def test_lost_manifests_are_not_garbage(tmp_path: Path) -> None:
     driver._store.delete(driver._store.list("manifests"))
     with pytest.raises(errors.Corrupt, match="manifests of this state are missing"):
         driver.vacuum(older_than=AT_ONCE)
+
+
+def test_markers_of_killed_drivers_of_a_cluster(tmp_path: Path) -> None:
+    killed = opened(tmp_path / "state")
+    step(killed, 0)
+    driver = opened(tmp_path / "state")
+    step(driver, 1)
+    store, writers = driver._store, [each._engine.publisher.writer for each in (killed, driver)]
+    old, own = (make_marker(store, store, writer) for writer in writers)
+    young = make_marker(store, store, "0" * 16)
+    store.put("markers/mine", b"")
+    for name in (old, own, "markers/mine"):
+        os.utime(tmp_path / "state" / name, (1, 1))
+    assert driver.vacuum().by_kind() == {"markers of killed drivers": (1, 0)}
+    assert sorted(store.list("markers")) == sorted([own, young, "markers/mine"])
+
+
+def test_queries_of_killed_processes_on_a_cluster(tmp_path: Path) -> None:
+    driver = opened(tmp_path / "state")
+    step(driver, 0)
+    queries = tmp_path / "state" / "queries"
+    for name in ("a" * 16, "b" * 16, "mine"):
+        (queries / name / "runs").mkdir(parents=True)
+        (queries / name / "runs" / "file").write_bytes(b"rows")
+        for path in (queries / name / "runs" / "file", queries / name / "runs", queries / name):
+            os.utime(path, (1, 1))
+    os.utime(queries / ("b" * 16) / "runs" / "file")
+    assert driver.vacuum().by_kind() == {"queries that were killed": (1, 4)}
+    assert sorted(path.name for path in queries.iterdir()) == ["b" * 16, "mine"]
+    step(opened(tmp_path / "state"), 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.store.temporary_folders import abandoned_folders, own_folder
+from rejoinder.store.temporary_folders import abandoned_folders, own_folder, short_lived_folder
 
 CODE = """
 import sys
@@ -97,3 +97,22 @@ def test_a_folder_that_was_never_finished_goes_when_it_is_old(base: Path) -> Non
     (base / "rejoinder-spool-unfinished").mkdir()
     os.utime(base / "rejoinder-spool-unfinished", (1, 1))
     assert abandoned_folders() == [str(base / "rejoinder-spool-unfinished")]
+
+
+@pytest.mark.parametrize("kind", ["query", "warm-up"])
+def test_short_lived_folders(base: Path, kind: str) -> None:
+    with short_lived_folder(kind) as folder:
+        assert Path(folder).is_dir() and abandoned_folders() == []
+    assert not Path(folder).exists()
+    code = CODE.replace('"spool"', repr(kind))
+    process = subprocess.run(
+        [sys.executable, "-c", code + "\nimport os\nos.kill(os.getpid(), 9)"],
+        input="\n",
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    killed = process.stdout.strip()
+    assert abandoned_folders() == [killed]
+    with short_lived_folder(kind):
+        assert not Path(killed).exists()

@@ -1,12 +1,14 @@
-"""Orders that views impose, joins without an equality and limits of state, on Spark."""
+"""Orders that views impose, joins without an equality, limits of state, of epochs and of memory, on Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rejoinder.errors import LimitReached
+from rejoinder.kernels.caps import Caps, use_caps
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, view
 
@@ -47,3 +49,37 @@ def test_a_limit_stops_the_flow_before_its_commit_and_is_raised(open_flow: OpenF
     pairs = [(a, b) for a in range(80) for b in range(40) if b - 2 <= a <= b]
     assert view(flow, "v") == bag(pairs)
     assert view(flow, "p") == bag([(a, b) for a in range(80) for b in range(40) if a + 37 < b])
+
+
+@pytest.fixture
+def usual_caps() -> Iterator[None]:
+    yield
+    use_caps(Caps())
+
+
+@pytest.mark.usefixtures("usual_caps")
+def test_rows_of_an_epoch_are_counted_over_all_tasks(open_flow: OpenFlow, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(4):
+        (tmp_path / "in" / f"{number}.json").write_text("".join(f'{{"i": {i}}}\n' for i in range(30)))
+    flow = open_flow(caps={"max_epoch_rows": 100})
+    flow.sql(f"CREATE STREAM t (i INT) USING json OPTIONS (path '{tmp_path}/in'); CREATE VIEW v AS SELECT i FROM t")
+    with pytest.raises(LimitReached, match=r"epoch 0 reads too many rows") as stopped:
+        flow.run()
+    assert "`max_epoch_rows` is 100" in str(stopped.value.detail) and flow.epoch == -1
+    flow = open_flow(caps={"max_epoch_rows": 120})
+    flow.run()
+    assert len(view(flow, "v")) == 30 and flow.epoch == 0
+
+
+@pytest.mark.usefixtures("usual_caps")
+def test_a_task_that_needs_too_much_memory_is_named_and_not_killed(open_flow: OpenFlow) -> None:
+    flow = open_flow(caps={"max_memory": 400 << 20})
+    flow.sql("CREATE STREAM t (s STRING, n INT); CREATE VIEW v AS SELECT length(repeat(s, n)) AS n FROM t")
+    flow.insert("t", [{"s": "x", "n": 20_000_000 + number} for number in range(60)])
+    with pytest.raises(LimitReached, match="needs more memory than a task may take") as stopped:
+        flow.run()
+    assert "`max_memory` is 419,430,400" in str(stopped.value.detail) and flow.epoch == -1
+    flow = open_flow(caps={"max_memory": 6 << 30})
+    flow.run()
+    assert len(view(flow, "v")) == 60

@@ -89,7 +89,9 @@ def _filled(engine: Engine, query: str) -> pa.Table:
         new = plan(catalog, engine.state.statistics())
         filling = prepare(engine, new, engine.times)
         store = Scratch(engine.store)
-        setting = Setting(filling.dataflow, store, engine.buckets, engine.history, forgetting=filling.forgetting)
+        setting = Setting(
+            filling.dataflow, store, engine.buckets, engine.history, forgetting=filling.forgetting, fills=True
+        )
         work = EpochWork(setting, engine.epoch, filling.before)
         reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.records(filling)])
         result = filling.into(engine.state, reports)

@@ -19,9 +19,10 @@ from rejoinder.engine.executor import LocalExecutor, reports_from
 from rejoinder.engine.state import Listed
 from rejoinder.errors import StateError
 from rejoinder.exchange.rounds import attach, description_kept, listed_splits, run_attached
-from rejoinder.exchange.session import is_adaptive, is_local
+from rejoinder.exchange.session import is_adaptive, is_local, tasks_at_once
 from rejoinder.kernels.caps import use_caps
 from rejoinder.kernels.entropy import token
+from rejoinder.kernels.memory import share_memory
 from rejoinder.operators.python_function import load
 from rejoinder.operators.stage import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.operators.task import Report
@@ -46,12 +47,15 @@ class StagedRound:
     setting: Setting
     number: int
     marker: str = ""
+    tasks_at_once: int = 0
+    """Of an executor; 0: as many as its host has cores."""
 
     def __call__(self, text: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Run the round of the epoch that `text` describes."""
         if self.marker:
             check_marker(self.setting.store, self.marker)
         use_caps(self.setting.caps)
+        share_memory(self.tasks_at_once)
         work = EpochWork.from_text(self.setting, text)
         return ScanRound(work)(batches) if self.number == 0 else BucketRound(work, self.number)(batches)
 
@@ -147,7 +151,8 @@ class SparkExecutor:
         """Put all rounds behind the splits; the result is what the last round reports."""
         if not self._marker and setting.store.is_local and not is_local(self.session):
             self._marker = make_marker(self, setting.store, setting.writer)
-        rounds = [StagedRound(setting, number, self._marker) for number in range(len(setting.plan.rounds))]
+        tasks = tasks_at_once(self.session)
+        rounds = [StagedRound(setting, number, self._marker, tasks) for number in range(len(setting.plan.rounds))]
         return attach(splits, rounds, setting.buckets)
 
     def _run(self, work: EpochWork, frame: DataFrame, what: str = "epoch") -> dict[int, Report]:

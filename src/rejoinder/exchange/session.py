@@ -162,6 +162,13 @@ def is_local(session: SparkSession) -> bool:
     return str(session.sparkContext.master).split("[")[0] == "local"
 
 
+def tasks_at_once(session: SparkSession) -> int:
+    """How many tasks an executor runs at the same time; 0 if only its host knows."""
+    context = session.sparkContext
+    cores = context.defaultParallelism if is_local(session) else int(context.getConf().get("spark.executor.cores", "0"))
+    return cores // max(1, int(context.getConf().get("spark.task.cpus", "1")))
+
+
 def is_adaptive(session: SparkSession) -> bool:
     """Whether Spark may run the stages of a query before it is asked for its rows."""
     return str(session.conf.get("spark.sql.adaptive.enabled", "true")).lower() == "true"

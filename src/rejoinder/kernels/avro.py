@@ -168,11 +168,13 @@ def _many(decode: Decoder, *, is_map: bool) -> Decoder:
         owners: list[Int64] = [np.zeros(0, np.int64)]
         keys, items = [_text(cursors, rows[:0])], [decode(cursors, rows[:0])]
         left = np.arange(len(rows))
+        room = cursors.ends[rows] - cursors.at[rows]  # items without bytes, such as null, must not be endless
         while len(left):
             counts = cursors.longs(rows[left])
             cursors.longs(rows[left[counts < 0]])  # the size of the block in bytes, of which we make no use
             counts = np.abs(counts)
-            if (counts > cursors.ends[rows[left]] - cursors.at[rows[left]]).any():
+            room[left] -= counts
+            if (counts > cursors.ends[rows[left]] - cursors.at[rows[left]]).any() or (room[left] < 0).any():
                 raise Unreadable("a block has more items than the record has bytes")
             left, counts = left[counts > 0], counts[counts > 0]
             for place in range(int(counts.max(initial=0))):

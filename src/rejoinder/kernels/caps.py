@@ -21,7 +21,9 @@ class Caps:
     max_value_length: int = 64 << 20  # characters of a text, items of an array, that a function makes
     max_file_bytes: int = 8 << 30  # of one file, once it is decompressed
     max_file_ratio: int = 1_000  # of the decompressed to the stored size, for files that become larger than 256 MiB
-    max_memory: int = 0  # bytes that expressions of one task may use; 0 for what DuckDB takes, 80 % of the machine
+    max_epoch_rows: int = 1_000_000_000  # that one epoch reads, of all sources
+    max_epoch_bytes: int = 64 << 30  # that one epoch reads, of all sources, once they are decoded
+    max_memory: int = 0  # bytes that a task may take; 0: its share of 80 % of the machine (`kernels.memory`)
 
 
 _caps = Caps()
@@ -53,12 +55,15 @@ def set_caps(given: Mapping[str, int]) -> None:
     use_caps(replace(_caps, **given))
 
 
-def cap_reached(fact: str, name: str, detail: str) -> LimitReached:
-    """The error for what goes beyond a cap; `fact` does not name it."""
-    most = getattr(_caps, name)
+def cap_reached(fact: str, name: str, detail: str, *, most: int | None = None, remedy: str = "") -> LimitReached:
+    """The error for what goes beyond a cap; `fact` does not name it.
+
+    `most` is what the cap amounts to, if that is not its value; `remedy` is what helps besides raising it.
+    """
+    most = getattr(_caps, name) if most is None else most
+    raised = f'raise the cap: caps={{"{name}": {2 * most}}} of the flow, or --cap {name}={2 * most}'
     return LimitReached(
         fact,
         detail=f"{detail}; the cap `{name}` is {most:,}",
-        hint=f'if this is what you want, raise the cap: caps={{"{name}": {2 * most}}} of the flow, '
-        f"or --cap {name}={2 * most}",
+        hint=f"{remedy}; or {raised}" if remedy else f"if this is what you want, {raised}",
     )

@@ -16,7 +16,7 @@ from typing import Any, cast
 import duckdb
 import pyarrow as pa
 
-from rejoinder.kernels.caps import caps
+from rejoinder.kernels.memory import memory_cap
 from rejoinder.kernels.wide_decimals import FUNCTION, calculate
 
 _STATEMENTS = 256
@@ -56,9 +56,8 @@ class Session:
         self._connection = duckdb.connect(":memory:", config={"threads": "1"})
         known = self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
         disabled = ",".join(name for (name,) in known if name not in optimizers)
-        memory = caps().max_memory
-        limit = (f"SET memory_limit = '{memory} bytes'",) if memory else ()
-        for setting in (f"SET disabled_optimizers = '{disabled}'", *limit, *_SETTINGS):
+        limit = f"SET memory_limit = '{memory_cap()} bytes'"
+        for setting in (f"SET disabled_optimizers = '{disabled}'", limit, *_SETTINGS):
             self._connection.execute(setting)
         self._prepared: OrderedDict[tuple[object, ...], tuple[str, _Input]] = OrderedDict()
         self._made = 0

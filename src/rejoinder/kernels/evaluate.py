@@ -25,6 +25,7 @@ from rejoinder import errors
 from rejoinder.kernels.columns import replaced
 from rejoinder.kernels.duckdb_session import session
 from rejoinder.kernels.expression import Comparison, Expression, quoted
+from rejoinder.kernels.memory import out_of_memory
 from rejoinder.kernels.staged_text import stage_name, staged
 
 _ROW = "__row"
@@ -33,7 +34,6 @@ _KINDS = {
     "Conversion Error": "a value cannot be converted",
     "Out of Range Error": "a result is out of the range of its type",
     "Invalid Input Error": "an argument is not valid",
-    "Out of Memory Error": "it needs more memory than there is, or than the cap `max_memory` grants",
 }
 
 
@@ -161,6 +161,8 @@ def _evaluate_selected(
     listed = ", ".join(f"{expression.sql} AS {quoted(str(index))}" for index, expression in enumerate(expressions))
     try:
         result = session().run(source, f"SELECT {listed}, {quoted(_ROW)}", f"WHERE {predicate.sql}")
+    except duckdb.OutOfMemoryException as failure:
+        raise _failed(expressions[0], failure) from None
     except duckdb.Error:
         _evaluate(select_rows(table, predicate), expressions)
         raise
@@ -193,6 +195,8 @@ def _failed(expression: Expression, failure: duckdb.Error) -> errors.RejoinderEr
             hint="compute parts of it in a view of their own",
         )
     kind, _, text = message.partition(": ")
+    if isinstance(failure, duckdb.OutOfMemoryException):
+        return out_of_memory(f"`{_shortened(expression)}`")
     is_ours = f"error('{text.replace(chr(39), chr(39) * 2)}')" in expression.sql  # DuckDB's own messages quote the row
     return errors.EvaluationError(
         f"`{_shortened(expression)}` failed on a row",

@@ -18,11 +18,13 @@ from rejoinder.kernels.caps import Caps, caps
 from rejoinder.kernels.columns import PARTITION, contiguous, drop_unit_diffs, without
 from rejoinder.kernels.exchange import decode, encode, sorted_by_hash
 from rejoinder.kernels.faults import reach
+from rejoinder.kernels.memory import limited_memory
 from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
 from rejoinder.operators.coverage import coverage
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.enrich import enrich
+from rejoinder.operators.epoch_caps import check_intake
 from rejoinder.operators.hold import hold
 from rejoinder.operators.judge import judge
 from rejoinder.operators.lookup import lookup
@@ -38,7 +40,7 @@ from rejoinder.operators.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.operators.upsert import upsert
 from rejoinder.operators.validity import validity
 from rejoinder.plan.allowed_functions import refuse_others
-from rejoinder.plan.physical import Dataflow
+from rejoinder.plan.physical import Dataflow, SourceScan
 from rejoinder.plan.steps import (
     Aggregate,
     Arrange,
@@ -96,7 +98,10 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Setting:
-    """What does not change from epoch to epoch. `forgetting`: what readers leave out, when something new is filled."""
+    """What does not change from epoch to epoch. `forgetting`: what readers leave out, when something new is filled.
+
+    `fills` says that rows of earlier epochs are read, to fill something new: caps of an epoch do not count.
+    """
 
     plan: Dataflow
     store: ObjectStore
@@ -108,6 +113,7 @@ class Setting:
     caps: Caps = field(default_factory=caps)
     writer: str = ""
     """The identity of the driver (`engine.publishing`)."""
+    fills: bool = False
 
     def __post_init__(self) -> None:
         """Refuse functions that this process did not allow: no task runs without a setting."""
@@ -132,6 +138,11 @@ class EpochWork:
     def store(self) -> ObjectStore:
         """Where the runs are."""
         return self.setting.store
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether what is read is the input of an epoch."""
+        return not self.setting.fills and any(isinstance(scan, SourceScan) for scan in self.plan.scans.values())
 
     def close_others(self) -> None:
         """Let go of runs that are no part of the state any more."""
@@ -175,8 +186,12 @@ class ScanRound:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Read splits, yield exchange rows."""
+        with limited_memory(f"a task of epoch {self.work.epoch} that reads sources"):
+            yield from self._read(batches)
+
+    def _read(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         self.work.close_others()
-        report = Report()
+        report, is_capped = Report(), self.work.is_capped
         for batch in batches:
             for split in Split.from_batch(batch):
                 source = self.work.plan.scans.get(split.source)
@@ -188,7 +203,9 @@ class ScanRound:
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
                     run_steps(task, self.work.plan.rounds[0])
-                    report.rows_in[split.source] = report.rows_in.get(split.source, 0) + table.num_rows
+                    report.count_read(split.source, table)
+                    if is_capped:
+                        check_intake(report, self.work.epoch, f"in {split.path or 'a batch of rows'}")
                     for partition, times in largest_times(source, stream, table):
                         report.observe(split.source, partition, times)
                     report.add(task.report.to_json())
@@ -211,11 +228,17 @@ class BucketRound:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Take the exchange rows of one or more buckets, yield those of the next round."""
+        with limited_memory(f"a task of epoch {self.work.epoch} in round {self.number}"):
+            yield from self._computed(batches)
+
+    def _computed(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         if self.number == 1:
             self.work.close_others()
         for bucket, rows in sorted(by_bucket(batches).items()):
             task = self.work.task(bucket)
             forwarded = self.gather(task, rows)
+            if self.number == 1 and self.work.is_capped:
+                check_intake(task.report, self.work.epoch, "over all tasks")
             run_steps(task, self.work.plan.rounds[self.number])
             settle(task)
             if self.number == len(self.work.plan.rounds) - 1:

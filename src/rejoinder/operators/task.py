@@ -33,16 +33,17 @@ MAX_PAIRS = 50_000_000
 class Report:
     """What a task tells the driver: names and counts, never rows.
 
-    `newest`: when the newest file of each source was written (ms); `observed`: the largest time of each event-time
-    column, by source and partition; `late`: how many rows came too late, by view and by whose they are; `failed`: the
-    net number of rows on which an expression failed, by error; `null_columns`: columns that are NULL in every record of
-    a file, with that file, by source.
+    `rows_in`, `bytes_in`: what was read, by source; `newest`: when the newest file of each source was written (ms);
+    `observed`: the largest time of each event-time column, by source and partition; `late`: how many rows came too
+    late, by view and by whose they are; `failed`: the net number of rows on which an expression failed, by error;
+    `null_columns`: columns that are NULL in every record of a file, with that file, by source.
     """
 
     spines: dict[str, Spine] = field(default_factory=dict)
     emitted: dict[str, list[RunRef]] = field(default_factory=dict)
     changelogs: dict[str, Spine] = field(default_factory=dict)
     rows_in: dict[str, int] = field(default_factory=dict)
+    bytes_in: dict[str, int] = field(default_factory=dict)
     rows_out: dict[str, int] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
     observed: dict[str, dict[Input, dict[str, int]]] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class Report:
             "emitted": {name: [ref.to_json() for ref in refs] for name, refs in self.emitted.items()},
             "changelogs": {name: spine.to_json() for name, spine in self.changelogs.items()},
             "rows_in": self.rows_in,
+            "bytes_in": self.bytes_in,
             "rows_out": self.rows_out,
             "newest": self.newest,
             "observed": {source: list(partitions.items()) for source, partitions in self.observed.items()},
@@ -73,6 +75,7 @@ class Report:
             self.emitted.setdefault(name, []).extend(RunRef.from_json(ref) for ref in refs)
         for counts, more in (
             (self.rows_in, data["rows_in"]),
+            (self.bytes_in, data["bytes_in"]),
             (self.rows_out, data["rows_out"]),
             (self.failed, data["failed"]),
         ):
@@ -88,6 +91,11 @@ class Report:
         for source, partitions in data["observed"].items():
             for partition, columns in partitions:
                 self.observe(source, partition, columns)
+
+    def count_read(self, source: str, rows: pa.Table) -> None:
+        """Note that rows of a source were read."""
+        self.rows_in[source] = self.rows_in.get(source, 0) + rows.num_rows
+        self.bytes_in[source] = self.bytes_in.get(source, 0) + rows.nbytes
 
     def count_late(self, view: str, name: str, rows: int) -> None:
         """Note that rows of an input came too late for a view."""

@@ -8,15 +8,14 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rejoinder.errors import MissingInput, Unsupported
-from rejoinder.kernels.caps import cap_reached, caps
 from rejoinder.operators.formats.arrow import read_arrow, read_inserted
 from rejoinder.operators.formats.csv import read_csv
 from rejoinder.operators.formats.debezium import read_debezium
+from rejoinder.operators.formats.file_caps import FileCaps, capped
 from rejoinder.operators.formats.json import read_json
 from rejoinder.operators.formats.parquet import read_parquet
 from rejoinder.plan.catalog import Source
 
-RATIO_FROM = 256 << 20  # bytes: smaller files may expand as they like
 READERS = {"arrow": read_arrow, "memory": read_inserted, "csv": read_csv, "json": read_json, "parquet": read_parquet}
 
 
@@ -28,7 +27,7 @@ def read_file(path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool
         filesystem, local = open_path(path)
         with filesystem.open_input_file(local) as file:
             read = read_debezium if source.is_enveloped else READERS[source.format]
-            yield from _capped(read(file, path, source, chunk_rows), path, source, file.size())
+            yield from capped(read(file, path, source, chunk_rows), FileCaps(path, source, file.size()))
     except FileNotFoundError as missing:
         raise MissingInput(
             f"file `{path}` of `{source.name}` is not there any more",
@@ -39,22 +38,6 @@ def read_file(path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool
         raise MissingInput(
             f"file `{path}` of `{source.name}` cannot be opened", detail=str(refused), hint="check its permissions"
         ) from refused
-
-
-def _capped(
-    chunks: Iterator[tuple[bool, pa.Table]], path: str, source: Source, stored: int
-) -> Iterator[tuple[bool, pa.Table]]:
-    """Stop at a file that holds far more than its size tells. Costs nothing per row."""
-    limits, total = caps(), 0
-    for usable, table in chunks:
-        total += table.nbytes
-        if total > limits.max_file_bytes:
-            fact = f"file `{path}` of `{source.name}` holds too much"
-            raise cap_reached(fact, "max_file_bytes", f"{stored:,} bytes became more than {total:,}")
-        if total > RATIO_FROM and total > limits.max_file_ratio * stored:
-            fact = f"file `{path}` of `{source.name}` expands too far"
-            raise cap_reached(fact, "max_file_ratio", f"{stored:,} bytes became more than {total:,}")
-        yield usable, table
 
 
 def open_path(path: str) -> tuple[pafs.FileSystem, str]:

@@ -9,20 +9,28 @@ from typing import Any
 import pyarrow as pa
 
 from rejoinder.errors import Corrupt, MalformedInput
+from rejoinder.kernels.ipc_sizes import decoded_sizes
+from rejoinder.operators.formats.file_caps import FileCaps
 from rejoinder.plan.catalog import Source
 
 
 def read_arrow(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield chunks of the file."""
+    """Yield chunks of the file, batch by batch. Raises `LimitReached` before a batch that is too large is read."""
+    limits = FileCaps(path, source, file.size())
     try:
-        table = pa.ipc.open_file(file).read_all()
+        dictionaries, sizes = decoded_sizes(file)
+        limits.check_at_once(dictionaries)
+        limits.check(dictionaries + sum(sizes))
+        limits.check_at_once(max(sizes, default=0))
+        reader = pa.ipc.open_file(file)
+        for number in range(reader.num_record_batches):
+            yield from _chunks(pa.Table.from_batches([reader.get_batch(number)]), chunk_rows)
     except (pa.ArrowInvalid, OSError) as failure:
         raise MalformedInput(
             f"`{path}` of `{source.name}` cannot be read as an Arrow file",
             detail=str(failure),
             hint="replace the file by a complete one and run again: the epoch was not committed",
         ) from failure
-    yield from _chunks(table, chunk_rows)
 
 
 def read_inserted(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:

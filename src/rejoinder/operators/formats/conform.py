@@ -31,19 +31,24 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
                 hint="leave one of them out: nothing says which is meant",
             )
         column = table.column(name)
-        arrays.append(column if column.type == field.type else _cast(column, field, place, source))
-    conformed = pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
-    for name, column in zip(conformed.column_names, conformed.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid as failure:
-            raise MalformedInput(
-                f"column `{name}` of `{source}` holds a value that is none of its type in {place}",
-                detail=Reason.of(failure).plain,
-                values=str(failure),
-                hint="replace the file and run again: the epoch was not committed",
-            ) from None
-    return conformed
+        _validate(column, field.name, place, source)  # a cast trusts what it reads
+        if column.type != field.type:
+            column = _cast(column, field, place, source)
+            _validate(column, field.name, place, source)
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
+
+
+def _validate(column: pa.ChunkedArray, name: str, place: str, source: str) -> None:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as failure:
+        raise MalformedInput(
+            f"column `{name}` of `{source}` holds a value that is none of its type in {place}",
+            detail=Reason.of(failure).plain,
+            values=str(failure),
+            hint="replace the file and run again: the epoch was not committed",
+        ) from None
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> pa.ChunkedArray:

@@ -17,6 +17,7 @@ from rejoinder.errors import MalformedInput
 from rejoinder.kernels.columns import single_chunk
 from rejoinder.kernels.time_text import timestamps
 from rejoinder.kernels.unreadable import Reason, Unreadable
+from rejoinder.operators.formats.compressed import read_text
 from rejoinder.operators.formats.csv_first_line import (
     explained,
     refuse_hidden_header,
@@ -34,7 +35,7 @@ def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[
     """
     quote = source.options.get("quote", '"')
     is_multiline = _is_multiline(source)
-    lines = Lines.of(file.read_buffer(), quote if is_multiline else "")
+    lines = Lines.of(read_text(file, path, source), quote if is_multiline else "")
     filled = np.asarray(pc.not_equal(pc.ascii_rtrim(lines.texts(), "\r\n"), ""), bool)
     if not filled.any():
         return

@@ -22,6 +22,8 @@ from rejoinder.kernels.hashing import Mask
 from rejoinder.kernels.json_fields import are_json, lines_of, texts_of, typed
 from rejoinder.kernels.leaves import has_type
 from rejoinder.kernels.unreadable import Reason, plain_reason
+from rejoinder.operators.formats.chunk_sizes import chunk_limits
+from rejoinder.operators.formats.compressed import read_text
 from rejoinder.operators.formats.json import parse_fitting
 from rejoinder.operators.formats.rejected import rejected_lines
 from rejoinder.plan.catalog import Source
@@ -204,12 +206,13 @@ def _remedy(source: Source, column: str) -> str:
 def read_debezium(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield the changes of a file with an envelope per line, and what cannot be read if the source diverts it."""
     try:
-        lines = lines_of(file.read_buffer())
+        lines = lines_of(read_text(file, path, source))
     except pa.ArrowInvalid as failure:
         raise MalformedInput(
             f"`{path}` of `{source.name}` is not UTF-8 text",
             hint="replace the file and run again",
         ) from failure
+    chunk_rows, _ = chunk_limits(source.schema, chunk_rows)
     for start in range(0, len(lines), chunk_rows):
         chunk = lines.slice(start, chunk_rows)
         blank = pc.equal(pc.utf8_trim_whitespace(chunk), "")

@@ -17,6 +17,8 @@ import pyarrow.json as pajson
 from rejoinder.kernels.json_fields import are_json, from_base64, lines_of, texts_of, typed
 from rejoinder.kernels.leaves import has_type, type_of_leaves
 from rejoinder.kernels.unreadable import Reason, Unreadable
+from rejoinder.operators.formats.chunk_sizes import chunk_limits
+from rejoinder.operators.formats.compressed import read_text
 from rejoinder.operators.formats.key_case import with_other_spellings
 from rejoinder.operators.formats.lines import Lines, read_lines
 from rejoinder.plan.catalog import Source
@@ -27,7 +29,7 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
 
     Keys match columns without case (`key_case.py`).
     """
-    lines, schema = Lines.of(file.read_buffer()), _read_schema(source)
+    lines, schema = Lines.of(read_text(file, path, source)), _read_schema(source)
     texts = pc.ascii_trim_whitespace(lines.texts())
     filled = np.asarray(pc.not_equal(texts, ""), bool)
     odd = filled & ~np.asarray(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), bool)
@@ -43,7 +45,8 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
         table.validate(full=True)  # text must be UTF-8
         return table
 
-    yield from read_lines(lines, decode, path, source, chunk_rows)
+    most_lines, most_bytes = chunk_limits(schema, chunk_rows)
+    yield from read_lines(lines, decode, path, source, most_lines, chunk_bytes=most_bytes)
 
 
 def _read_schema(source: Source) -> pa.Schema:

@@ -60,6 +60,11 @@ class Lines:
         """The bytes of lines `first` to `last`, the latter excluded."""
         return self.data.slice(int(self.starts[first]), int(self.starts[last] - self.starts[first]))
 
+    def chunk_end(self, first: int, most: int, most_bytes: int) -> int:
+        """The line before which a chunk from `first` on ends: so many lines or bytes at most, and one line at least."""
+        fitting = int(np.searchsorted(self.starts, self.starts[first] + most_bytes, "right")) - 1
+        return min(max(first + 1, fitting), first + most, len(self))
+
     def texts(self) -> pa.Array:
         """All lines with their ends. They may be no UTF-8: only ASCII may be looked for in them."""
         buffers = [None, pa.py_buffer(self.starts), self.data]
@@ -71,7 +76,13 @@ class Lines:
 
 
 def read_lines(
-    lines: Lines, decode: Decode, path: str, source: Source, chunk_lines: int, first: int = 0
+    lines: Lines,
+    decode: Decode,
+    path: str,
+    source: Source,
+    chunk_lines: int,
+    first: int = 0,
+    chunk_bytes: int = 1 << 62,
 ) -> Iterator[tuple[bool, pa.Table]]:
     """Yield (True, rows) of all lines from `first` on that `decode` can read, and (False, rejected lines).
 
@@ -94,9 +105,12 @@ def read_lines(
     def decode_usable(first: int, last: int) -> pa.Table:
         return usable(decode(first, last), source)
 
-    for start in range(first, len(lines), chunk_lines):
-        for table in _sound(start, min(start + chunk_lines, len(lines)), decode_usable, reject):
+    start = first
+    while start < len(lines):
+        stop = lines.chunk_end(start, chunk_lines, chunk_bytes)
+        for table in _sound(start, stop, decode_usable, reject):
             yield True, table
+        start = stop
     if odd:
         yield False, rejected_lines(path, odd)
 

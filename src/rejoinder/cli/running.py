@@ -131,7 +131,11 @@ def run_file(
     check_writable(before.store)
     catalog = check(script, before.catalog, before.fed)
     if watched is not None and catalog.get(watched) not in catalog.views:
-        raise UnknownName(f"`{watched}` is a source: only a view can be watched")
+        views = ", ".join(view.name for view in catalog.views)
+        raise UnknownName(
+            f"`{watched}` is a source: only a view can be watched",
+            hint=f"views: {views}" if views else f"CREATE VIEW … AS SELECT * FROM {watched}, and watch that",
+        )
     if before.manifest is None:
         note(f"new state in {state}")
     elif before.epoch >= 0:

@@ -38,5 +38,5 @@ def _hint(place: str) -> str:
     near = [*path.glob(f"*/{FOLDER}"), *path.parent.glob(f"*/{FOLDER}"), *Path("state").glob(f"*/{FOLDER}")]
     found = list(dict.fromkeys(str(folder.parent) for folder in near))[:5]
     if found:
-        return f"states near by: {', '.join(found)}"
+        return f"states nearby: {', '.join(found)}"
     return "`rejoinder run flow.sql` makes one in state/flow; so does a CREATE"

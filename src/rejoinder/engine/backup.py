@@ -46,11 +46,15 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
     """Copy the newest committed version of a state to `target`, which is empty or an earlier backup of the same flow.
 
     May run beside the flow. Raises `NotCommitted` if there is nothing to copy, `Corrupt` if the state or the copy is
-    damaged, `DefinitionConflict` if `target` holds something else.
+    damaged, `DefinitionConflict` if `target` is the state itself or holds something else.
     """
     manifest = latest(source)
     if manifest is None:
         raise NotCommitted(f"there is no state in {source.url}", hint="give the state directory of a flow")
+    if source.url == target.url:
+        raise DefinitionConflict(
+            f"{target.url} is the state itself", hint="give another folder or URL, such as backups/shop"
+        )
     _check_target(target, manifest)
     copied: dict[str, int] = {}
     for _ in range(_TRIES):

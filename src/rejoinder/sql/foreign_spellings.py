@@ -17,7 +17,15 @@ _VIEW = "CREATE VIEW name AS SELECT … keeps the result of a query"
 _STARTS: dict[str, str] = {
     "SUBSCRIBE": "SELECT STREAM * FROM name reads changes; on the command line --watch name follows them",
     "TAIL": "SELECT STREAM * FROM name reads changes; on the command line --watch name follows them",
-    "INSERT": "CREATE SINK name FROM view USING format OPTIONS (…) writes the changes of a view",
+    "INSERT": "CREATE SINK name FROM view USING format OPTIONS (…) writes the changes of a view; rows of a source come "
+    "from its files or topic, or from flow.insert(…) in Python",
+    **dict.fromkeys(
+        ("UPDATE", "DELETE", "MERGE", "TRUNCATE"),
+        "a view follows its sources: send changed rows to the source, a TABLE or CHANGELOG with OPTIONS (op …); "
+        "in Python flow.insert(…) and flow.delete(…)",
+    ),
+    **dict.fromkeys(("BEGIN", "COMMIT", "ROLLBACK", "START"), "definitions of one text are one commit; leave it out"),
+    "USE": "a state directory holds one flow; name it on the command line, or in Flow(…)",
     "DESCRIBE": "EXPLAIN name shows a relation; SHOW SOURCES and SHOW VIEWS list columns",
     "DESC": "EXPLAIN name shows a relation; SHOW SOURCES and SHOW VIEWS list columns",
     "REFRESH": "views are always up to date with the last committed epoch; leave the statement out",

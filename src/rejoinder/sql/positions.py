@@ -12,13 +12,14 @@ from sqlglot.tokenizer_core import Token
 from rejoinder.errors import RejoinderError
 from rejoinder.options import redacted_text
 from rejoinder.sql.dialect import SparkSql
+from rejoinder.sql.syntax_errors import unclosed
 from rejoinder.sql.tokens import split_statements
 
 _QUOTED = re.compile(r"`([^`]+)`")
 _FOUND = re.compile(r"found `([^`]+)`")
+_NO_COLUMN = re.compile(r"has no column `([^`]+)`")
+_FRAGMENT = re.compile(r"in `([^`]+)` \(line \d+\)")
 _MARKED = re.compile(r"line \d+[^:]*: … (?P<before>.*)>>(?P<word>.+?)<<", re.DOTALL)
-_CLOSED = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""", re.DOTALL)
-_OPENING = re.compile(r"""['"`]|/\*""")
 _LINE = re.compile(r"line (\d+)(?:, column \d+)?: (?P<text>.*)", re.DOTALL)
 
 
@@ -57,7 +58,8 @@ def place_of(text: str, error: RejoinderError, span: Span | None = None) -> Plac
     try:
         tokens = sqlglot.tokenize(text, read=SparkSql)
     except SqlglotError:
-        return _unclosed(text)
+        opened = unclosed(text)
+        return None if opened is None else _at(text, *opened)
     inside = [token for token in tokens if span is None or span.start <= token.start <= span.end]
     if not inside:
         return None
@@ -74,13 +76,6 @@ def place_of(text: str, error: RejoinderError, span: Span | None = None) -> Plac
     return _at(text, token.start, token.end + 1)
 
 
-def _unclosed(text: str) -> Place | None:
-    """The quote or comment that is opened last and never closed."""
-    rest = _CLOSED.sub(lambda found: " " * len(found[0]), text)
-    found = _OPENING.search(rest)
-    return None if found is None else _at(text, *found.span())
-
-
 def _named(tokens: list[Token], error: RejoinderError, text: str) -> Token | None:
     """The first token that the message quotes; on the line that its detail gives, if it gives one of this text."""
     told = _LINE.match(error.detail or "")
@@ -88,12 +83,27 @@ def _named(tokens: list[Token], error: RejoinderError, text: str) -> Token | Non
     line = next(iter(text.splitlines()[number - 1 : number]), None) if number else None
     if told is not None and line is not None and told["text"] == redacted_text(line.strip()):
         tokens = [token for token in tokens if token.line == number] or tokens
-    for name in [*_FOUND.findall(error.fact), *_QUOTED.findall(error.fact)]:
+    if "appears twice in the result" in error.fact and any(token.text == "*" for token in tokens):
+        return next(token for token in tokens if token.text == "*")
+    tokens = _quoted_in(tokens, error.detail or "") or tokens
+    for name in [*_FOUND.findall(error.fact), *_NO_COLUMN.findall(error.fact), *_QUOTED.findall(error.fact)]:
         word = name.rpartition(".")[2].lower() if "." in name else name.lower()
         for token in tokens:
             if token.text.lower() == word:
                 return token
     return None
+
+
+def _quoted_in(tokens: list[Token], detail: str) -> list[Token]:
+    """The tokens of the piece of text that a detail quotes, as in: in `a.k = b.k` (line 1); none if it is not found."""
+    fragment = _FRAGMENT.search(detail)
+    if fragment is None:
+        return []
+    wanted = re.findall(r"\w+|[^\w\s]+", fragment[1].lower())
+    words = [token.text.lower() for token in tokens]
+    starts = range(len(words) - len(wanted) + 1)
+    at = next((at for at in starts if words[at : at + len(wanted)] == wanted), None)
+    return [] if at is None else tokens[at : at + len(wanted)]
 
 
 def _at(text: str, first: int, last: int) -> Place:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from sqlglot.tokenizer_core import Token, TokenType
 
-from rejoinder.errors import InvalidSql, PlanningError, Unsupported
+from rejoinder.errors import InvalidSql, PlanningError, Unsupported, near_misses
 from rejoinder.plan.catalog import Kind, Source
 from rejoinder.sql.foreign_spellings import foreign_after_columns
 from rejoinder.sql.mappings import mapped
@@ -19,6 +19,8 @@ from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.tokens import TokenReader
 from rejoinder.sql.types import parse_type
 
+_CLAUSES = ("USING", "OPTIONS", "RETAIN")
+_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
 KINDS: dict[str, Kind] = {"STREAM": "stream", "TABLE": "table", "CHANGELOG": "changelog"}
 
 
@@ -51,13 +53,20 @@ class SourceReader(TokenReader):
                 foreign = foreign_after_columns(word, name, self.place(self.tokens[self.at - 1]))
                 if foreign is not None:
                     raise foreign
-                raise InvalidSql(
-                    f"unexpected `{self.tokens[self.at - 1].text}` after the columns of `{name}`",
-                    detail=self.place(self.tokens[self.at - 1]),
-                    hint="USING format, OPTIONS (key 'value', …), RETAIN ALL and RETAIN INTERVAL … may follow",
-                )
+                raise self.unexpected(word, name)
         source = make_source(name, kind, columns.fields, columns.primary_key, format_, options, columns.watermarks)
         return source, unless
+
+    def unexpected(self, word: str, relation: str) -> InvalidSql:
+        """The error for a word after the columns that is not known there."""
+        hint = near_misses(word, _CLAUSES)
+        if word in _STARTS:
+            hint = f"end the statement before it with a semicolon: … ; {word} …"
+        return InvalidSql(
+            f"unexpected `{self.tokens[self.at - 1].text}` after the columns of `{relation}`",
+            detail=self.place(self.tokens[self.at - 1]),
+            hint=hint or "USING format, OPTIONS (key 'value', …), RETAIN ALL and RETAIN INTERVAL … may follow",
+        )
 
     def retained(self, relation: str) -> str:
         """What follows RETAIN: ALL, or the text of an interval."""
@@ -267,9 +276,10 @@ class SourceReader(TokenReader):
             raise InvalidSql(
                 f"option `{key}` is given twice", detail=self.place(self.tokens[self.at - 1]), hint="leave one out"
             )
-        if self.peek() == "INTERVAL":
+        token = self.tokens[self.at] if self.at < len(self.tokens) else None
+        after = self.tokens[self.at + 1].text if self.at + 1 < len(self.tokens) else ")"
+        if token is not None and token.token_type != TokenType.STRING and after not in (",", ")"):
+            example = "1 hour" if token.text.upper() == "INTERVAL" else "…"
             raise InvalidSql(
-                f"the value of option `{key}` has no quotes",
-                detail=self.place(self.tokens[self.at]),
-                hint=f"as in {key} '1 hour'",
+                f"the value of option `{key}` has no quotes", detail=self.place(token), hint=f"as in {key} '{example}'"
             )

@@ -22,8 +22,9 @@ from rejoinder.sql.foreign_spellings import foreign_create, foreign_start, refus
 from rejoinder.sql.sink_definition import make_sink
 from rejoinder.sql.source_statements import KINDS, SourceReader
 from rejoinder.sql.starting import checked_start
+from rejoinder.sql.syntax_errors import unreadable
 from rejoinder.sql.text_limits import with_stack
-from rejoinder.sql.tokens import refuse_gaps, split_statements, unreadable
+from rejoinder.sql.tokens import refuse_gaps, split_statements
 from rejoinder.sql.view_options import checked_options
 
 Rendering = Literal["TABLE", "STREAM", "TVR"]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import sqlglot
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql
-from rejoinder.options import redacted_text, shown_context, shown_line
+from rejoinder.options import shown_context, shown_line
 from rejoinder.sql.dialect import SparkSql
+from rejoinder.sql.syntax_errors import unreadable
 
 _OPENING = (TokenType.COMMA, TokenType.GROUP_BY, TokenType.SELECT)
 _ENDING = (
@@ -20,23 +19,6 @@ _ENDING = (
     *(TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.UNION, TokenType.WHERE),
 )
 _NAME = re.compile(r"\w+")
-
-
-def unreadable(failure: SqlglotError, text: str) -> InvalidSql:
-    """What sqlglot says about a text, as an error of ours."""
-    found = getattr(failure, "errors", None)
-    if found:
-        first = found[0]
-        around = first["start_context"][-40:], first["highlight"], first["end_context"][:40]
-        place = f"line {first['line']}, column {first['col']}: {shown_context(text, *around)}"
-        fact, hint = _plain_fact(str(first["description"]), first), "look at the text around the marked word"
-        return InvalidSql(fact, detail=place, hint=hint)
-    hint = "look for a quote or a comment that is not closed"
-    return InvalidSql(
-        "the text cannot be read as SQL",
-        detail=f"{redacted_text(str(failure))}: {redacted_text(text).strip()[:80]}",
-        hint=hint,
-    )
 
 
 def refuse_gaps(text: str) -> None:
@@ -54,18 +36,6 @@ def refuse_gaps(text: str) -> None:
                 detail=f"line {token.line}: {place}",
                 hint="take the comma out, or add what follows it" if token.text == "," else "add what follows it",
             )
-
-
-def _plain_fact(description: str, first: Mapping[str, Any]) -> str:
-    """What sqlglot says, without the names of its classes."""
-    if "<class" in description:
-        return f"something is missing at `{first['highlight']}`"
-    wanted, _, got = description.partition(" but got <Token")
-    if not got:
-        return description.lower().rstrip(".")
-    text = re.search(r"text: (.*?), line: ", got)
-    found = "SENTINEL" if text is None else text.group(1)
-    return f"{wanted.lower()} {'at the end' if found == 'SENTINEL' else f'and found `{found}`'}"
 
 
 def split_statements(text: str) -> list[list[Token]]:

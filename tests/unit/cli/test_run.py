@@ -168,3 +168,9 @@ def test_a_state_that_cannot_be_written_is_refused_before_spark_starts(
     monkeypatch.setattr("rejoinder.cli.writable._may_write", lambda folder: False)
     result = rejoinder("run", str(flow), "--state", "sealed")
     assert result.exit_code == 1 and f"`{tmp_path}` is not writable" in result.stderr
+
+
+def test_only_a_view_can_be_watched(rejoinder: Rejoinder, flow: Path) -> None:
+    result = rejoinder("run", str(flow), "--watch", "orders")
+    assert result.exit_code == 1 and "`orders` is a source: only a view can be watched" in result.stderr
+    assert "Hint: views: " in result.stderr

@@ -152,7 +152,7 @@ def test_a_state_that_is_not_there(rejoinder: Rejoinder, shop: str) -> None:
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "error: there is no state in `shopp`  [RJ404]",
-        "Hint: states near by: shop",
+        "Hint: states nearby: shop",
     ]
     assert not Path("shopp").exists()
     assert rejoinder("explain", "shopp", "priced").exit_code == 1

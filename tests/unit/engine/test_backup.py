@@ -38,6 +38,12 @@ def test_a_backup_is_a_state(tmp_path: Path) -> None:
     assert called == [7, 8], "the note of what sinks have taken comes along"
 
 
+def test_a_state_is_not_copied_onto_itself(tmp_path: Path) -> None:
+    insert(opened(tmp_path / "s", tmp_path / "out", []), 1)
+    with pytest.raises(DefinitionConflict, match="is the state itself"):
+        copy(tmp_path, "s")
+
+
 def test_sinks_that_are_not_restored_are_ahead(tmp_path: Path) -> None:
     insert(opened(tmp_path / "s", tmp_path / "out", []), *range(5))
     copy(tmp_path)

@@ -27,6 +27,9 @@ def test_examples_in_docstrings() -> None:
         ("CREATE VIEW v AS SELECT k\nFORM s x y", 3, "s"),
         ("SELECT 1 AS a, -- it's\n  'open FROM s", 3, "'"),
         ("CREATE VIEW v AS SELECT upperr(t) FROM s", 2, "upperr"),
+        ("CREATE TABLE c (k INT,\n  PRIMARY KEY (kk))", 3, "kk"),
+        ("SELECT a.k FROM s a JOIN s b\n  ON a.t = t", 3, "t"),
+        ("SELECT\n  * FROM s a, s b WHERE a.k = b.k", 3, "*"),
     ],
 )
 def test_the_word_is_found(text: str, line: int, word: str) -> None:
@@ -36,6 +39,25 @@ def test_the_word_is_found(text: str, line: int, word: str) -> None:
     place = place_of(whole, raised.value)
     assert place is not None
     assert (place.line, place.text[place.column - 1 :][: place.length]) == (line, word)
+
+
+@pytest.mark.parametrize(
+    ("query", "fact", "hint"),
+    [
+        ("SELECT k FORM s", "unexpected `s`", "did you mean `FROM` instead of `FORM`?"),
+        ("SELECT k FROM s WERE k > 1", "unexpected `k`", "did you mean `WHERE` instead of `WERE`?"),
+        ("SELECT k FROM s GRUOP BY k", "unexpected `BY`", "did you mean `GROUP` instead of `GRUOP`?"),
+        ("SELECT a.k FROM s a JION s b ON a.k = b.k", "unexpected `JION`", "did you mean `JOIN` instead of `JION`?"),
+        ("SELECT k FROM orders 5", "unexpected `5`", "look at the text around the marked word"),
+        ("SELECT (k FROM s", "expected `)` and found `FROM`", "look at the text around the marked word"),
+        ("SELECT k FROM s /* open", "a comment is not closed", "close it"),
+        ('SELECT k FROM s WHERE t = "open', "a quote is not closed", "close it"),
+    ],
+)
+def test_what_is_not_sql_is_said_in_plain_words(query: str, fact: str, hint: str) -> None:
+    with pytest.raises(RejoinderError) as raised:
+        Driver().sql(SOURCE + query)
+    assert raised.value.fact == fact and hint in (raised.value.hint or "")
 
 
 def test_an_error_without_a_word_is_at_its_statement() -> None:

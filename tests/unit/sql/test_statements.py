@@ -86,7 +86,7 @@ def test_statements_are_read(text: str, statement: Statement | None) -> None:
 REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELEC k FROM a", InvalidSql, "a statement cannot start with `SELEC`"),
     ("INSERT INTO a VALUES (1)", Unsupported, "INSERT is not supported"),
-    ("SELECT 'open FROM a", InvalidSql, "the text cannot be read as SQL"),
+    ("SELECT 'open FROM a", InvalidSql, "a quote is not closed"),
     ("CREATE FUNCTION f AS 'x'", Unsupported, "CREATE FUNCTION is not supported"),
     ("CREATE OR REPLACE VIEW v AS SELECT k FROM a", Unsupported, "CREATE OR REPLACE is not supported"),
     ("CREATE TEMPORARY VIEW v AS SELECT k FROM a", Unsupported, "CREATE TEMPORARY is not supported"),
@@ -118,6 +118,8 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
         "the delay `INTERVAL 1 DAY` of `z` does not fit column `k`",
     ),
     ("CREATE STREAM z (k INT, WATERMARK k DELAY OF)", InvalidSql, "WATERMARK of `z` has no delay"),
+    ("CREATE STREAM z (k INT) USNG json", InvalidSql, "unexpected `USNG` after the columns of `z`"),
+    ("CREATE STREAM z (k INT) USING json OPTIONS (path in/z)", InvalidSql, "the value of option `path` has no quotes"),
     ("CREATE STREAM z (k INT NOT NULL)", Unsupported, "NOT NULL of column `k` is not supported"),
     ("CREATE STREAM z (k VARCHAR(3))", Unsupported, "the length of `VARCHAR(3)` is not supported"),
     ("CREATE STREAM z (k FOO)", InvalidSql, "`FOO` is not a type"),

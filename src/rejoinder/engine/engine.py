@@ -319,7 +319,8 @@ class Engine(Holder):
     def file_lines(self, stream: str) -> tuple[list[bytes], int]:
         """The files that a stream has read, as lines of Spark's log; how many of them came with its newest epoch."""
         files = position_of(self.positions, stream).files
-        return files.lines(self.store), files.last
+        with deletion_named(self):
+            return files.lines(self.store), files.last
 
     def check_fence(self) -> None:
         """Raise `Fenced` if another driver has committed to this state since we last did."""

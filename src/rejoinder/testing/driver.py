@@ -26,6 +26,7 @@ from typing import Any
 
 from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
 from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
+from rejoinder.engine.deletion import deletion_named
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.explain import output_watermarks, show
@@ -54,6 +55,7 @@ from rejoinder.errors import (
     EvaluationError,
     FunctionFailed,
     InputError,
+    MissingInput,
     NotCommitted,
     UnknownName,
     near_misses,
@@ -281,8 +283,9 @@ class Driver:
         """Commit one epoch at processing time `at` (datetime in UTC, or milliseconds); give the net changes by view.
 
         An epoch that is refused because of its rows has not happened, and the rows are gone, with what was said of
-        watermarks and idle sources; after any other failure, such as that of a function that was asked about them,
-        they wait for the next step. After `Unconfirmed` they belong to an epoch that the next step commits first.
+        watermarks and idle sources. After any other failure, such as that of a function that was asked about them or
+        of a file that cannot be read, they wait for the next step. After `Unconfirmed` they belong to an epoch that the
+        next step commits first.
         """
         time_ms = time_of(at)
         self._engine.publisher.settle()
@@ -297,13 +300,14 @@ class Driver:
             for name, source in {source.name: source for source, _, _ in pending}.items():
                 entries = [(row, sign) for into, row, sign in pending if into.name == name]
                 splits += [(name, None, 0, encoded(source, entries))]
-            positions, files = new_files(self._engine)
+            with deletion_named(self._engine):
+                positions, files = new_files(self._engine)
             splits += files
             progress = self._engine.run_epoch(
                 epoch, [split_batch(splits)], time_ms=time_ms, positions=positions, signals=said.signals()
             )
         except (InputError, EvaluationError) as refused:
-            if isinstance(refused, FunctionFailed):
+            if isinstance(refused, FunctionFailed | MissingInput):
                 self._pending, self._said = [*pending, *self._pending], said
             raise
         except BaseException:

@@ -9,6 +9,7 @@ import pytest
 
 from rejoinder.engine.engine import KEEP_VERSIONS
 from rejoinder.errors import Corrupt, Fenced, StateDeleted, StateError
+from rejoinder.store import file_log
 from rejoinder.store.commit import commit
 from rejoinder.store.disk import Disk
 from rejoinder.store.run import forget_runs
@@ -56,6 +57,33 @@ def test_a_driver_whose_files_another_one_collected_is_fenced_and_told_of_no_dam
     driver.insert("s", {"k": 1})
     with pytest.raises(Fenced, match="another driver has taken over this state"):
         driver.step()
+
+
+def test_a_driver_whose_log_of_files_another_one_collected_is_fenced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_log, "RECENT", 1)
+    folder = tmp_path / "in"
+    folder.mkdir()
+
+    def opened() -> Driver:
+        driver = Driver(store=tmp_path / "state")
+        driver.sql(
+            f"CREATE STREAM IF NOT EXISTS t (a BIGINT) USING csv OPTIONS (path '{folder}');"
+            "CREATE VIEW IF NOT EXISTS v AS SELECT a FROM t"
+        )
+        return driver
+
+    def read(driver: Driver, count: int) -> None:
+        for _ in range(count):
+            (folder / f"{len(list(folder.iterdir()))}.csv").write_text("1\n")
+            driver.step()
+
+    first = opened()
+    read(first, 3)
+    read(opened(), KEEP_VERSIONS + 4)
+    with pytest.raises(Fenced, match="another driver has taken over this state"):
+        first.step()
 
 
 def test_an_empty_listing_alone_is_no_deletion(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

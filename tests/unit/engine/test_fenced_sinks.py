@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
@@ -155,3 +156,38 @@ def test_a_function_is_not_called_by_a_driver_that_was_replaced(tmp_path: Path) 
     with pytest.raises(errors.Fenced):
         wake()
     assert calls == [("second", 0), ("second", 1)]
+
+
+def test_a_driver_that_was_replaced_is_not_told_to_restore_the_sink(tmp_path: Path) -> None:
+    """The live driver has delivered more than the replaced one has committed: the state is not older than the sink."""
+    live = opened(tmp_path)
+    replaced = opened(tmp_path)
+    insert(live, 1)
+    with pytest.raises(errors.Fenced):
+        replaced._outbox.deliver()
+
+
+@pytest.mark.parametrize("place", ["clears", "ends"])
+def test_two_drivers_that_clear_the_same_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """What is to be removed may be gone by then: that is no failure of the sink."""
+    driver = opened(tmp_path)
+    left = tmp_path / "out/_rejoinder/staged-0000000000-left"
+    left.mkdir()
+    delete = pafs.LocalFileSystem.delete_dir
+    calls: list[str] = []
+
+    class Racing:
+        """A file system in which somebody else removes a folder first."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(pafs.LocalFileSystem(), name)
+
+        def delete_dir(self, path: str) -> None:
+            calls.append(path)
+            if ("left" in path) == (place == "clears"):
+                delete(pafs.LocalFileSystem(), path)
+            delete(pafs.LocalFileSystem(), path)
+
+    monkeypatch.setattr(files, "open_path", lambda path: (Racing(), path))
+    insert(driver, 1)
+    assert delivered(tmp_path) == [0, 1] and calls and not list((tmp_path / "out/_rejoinder").glob("staged-*"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder.errors import MissingInput
+from rejoinder.operators import formats
 from rejoinder.testing import Driver
 
 NAMES = ("1.json", "2.json", "3.txt", "_hidden.json", ".4.json", "a/5.json", "a/b/6.json", "_c/7.json")
@@ -82,3 +83,23 @@ def test_what_counts_on_spark_only_is_said(folder: Path, option: str, value: str
     with pytest.warns(UserWarning, match=f"`{option}` counts on Spark only"):
         driver = driver_on(folder, **{option: value})
     assert epochs(driver) == [[0, 1, 2]] and (folder / "1.json").exists()
+
+
+def test_a_file_that_cannot_be_read_is_named_and_other_rows_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "1.json").write_text('{"id": 1}\n')
+    driver = driver_on(tmp_path)
+    driver.sql("CREATE STREAM m (id INT); CREATE VIEW w AS SELECT id FROM m")
+    driver.insert("m", {"id": 2})
+
+    def failing(path: str) -> object:
+        raise OSError(5, "input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(formats, "open_path", failing)
+        with pytest.raises(MissingInput, match="cannot be read") as raised:
+            driver.step()
+    assert "input/output error" in (raised.value.detail or "")
+    driver.step()
+    assert driver.table("v") == [{"id": 1}] and driver.table("w") == [{"id": 2}]

@@ -18,6 +18,7 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -56,8 +57,11 @@ class FilesTarget:
             owner = self._read(filesystem, posixpath.join(hidden, OWNER))
             if owner is None and not self.identity:
                 filesystem.create_dir(hidden, recursive=True)
-                _write(filesystem, posixpath.join(hidden, "probe"), b"")
-                filesystem.delete_file(posixpath.join(hidden, "probe"))
+                probe = posixpath.join(hidden, "probe")
+                with filesystem.open_output_stream(probe):
+                    pass
+                with suppress(FileNotFoundError):  # another driver may be defining the same sink
+                    filesystem.delete_file(probe)
         except OSError as refused:
             raise SinkFailed(
                 f"sink `{self.sink.name}` cannot write to `{self.sink.options['path']}`",
@@ -80,12 +84,12 @@ class FilesTarget:
         """Write the files of an epoch. Raises `Fenced`, and changes nothing, if another driver has taken over."""
         filesystem, folder = self._open()
         hidden = posixpath.join(folder, HIDDEN)
-        filesystem.create_dir(hidden, recursive=True)
-        _clear_staged(filesystem, hidden, delivery.writer)
         staged = posixpath.join(hidden, f"{STAGED}{delivery.writer:010d}-{token(8)}")
-        filesystem.create_dir(staged)
-        _write(filesystem, posixpath.join(hidden, OWNER), _sealed(self._owner))
         try:
+            filesystem.create_dir(hidden, recursive=True)
+            _clear_staged(filesystem, hidden, delivery.writer)
+            filesystem.create_dir(staged)
+            _replace(filesystem, staged, posixpath.join(hidden, OWNER), _sealed(self._owner))
             written = delivery.run(
                 WriteFile(
                     absolute(self.sink.options["path"]),
@@ -97,10 +101,11 @@ class FilesTarget:
             reach("in_delivery", delivery.epoch)
             delivery.check_fence()
             self._publish(filesystem, staged, list(filter(None, written)), delivery)
-        except OSError:
+        except Exception:
             delivery.check_fence()  # our folder is gone: whoever took over has removed it
             raise
-        filesystem.delete_dir(staged)
+        with suppress(FileNotFoundError):  # whoever took over since may have removed it
+            filesystem.delete_dir(staged)
 
     def _publish(self, filesystem: pafs.FileSystem, staged: str, written: list[str], delivery: Delivery) -> None:
         """Move the files of an epoch to their names, and note the epoch."""
@@ -112,10 +117,8 @@ class FilesTarget:
                 filesystem.move(info.path, posixpath.join(staged, f"left-{info.base_name}"))
         for source, name in zip(written, names, strict=True):
             filesystem.move(posixpath.join(staged, source), posixpath.join(folder, name))
-        note = posixpath.join(staged, PROGRESS)
-        with filesystem.open_output_stream(note) as file:
-            file.write(_sealed({**self._owner, "epoch": delivery.epoch, "writer": delivery.writer}))
-        filesystem.move(note, posixpath.join(folder, HIDDEN, PROGRESS))
+        note = _sealed({**self._owner, "epoch": delivery.epoch, "writer": delivery.writer})
+        _replace(filesystem, staged, posixpath.join(folder, HIDDEN, PROGRESS), note)
 
     def _check_owner(self, owner: Mapping[str, Any]) -> None:
         if owner["identity"] != self.identity:
@@ -193,7 +196,8 @@ def _clear_staged(filesystem: pafs.FileSystem, hidden: str, writer: int) -> None
     for info in filesystem.get_file_info(pafs.FileSelector(hidden)):
         number = info.base_name.removeprefix(STAGED).partition("-")[0]
         if info.base_name.startswith(STAGED) and not (number.isdigit() and int(number) > writer):
-            filesystem.delete_dir(info.path)
+            with suppress(FileNotFoundError):  # a driver that was replaced may be at the same
+                filesystem.delete_dir(info.path)
 
 
 def _as_it_is(table: pa.Table) -> pa.Table:
@@ -212,9 +216,9 @@ def _sealed(fields: Mapping[str, Any]) -> bytes:
     return json.dumps({**plain, CHECKSUM: checksum}, sort_keys=True).encode()
 
 
-def _write(filesystem: pafs.FileSystem, path: str, data: bytes) -> None:
-    """Replace a small file in one step."""
-    whole = f"{path}.new"
+def _replace(filesystem: pafs.FileSystem, staged: str, path: str, data: bytes) -> None:
+    """Replace a small file in one step, unless our staged folder is gone."""
+    whole = posixpath.join(staged, posixpath.basename(path))
     with filesystem.open_output_stream(whole) as file:
         file.write(data)
     filesystem.move(whole, path)

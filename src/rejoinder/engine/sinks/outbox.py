@@ -124,6 +124,7 @@ class Outbox:
             target.check()
             known = target.delivered()
         if known is not None and known > engine.epoch:
+            engine.check_fence()  # whoever took over may have delivered it
             raise SinkFailed(
                 f"sink `{sink.name}` has epoch {known}, and the flow is at epoch {engine.epoch}",
                 detail="the state is older than what the sink has: epochs to come would be taken for delivered",

@@ -38,6 +38,12 @@ def read_file(path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool
         raise MissingInput(
             f"file `{path}` of `{source.name}` cannot be opened", detail=str(refused), hint="check its permissions"
         ) from refused
+    except OSError as failure:
+        raise MissingInput(
+            f"file `{path}` of `{source.name}` cannot be read",
+            detail=str(failure),
+            hint="check the storage of the file, and run again: the file is read by the next epoch",
+        ) from failure
 
 
 def open_path(path: str) -> tuple[pafs.FileSystem, str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rejoinder.engine.engine import Engine
+from rejoinder.errors import Incomplete, UnknownName
 from rejoinder.store import memory
+from rejoinder.store.manifest import name_of
 from rejoinder.testing import Driver
 from tests.simulation.coroutines import Coroutine, Killed
-from tests.simulation.flows import SOURCES
-from tests.simulation.ledger import Arrived
+from tests.simulation.ledger import Arrived, Violation
 from tests.simulation.store import Link
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 # Where a lost or late answer hurts most. A fault that strikes there one time in a hundred would hardly ever be seen.
 HOT = ("manifests/", "sinks/", "flow.json")
 HOTTER = 6
+LONG_CHAIN = 8  # versions: a listing that is not older than these is made up for by a probe
 
 
 class SimulatedDriver:
@@ -34,20 +37,23 @@ class SimulatedDriver:
         self.wakes = 0
         self.is_dead = False
         self.is_blinded = False
+        self.is_refused = False
+        self.has_looked = False
         self.attempt: Arrived = []
 
     # -- what it does ---------------------------------------------------------------------------------------------
 
     def start(self, action: str) -> None:
-        """Begin an action: `open`, `step`, `rest` (a step without rows), `read` or `restart`."""
+        """Begin an action: `open`, `step`, `rest` (a step without rows), `read`, `define` or `restart`."""
         self.action = action
-        self.is_blinded = False
+        self.is_blinded = self.is_refused = self.has_looked = False
         actions: dict[str, Callable[[], None]] = {
             "open": self._open,
             "step": self._step,
             "read": self._read,
             "restart": self._restart,
             "rest": self._rest,
+            "define": self._toggle,
         }
         self.coroutine = Coroutine(actions[action])
 
@@ -67,19 +73,37 @@ class SimulatedDriver:
         flow, catalog = self.world.flow, self.driver.catalog
         for source in flow.sources:
             if source not in {known.name for known in catalog.sources}:
-                self.driver.sql(SOURCES[source])
+                self.driver.sql(flow.source_ddl(source))
         for view in flow.views:
             if view.name not in {known.name for known in catalog.views}:
                 self.driver.sql(view.ddl)
+        for given_up in [known.name for known in catalog.sinks if known.name not in {sink.name for sink in flow.sinks}]:
+            self.driver.drop(given_up)
         for sink in flow.sinks:
             if sink.format == "function":
                 self.driver.foreach_epoch(sink.view, self.world.receivers[sink.name], name=sink.name)
             else:
                 self.driver.sink(sink.view, sink.format, name=sink.name, path=f"sim://{sink.name}")
 
+    def _toggle(self) -> None:
+        """Create the view that comes and goes, or drop it. What cannot be filled must be refused for a reason."""
+        assert self.driver is not None
+        view = self.world.flow.passing
+        if view is None:
+            return
+        if view.name in {known.name for known in self.driver.catalog.views}:
+            with suppress(UnknownName):  # the answer of an earlier drop was lost
+                self.driver.drop(view.name)
+            return
+        try:
+            self.driver.sql(view.ddl)
+        except Incomplete as refused:
+            self.world.count("told Incomplete", view.name)
+            self.world.invariants.check_refusal(self, view, refused)
+
     def _step(self) -> None:
         assert self.driver is not None
-        for source, row, sign in self.world.flow.rows(self.world.dice, many=self.world.is_quiet):
+        for source, row, sign in self.world.flow.rows(self.world.dice, in_files=False, many=self.world.is_quiet):
             (self.driver.insert if sign > 0 else self.driver.delete)(source, dict(row))
         self.attempt = self.pending()
         self.driver.step()
@@ -90,11 +114,14 @@ class SimulatedDriver:
 
     def _read(self) -> None:
         assert self.driver is not None
-        for view in self.world.flow.views:
-            self.world.compare_reading(self.driver, view)
+        known = {view.name for view in self.driver.catalog.views}
+        for view in self.world.flow.all_views:
+            if view.name in known:
+                self.world.invariants.compare_reading(self.driver, view)
 
     def _restart(self) -> None:
         assert self.driver is not None
+        self.parallelism = self.world.dice.choice([1, 2, 3])
         self.driver.restart(parallelism=self.parallelism)
         self._define()
 
@@ -129,12 +156,40 @@ class SimulatedDriver:
             raise Killed
         world = self.world
         world.trace(f"{self.name} {what} {name}")
-        if not world.is_quiet and world.dice.random() < world.knobs.switch:
+        self._note_look(what, name)
+        if not world.is_quiet and not self._is_awake and world.dice.random() < world.knobs.switch:
             assert self.coroutine is not None
             if world.dice.random() < world.knobs.chance("sleep"):
                 self.wakes = world.tick + world.dice.choice([3, 8, 20, 40])
                 world.count("sleep", f"{self.name} until tick {self.wakes}")
             self.coroutine.pause()
+
+    def _note_look(self, what: str, name: str) -> None:
+        """Note that the driver asks whether somebody has committed after it, until it delivers or commits itself."""
+        if what == "size" and self.engine is not None and self.engine.manifest is not None:
+            self.has_looked |= name == name_of(self.engine.manifest.version + 1)
+        elif what in ("create", "after call"):
+            self.has_looked = False
+
+    @property
+    def _is_awake(self) -> bool:
+        """Whether it may not sleep now: in prompt worlds, between its look at the fence and its delivery."""
+        return self.world.knobs.is_prompt and self.has_looked
+
+    def delivers(self, epoch: int) -> None:
+        """Note a delivery to a target without fence. In prompt worlds, a driver that was replaced makes none."""
+        world, manifest = self.world, None if self.engine is None else self.engine.manifest
+        is_excused = self.is_blinded and world.knobs.keep_versions < LONG_CHAIN
+        if manifest is None or not world.knobs.is_prompt or is_excused:
+            return
+        newest = max((c.manifest.version for c in world.ledger.commits.values() if c.author != self.name), default=-1)
+        if newest > manifest.version:
+            detail = f"{self.name} delivers epoch {epoch}; its last commit is version {manifest.version} of {newest}"
+            world.found = Violation("unfenced delivery", detail)
+
+    def took(self, paths: list[str]) -> None:
+        """Note that an epoch reads files: their rows are part of it."""
+        self.attempt = [*self.attempt, *(row for path in paths for row in self.world.inputs.rows[path])]
 
     def strikes(self, fault: str, what: str, name: str) -> bool:
         """Whether a fault strikes here."""
@@ -145,6 +200,7 @@ class SimulatedDriver:
         if not chance or world.dice.random() >= chance:
             return False
         self.is_blinded |= fault == "stale"
+        self.is_refused |= fault == "refuse"
         world.count(fault, f"{self.name} {what} {name}")
         return True
 

@@ -9,8 +9,9 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from rejoinder.engine.executor import LocalExecutor, reports_from
+from rejoinder.engine.executor import LocalExecutor, reports_from, split_batch
 from rejoinder.engine.sinks.hosts import LocalHost
+from rejoinder.engine.state import Listed
 from rejoinder.operators.stage import BucketRound, EpochWork, ScanRound, by_bucket, exchange_batch
 from rejoinder.operators.task import Report
 
@@ -26,6 +27,9 @@ class Line(Protocol):
     def pick(self, count: int) -> int:
         """A number below `count`."""
 
+    def took(self, paths: list[str]) -> None:
+        """Note that an epoch reads files."""
+
 
 class SimulatedExecutor(LocalExecutor):
     """Runs each bucket of a round as a task of its own."""
@@ -34,9 +38,19 @@ class SimulatedExecutor(LocalExecutor):
         self._line = line
 
     def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
-        """Run all rounds."""
+        """Run all rounds of an epoch."""
         assert isinstance(splits, Iterable)
         listed = list(splits)
+        line = self._line()
+        if line is not None:
+            line.took([path for batch in listed for path in batch.column(1).to_pylist() if path is not None])
+        return self._run(work, listed)
+
+    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+        """Run all rounds of a hydration, which reads nothing that was not read before."""
+        return self._run(work, [split_batch(splits)])
+
+    def _run(self, work: EpochWork, listed: list[pa.RecordBatch]) -> dict[int, Report]:
         rows = self._attempts("scan", lambda: ScanRound(work)(listed))
         for number in range(1, len(work.plan.rounds)):
             buckets = by_bucket(rows)

@@ -14,6 +14,7 @@ Row = Mapping[str, int]
 Bag = Counter[tuple[object, ...]]
 DELAY = 4
 EVERY_MS = 10_000
+INPUTS = "/simulated"
 SOURCES = {
     "o": f"CREATE STREAM o (id BIGINT, k BIGINT, x BIGINT, t BIGINT, WATERMARK t DELAY OF {DELAY})",
     "p": f"CREATE STREAM p (id BIGINT, k BIGINT, x BIGINT, t BIGINT, WATERMARK t DELAY OF {DELAY})",
@@ -48,6 +49,13 @@ class Content:
         on_time["c"] = rows["c"]
         packed = [{name: tuple(held) for name, held in each.items()} for each in (rows, on_time)]
         return Content(epoch, time_ms, packed[0], packed[1], watermarks, self)
+
+    def for_view(self, created: int) -> Content:
+        """The content as a view sees it that was created after an epoch: none of the rows of before is late for it."""
+        first = self.at(created)
+        later = {name: held[len(first.on_time[name]) :] for name, held in self.on_time.items()}
+        on_time = {name: first.rows[name] + later[name] for name in ("o", "p")}
+        return replace(self, on_time={**on_time, "c": self.rows["c"]})
 
     def at(self, epoch: int) -> Content:
         """What they held after an earlier epoch."""
@@ -171,6 +179,12 @@ class Flow:
 
     views: tuple[ViewSpec, ...]
     sinks: tuple[SinkSpec, ...]
+    files: frozenset[str] = frozenset()
+    """The sources that read files. The others get rows from drivers."""
+    passing: ViewSpec | None = None
+    """A view that is created, dropped and created again. Other views read its sources."""
+    per_epoch: int = 100
+    """How many files of a source an epoch takes."""
     number: int = 0
 
     @property
@@ -178,29 +192,42 @@ class Flow:
         """The sources that views read."""
         return sorted({source for view in self.views for source in view.sources})
 
-    def rows(self, dice: random.Random, *, many: bool = False) -> list[tuple[str, Row, int]]:
-        """Rows that arrive together. Each has a number of its own, so that one that arrives twice is seen."""
-        return [self._row(dice) for _ in range(6 if many else dice.choice([0, 1, 1, 2, 3]))]
+    @property
+    def all_views(self) -> tuple[ViewSpec, ...]:
+        """All views that there may be."""
+        return self.views if self.passing is None else (*self.views, self.passing)
 
-    def _row(self, dice: random.Random) -> tuple[str, Row, int]:
+    def source_ddl(self, source: str) -> str:
+        """The statement that makes a source."""
+        if source not in self.files:
+            return SOURCES[source]
+        return f"{SOURCES[source]} USING json OPTIONS (path '{INPUTS}/{source}', maxFilesPerTrigger '{self.per_epoch}')"
+
+    def rows(self, dice: random.Random, *, in_files: bool, many: bool = False) -> list[tuple[str, Row, int]]:
+        """Rows that arrive together. Each has a number of its own, so that one that arrives twice is seen."""
+        sources = [source for source in self.sources if (source in self.files) == in_files]
+        if not sources:
+            return []
+        return [self._row(dice, dice.choice(sources)) for _ in range(6 if many else dice.choice([0, 1, 1, 2, 3]))]
+
+    def _row(self, dice: random.Random, source: str) -> tuple[str, Row, int]:
         self.number += 1
-        source = dice.choice(self.sources)
         if source == "c":
-            return source, {"k": dice.randrange(4), "id": self.number}, -1 if dice.random() < 0.2 else 1
+            is_deleted = source not in self.files and dice.random() < 0.2
+            return source, {"k": dice.randrange(4), "id": self.number}, -1 if is_deleted else 1
         time = max(0, self.number // 2 + dice.randrange(-6, 4))
         row = {"id": self.number, "k": dice.randrange(4), "x": dice.randrange(-5, 6), "t": time}
         return source, row, 1
 
 
 def draw(dice: random.Random) -> Flow:
-    """Draw a catalog of one or two views with up to two sinks."""
+    """Draw a catalog of one or two views with up to two sinks, and perhaps a view that comes and goes."""
     chosen = dice.sample(TEMPLATES, dice.choice([1, 1, 2]))
     views = tuple(ViewSpec(*template) for template in chosen)
     formats = dice.sample(["json", "json", "parquet", "function", "function"], dice.choice([0, 1, 1, 2]))
     sinks = tuple(SinkSpec(f"sink{at}", dice.choice(views).name, kind) for at, kind in enumerate(formats))
-    return Flow(views, sinks)
-
-
-def subset(flow: Flow, views: tuple[ViewSpec, ...], sinks: tuple[SinkSpec, ...]) -> Flow:
-    """A smaller catalog: for the shrinker."""
-    return replace(flow, views=views, sinks=tuple(sink for sink in sinks if sink.view in {view.name for view in views}))
+    sources = {source for view in views for source in view.sources}
+    files = frozenset(source for source in sorted(sources) if dice.random() < 0.4)
+    others = [each for each in TEMPLATES if each not in chosen and each[0] != "every" and set(each[2]) <= sources]
+    passing = ViewSpec(*dice.choice(others)) if others and dice.random() < 0.5 else None
+    return Flow(views, sinks, files, passing, per_epoch=dice.choice([100, 100, 2, 1]))

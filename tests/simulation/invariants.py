@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -11,15 +10,17 @@ import pyarrow as pa
 
 from rejoinder.engine.content import named_files
 from rejoinder.engine.reading import read_table
-from rejoinder.errors import Fenced, NotCommitted, RejoinderError
+from rejoinder.errors import Fenced, NotCommitted, RejoinderError, SinkFailed
 from rejoinder.kernels.columns import DIFF
 from rejoinder.store.lost_commits import FLOW
 from rejoinder.store.manifest import FOLDER, Manifest, name_of
 from rejoinder.store.newest import newest as newest_stored
+from rejoinder.store.objects import ObjectStore
 from rejoinder.store.vacuum import find_garbage
 from rejoinder.testing import Driver
-from tests.simulation.flows import Bag, SinkSpec, ViewSpec
+from tests.simulation.flows import Bag, ViewSpec
 from tests.simulation.ledger import Arrived, Commit, Violation
+from tests.simulation.sink_checks import SinkChecks, compare
 
 if TYPE_CHECKING:
     from tests.simulation.drivers import SimulatedDriver
@@ -36,9 +37,10 @@ class Invariants:
         self.world = world
         self.epoch = -1
         self.checked = 0
-        self._views = {view.name: view for view in world.flow.views}
+        self._views = {view.name: view for view in world.flow.all_views}
         self._verified: set[str] = set()
         self._named: dict[str, set[str]] = {}
+        self.sinks = SinkChecks(world)
 
     # -- after every tick ---------------------------------------------------------------------------------------------
 
@@ -58,9 +60,8 @@ class Invariants:
         self._check_files(newest)
         if newest.manifest.checksum not in self._verified:
             self._verified.add(newest.manifest.checksum)
-            self._check_views(newest)
-        for sink in self.world.flow.sinks:
-            self._check_sink(sink, newest)
+            self.check_views(newest, self.world.truth)
+        self.sinks.check(newest)
 
     def acknowledge(self, driver: SimulatedDriver) -> None:
         """Note what a driver goes on from."""
@@ -70,33 +71,31 @@ class Invariants:
     def wanted(self) -> set[str]:
         """The files that retained manifests name."""
         path = self.world.ledger.path(self.world.ledger.head)[-max(2, self.world.knobs.keep_versions) :]
-        return {file for commit in path for file in self._named_by(commit.manifest)}
+        stored = [commit.manifest for commit in path if commit.manifest.version >= self.world.ledger.root]
+        return {file for manifest in stored for file in self._named_by(manifest)}
 
-    def _check_views(self, commit: Commit) -> None:
+    def files_read(self) -> set[str]:
+        """The input files whose rows are committed."""
+        ledger = self.world.ledger
+        committed = {row["id"] for each in ledger.path(ledger.head) for _, row, _ in each.arrived}
+        return {path for path, rows in self.world.inputs.rows.items() if rows[0][1]["id"] in committed}
+
+    def forget_progress(self) -> None:
+        """Forget how far sinks were: somebody has put other copies in their place."""
+        self.sinks.reached = {}
+
+    def check_views(self, commit: Commit, store: ObjectStore) -> None:
         """Committed views equal the batch answers."""
         for view in self._views.values():
             if view.name in commit.manifest.spines["changelogs"]:
                 wanted = self.world.ledger.answer(commit, view)
-                _compare(self._read(commit.manifest, view), wanted, f"view {view.name} at epoch {self.epoch}")
-
-    def _read(self, manifest: Manifest, view: ViewSpec) -> Bag:
-        names = [part.split(" AS ")[-1].split(".")[-1] for part in _outputs(view.query)]
-        schema = pa.schema([(name, COLUMNS) for name in names])
-        try:
-            table = read_table(self.world.truth, manifest, view.name, schema)
-        except RejoinderError as error:
-            raise Violation("unreadable view", f"{view.name} at epoch {manifest.epoch}: {error}") from error
-        columns = [table.column(name).to_pylist() for name in names]
-        counts = table.column(DIFF).to_pylist() if DIFF in table.column_names else [1] * table.num_rows
-        bag: Bag = Counter()
-        for row, count in zip(zip(*columns, strict=True), counts, strict=True):
-            bag[row] += count
-        return bag
+                found = _read(store, commit.manifest, view)
+                compare(found, wanted, f"view {view.name} at epoch {commit.manifest.epoch}")
 
     def _check_files(self, newest: Commit) -> None:
         """No file that a retained manifest names is missing."""
         present = set(self.names())
-        floor = newest.manifest.version - max(2, self.world.knobs.keep_versions)
+        floor = max(newest.manifest.version - max(2, self.world.knobs.keep_versions), self.world.ledger.root - 1)
         for commit in self.world.ledger.path(newest.manifest.checksum):
             manifest = commit.manifest
             if manifest.version > floor:
@@ -109,46 +108,6 @@ class Invariants:
         if manifest.checksum not in self._named:
             self._named[manifest.checksum] = named_files(manifest)
         return self._named[manifest.checksum]
-
-    def _check_sink(self, sink: SinkSpec, newest: Commit) -> None:
-        if sink.format == "function":
-            self._check_receiver(sink, newest)
-        else:
-            self._check_folder(sink, newest)
-
-    def _check_folder(self, sink: SinkSpec, newest: Commit) -> int:
-        """What readers of the folder see up to its own progress is the view at that epoch."""
-        noted = self.world.folder.files.get(f"{sink.name}/_rejoinder/progress.json")
-        reached = -2 if noted is None else int(json.loads(noted)["epoch"])
-        seen: Bag = Counter()
-        for epoch, changes in self.world.folder.epochs(sink.name).items():
-            if epoch > newest.manifest.epoch:
-                raise Violation("uncommitted delivery", f"{sink.name} shows epoch {epoch}, which is not committed")
-            if epoch <= reached:
-                seen.update(changes)
-        if reached >= 0:
-            _compare(_net(seen), self._view_at(sink, newest, reached), f"sink {sink.name} at epoch {reached}")
-        return reached
-
-    def _check_receiver(self, sink: SinkSpec, newest: Commit) -> int:
-        """Each call has the changes of its epoch, and none is left out."""
-        known: dict[int, Bag] = {}
-        for epoch, changes in self.world.receivers[sink.name].calls:
-            if epoch > newest.manifest.epoch:
-                raise Violation("uncommitted delivery", f"{sink.name} got epoch {epoch}, which is not committed")
-            if known.setdefault(epoch, changes) != changes:
-                raise Violation("changed delivery", f"{sink.name} got epoch {epoch} twice, with other rows")
-        reached, seen = -1, Counter[tuple[object, ...]]()
-        for epoch in sorted(known):
-            seen.update(known[epoch])
-            _compare(_net(seen), self._view_at(sink, newest, epoch), f"sink {sink.name} at epoch {epoch}")
-            reached = epoch
-        return reached
-
-    def _view_at(self, sink: SinkSpec, newest: Commit, epoch: int) -> Bag:
-        path = self.world.ledger.path(newest.manifest.checksum)
-        commit = next(each for each in reversed(path) if each.manifest.epoch <= epoch)
-        return self.world.ledger.answer(commit, self._views[sink.view])
 
     # -- after an action ----------------------------------------------------------------------------------------------
 
@@ -167,12 +126,22 @@ class Invariants:
             gone = [row["id"] for _, row, _ in attempt if row["id"] not in known_rows]
             if gone:
                 raise Violation("row lost", f"{driver.name} committed epoch {engine.epoch} without row {gone[0]}")
+        if isinstance(error, SinkFailed) and not driver.is_refused:
+            raise Violation("sink failed", f"no target has refused anything, and {driver.name} is told: {error}")
         is_open = engine is not None and engine.publisher.is_open(engine.epoch + 1)
         if error is not None and not is_open and not self.world.has_late_calls:
             waiting = {row["id"] for _, row, _ in driver.pending()}
-            for _, row, _ in attempt:
+            for source, row, _ in attempt:
+                if source in self.world.flow.files:  # they stay where they are
+                    continue
                 if row["id"] not in waiting and not ledger.is_committed(row["id"]):
                     raise Violation("row lost", f"{driver.name} failed, and row {row['id']} is neither here nor there")
+
+    def check_refusal(self, driver: SimulatedDriver, view: ViewSpec, refused: RejoinderError) -> None:
+        """A view is refused only if a file is gone whose rows it needs."""
+        removed = self.world.inputs.removed
+        if not any(path.split("/")[-2] in view.sources for path in removed):
+            self.world.found = Violation("refused view", f"{driver.name}, no file is gone, and {view.name}: {refused}")
 
     def compare_reading(self, driver: Driver, view: ViewSpec) -> None:
         """Read a view as of an earlier epoch, and when each epoch was committed."""
@@ -180,14 +149,16 @@ class Invariants:
         if manifest is None or manifest.epoch < 0:
             return
         path = ledger.path(manifest.checksum)
-        chosen = self.world.dice.choice([commit for commit in path if commit.manifest.epoch >= 0])
+        created = manifest.extra["created"].get(view.name, -1)
+        chosen = self.world.dice.choice([commit for commit in path if commit.manifest.epoch >= max(0, created)])
         try:
             rows = driver.table(view.name, as_of=chosen.manifest.epoch)
         except NotCommitted:
             rows = None
         if rows is not None:
             found: Bag = Counter(tuple(row.values()) for row in rows)
-            _compare(found, ledger.answer(chosen, view), f"view {view.name} as of epoch {chosen.manifest.epoch}")
+            answer = view.batch(ledger.content(chosen).for_view(created))
+            compare(found, answer, f"view {view.name} as of epoch {chosen.manifest.epoch}")
         times = {commit.manifest.epoch: commit.manifest.time_ms for commit in path[::-1]}
         for row in driver.stream(view.name):
             epoch, emitted = row["_epoch"], row["_emit_time"]
@@ -202,26 +173,20 @@ class Invariants:
         ledger, world = self.world.ledger, self.world
         newest = ledger.newest(newest_stored(world.truth))
         assert newest is not None
-        for sink in world.flow.sinks:
-            reached = self._check_folder(sink, newest) if sink.format != "function" else 0
-            seen: Bag = Counter()
-            if sink.format == "function":
-                self._check_receiver(sink, newest)
-                for changes in dict(world.receivers[sink.name].calls).values():
-                    seen.update(changes)
-            else:
-                for epoch, changes in world.folder.epochs(sink.name).items():
-                    if epoch <= reached:
-                        seen.update(changes)
-            wanted = self._view_at(sink, newest, newest.manifest.epoch)
-            _compare(_net(seen), wanted, f"sink {sink.name} in the end")
-            if reached <= self.world.settled_from:
-                continue  # what a killed driver staged goes with the next delivery
-            staged = [path for path in world.folder.files if "staged-" in path and path.startswith(f"{sink.name}/")]
-            if staged:
-                raise Violation("leaked file", f"{sink.name} still holds {staged[0]}")
+        self.sinks.check_settled(newest)
+        self._check_inputs(newest)
         self._check_clock(newest)
         self._check_leaks(newest)
+
+    def _check_inputs(self, newest: Commit) -> None:
+        """Each row of each file is committed, once (`Ledger` checks that it is not twice)."""
+        committed = {
+            row["id"] for each in self.world.ledger.path(newest.manifest.checksum) for _, row, _ in each.arrived
+        }
+        for file in self.world.inputs.visible():
+            unread = [row["id"] for _, row, _ in self.world.inputs.rows[file] if row["id"] not in committed]
+            if unread:
+                raise Violation("unread file", f"row {unread[0]} of {file} is in no epoch")
 
     def _check_clock(self, newest: Commit) -> None:
         """Processing time goes on, so that views with EMIT EVERY do, whatever a clock has said before."""
@@ -273,11 +238,16 @@ def _outputs(query: str) -> list[str]:
     return selected.split(", ")
 
 
-def _net(bag: Bag) -> Bag:
-    return Counter({row: count for row, count in bag.items() if count})
-
-
-def _compare(found: Bag, wanted: Bag, what: str) -> None:
-    if found != wanted:
-        missing, surplus = wanted - found, found - wanted
-        raise Violation("wrong rows", f"{what}: missing {dict(missing)}, surplus {dict(surplus)}")
+def _read(store: ObjectStore, manifest: Manifest, view: ViewSpec) -> Bag:
+    names = [part.split(" AS ")[-1].split(".")[-1] for part in _outputs(view.query)]
+    schema = pa.schema([(name, COLUMNS) for name in names])
+    try:
+        table = read_table(store, manifest, view.name, schema)
+    except RejoinderError as error:
+        raise Violation("unreadable view", f"{view.name} at epoch {manifest.epoch}: {error}") from error
+    columns = [table.column(name).to_pylist() for name in names]
+    counts = table.column(DIFF).to_pylist() if DIFF in table.column_names else [1] * table.num_rows
+    bag: Bag = Counter()
+    for row, count in zip(zip(*columns, strict=True), counts, strict=True):
+        bag[row] += count
+    return bag

@@ -30,6 +30,10 @@ WORLD_FAULTS = {
     "hint": "the hint of the newest manifest is lost and listings are empty for a while",
     "twice": "a task runs twice, and the result of either attempt counts",
     "refuse": "a sink fails half way",
+    "define": "a view is dropped, or created again",
+    "clean": "an input file that was read is removed",
+    "backup": "a backup is made while the flow runs",
+    "restore": "a backup is put in the place of the state, with or without the sinks",
 }
 
 
@@ -47,6 +51,9 @@ class Knobs:
     part_rows: int = 100_000
     timeline_block: int = 256
     small_spines: bool = False
+    recent_files: int = 64
+    is_prompt: bool = False
+    """Whether a driver that has looked at the fence delivers before it sleeps."""
 
     def chance(self, fault: str) -> float:
         """How likely a fault is."""
@@ -78,6 +85,8 @@ def draw(dice: random.Random) -> Knobs:
         part_rows=dice.choice([100_000, 4, 1]),
         timeline_block=dice.choice([256, 4, 2]),
         small_spines=dice.random() < 0.3,
+        recent_files=dice.choice([64, 2]),
+        is_prompt=dice.random() < 0.5,
     )
 
 

@@ -41,6 +41,8 @@ class Ledger:
     commits: dict[str, Commit] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
     head: str = ""
+    root: int = 0
+    """The version that the state was restored to last: older ones are not stored."""
     _requests: dict[str, Commit] = field(default_factory=dict)
     _contents: dict[str, Content] = field(default_factory=dict)
     _answers: dict[tuple[str, str], Bag] = field(default_factory=dict)
@@ -125,8 +127,16 @@ class Ledger:
         """The batch answer of a view after a commit."""
         key = (commit.manifest.checksum, view.name)
         if key not in self._answers:
-            self._answers[key] = view.batch(self.content(commit))
+            created = commit.manifest.extra["created"].get(view.name, -1)
+            self._answers[key] = view.batch(self.content(commit).for_view(created))
         return self._answers[key]
+
+    def restore(self, checksum: str) -> None:
+        """Go back to a commit: those after it have not happened, and those before it are no longer stored."""
+        kept = {commit.manifest.checksum: commit for commit in self.path(checksum)}
+        self.commits, self.head = kept, checksum
+        self.acknowledged = (self.acknowledged & set(kept)) | {checksum}
+        self.root = kept[checksum].manifest.version
 
     def is_committed(self, number: int) -> bool:
         """Whether a row is in some manifest that was stored."""

@@ -1,7 +1,7 @@
-"""Damage at rest: one object of the state gets a flipped bit, is cut short, lost, or replaced by an older copy.
+"""Damage at rest: one object of the state, or a file by which a sink remembers, is flipped, cut, lost or replaced.
 
-All processes are dead meanwhile. The next one must be told so by name, or must not be affected. Then the object is
-restored, as a user would from a backup.
+All processes are dead meanwhile. The next one must be told so by name, or must not be affected. Then what was damaged
+is restored, as a user would from a backup.
 """
 
 from __future__ import annotations
@@ -9,22 +9,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rejoinder.errors import RejoinderError
+from rejoinder.store.lost_commits import HINT, hint_to
 from rejoinder.store.manifest import FOLDER
 from rejoinder.store.run import forget_runs
+from tests.simulation.backups import discard_foreign_notes
 from tests.simulation.ledger import Violation
 from tests.simulation.store import Shelf
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-HINT = f"{FOLDER}/latest"
 MUTABLE = (HINT, "sinks/")
+REMEMBERS = "/_rejoinder/"
 
 
 def damage(world: World) -> None:
-    """Damage an object, and let a new driver use the state."""
+    """Damage something, and let a new driver use the state."""
     for driver in list(world.drivers):
         world.kill(driver)
+    discard_foreign_notes(world)
+    sinks = sorted({path.split("/")[0] for path in world.folder.files if REMEMBERS in path})
+    if sinks and world.dice.random() < 0.35:
+        _damage_sink(world, world.dice.choice(sinks))
+    else:
+        _damage_state(world)
+
+
+# -- the state --------------------------------------------------------------------------------------------------------
+
+
+def _damage_state(world: World) -> None:
     names = sorted(entry.name for entry in world.shelf.entries(""))
     folders = sorted({name.split("/")[0] for name in names})
     if not folders:
@@ -38,22 +52,10 @@ def damage(world: World) -> None:
         return
     _replace(world, name, bad)
     world.trace(f"damaged: {name}, {len(good)} bytes, now {None if bad is None else len(bad)}")
-    driver = world.open_driver()
-    is_told = False
-    for action in ("open", "read", "step", "step"):
-        error = world.run_alone(action, driver)
-        if isinstance(error, Violation):
-            raise error
-        if error is not None and not isinstance(error, RejoinderError):
-            detail = f"{action} after damage to {name}: {type(error).__name__}: {error}"
-            raise Violation("raw error", detail) from error
-        if error is not None:
-            world.count(f"damage told: {type(error).__name__}", f"{name}: {error}")
-            is_told = True
-            break
-        world.invariants.acknowledge(driver)
-    world.kill(driver)
-    if is_told or not name.startswith(MUTABLE):  # nobody restores what nobody was told of
+    told = _use(world, name)
+    if told and name == HINT:
+        raise Violation("hint", f"it is damaged, which should cost time and nothing else: {told}")
+    if told or not name.startswith(MUTABLE):  # nobody restores what nobody was told of
         _restore(world, name, good, bad)
     forget_runs(world.truth)
 
@@ -62,24 +64,35 @@ def _damaged(world: World, name: str, good: bytes) -> bytes | None:
     dice = world.dice
     past = world.shelf.past.get(name, []) if isinstance(world.shelf, Shelf) else []
     kinds = ["flip", "flip", "cut", "digit"]
-    if not name.startswith(f"{FOLDER}/") or name == HINT:  # without its last manifest, a state is an older state
-        kinds += ["lose", *(["older"] if past else [])]
+    if not name.startswith(f"{FOLDER}/") or name == HINT or _is_hinted(world, name):
+        kinds += ["lose", *(["older"] if past else [])]  # without hint and last manifest, a state is an older state
     kind = dice.choice([*kinds, "digit", "digit", "digit"] if name.startswith("sinks/") else kinds)
+    if kind == "lose":
+        return None
+    if kind == "older":
+        return dice.choice(past)
+    text = good[:4000] if not name.startswith("sinks/") else good.partition(b"\n")[0]
+    return _changed(world, kind, good, text, last=3 if name.startswith("sinks/") else None)
+
+
+def _is_hinted(world: World, name: str) -> bool:
+    """Whether the hint names a manifest, so that its loss is noticed."""
+    found = [entry.name for entry in world.shelf.entries(FOLDER) if entry.name == HINT]
+    version = name.removeprefix(f"{FOLDER}/").removesuffix(".json")
+    return bool(found) and version.isdigit() and world.shelf.get(HINT) == hint_to(int(version))
+
+
+def _changed(world: World, kind: str, good: bytes, text: bytes, last: int | None) -> bytes:
+    """Some bytes with one bit or digit changed, or cut. Of the digits in a text only the `last` ones are touched."""
+    dice = world.dice
     at = dice.randrange(max(1, len(good)))
-    match kind:
-        case "flip" if good:
-            return good[:at] + bytes([good[at] ^ (1 << dice.randrange(8))]) + good[at + 1 :]
-        case "digit":
-            text = good[:4000] if not name.startswith("sinks/") else good.partition(b"\n")[0]
-            digits = [at for at, byte in enumerate(text) if 0x30 <= byte <= 0x39]
-            digits = digits[-3:] if name.startswith("sinks/") else digits  # an epoch, not an identity
-            if digits:
-                at = dice.choice(digits)
-                return good[:at] + b"%d" % ((good[at] - 0x30 + 4) % 10) + good[at + 1 :]
-        case "lose":
-            return None
-        case "older":
-            return dice.choice(past)
+    digits = [at for at, byte in enumerate(text) if 0x30 <= byte <= 0x39]
+    digits = digits if last is None else digits[-last:]  # an epoch, not an identity
+    if kind == "flip" and good:
+        return good[:at] + bytes([good[at] ^ (1 << dice.randrange(8))]) + good[at + 1 :]
+    if kind == "digit" and digits:
+        at = dice.choice(digits)
+        return good[:at] + b"%d" % ((good[at] - 0x30 + 4) % 10) + good[at + 1 :]
     return good[:at]
 
 
@@ -98,3 +111,56 @@ def _restore(world: World, name: str, good: bytes, bad: bytes | None) -> None:
     is_wanted = name in world.invariants.wanted() or name.startswith(f"{FOLDER}/")
     if found == bad and (found is not None or is_wanted):
         _replace(world, name, good)
+
+
+# -- sinks ------------------------------------------------------------------------------------------------------------
+
+
+def _damage_sink(world: World, sink: str) -> None:
+    """Damage what the folder of a sink remembers, empty the folder, or replace it by an older copy."""
+    dice, folder = world.dice, world.folder
+    good = folder.of(sink)
+    copies = [] if world.vault is None else world.vault.sinks
+    path = dice.choice([path for path in sorted(good) if REMEMBERS in path])
+    past = folder.past.get(path, [])
+    choices = ["flip", "digit", "digit", "cut", "lose", "empty", *(["older"] * 2 if past else [])]
+    kind = dice.choice([*choices, "copy"] if copies else choices)
+    match kind:
+        case "empty":
+            folder.restore(sink, {})
+        case "copy":
+            chosen = dice.choice(copies)
+            folder.restore(sink, {path: data for path, data in chosen.items() if path.startswith(f"{sink}/")})
+        case "lose":
+            del folder.files[path]
+        case "older":
+            folder.files[path] = dice.choice(past)
+        case _:
+            text = good[path].partition(b'"identity"')[0]  # the epoch
+            folder.files[path] = _changed(world, kind, good[path], text, last=3)
+    if folder.of(sink) == good:
+        return
+    world.trace(f"damaged: {kind} {path}")
+    world.invariants.forget_progress()
+    if _use(world, f"sink {sink} ({kind} {path})"):
+        folder.restore(sink, good)
+        world.invariants.forget_progress()
+
+
+def _use(world: World, what: str) -> str:
+    """Let a new driver use the state; return what it is told."""
+    driver, told = world.open_driver(), ""
+    for action in ("open", "read", "step", "step"):
+        error = world.run_alone(action, driver)
+        if isinstance(error, Violation):
+            raise error
+        if error is not None and not isinstance(error, RejoinderError):
+            detail = f"{action} after damage to {what}: {type(error).__name__}: {error}"
+            raise Violation("raw error", detail) from error
+        if error is not None:
+            world.count(f"damage told: {type(error).__name__}", f"{what}: {error}")
+            told = str(error)
+            break
+        world.invariants.acknowledge(driver)
+    world.kill(driver)
+    return told

@@ -29,6 +29,9 @@ class Line(Protocol):
     def strikes(self, fault: str, what: str, name: str) -> bool:
         """Whether a fault strikes here."""
 
+    def delivers(self, epoch: int) -> None:
+        """Note a delivery to a target without fence."""
+
     @property
     def is_dead(self) -> bool:
         """Whether the driver was killed."""
@@ -40,6 +43,7 @@ class Folder(pafs.FileSystemHandler):  # type: ignore[misc]
     def __init__(self, line: Callable[[], Line | None]) -> None:
         self.files: dict[str, bytes] = {}
         self.folders: set[str] = set()
+        self.past: dict[str, list[bytes]] = {}
         self.line = line
 
     def _call(self, what: str, path: str) -> None:
@@ -92,6 +96,8 @@ class Folder(pafs.FileSystemHandler):  # type: ignore[misc]
         self._call("move", target)
         if source not in self.files:
             raise FileNotFoundError(errno.ENOENT, source)
+        if target in self.files:
+            self.past.setdefault(target, []).append(self.files[target])
         self.files[target] = self.files.pop(source)
 
     def copy_file(self, source: str, target: str) -> None:
@@ -125,6 +131,23 @@ class Folder(pafs.FileSystemHandler):  # type: ignore[misc]
             return pafs.FileInfo(path, pafs.FileType.File, size=len(self.files[path]))
         kind = pafs.FileType.Directory if path in self.folders else pafs.FileType.NotFound
         return pafs.FileInfo(path, kind)
+
+    def reached(self, root: str) -> int | None:
+        """The epoch that the folder of a sink remembers; None if it remembers none."""
+        noted = self.files.get(f"{root}/_rejoinder/progress.json")
+        return None if noted is None else int(json.loads(noted)["epoch"])
+
+    def of(self, root: str) -> dict[str, bytes]:
+        """A copy of a sink's files."""
+        return {path: data for path, data in self.files.items() if path.startswith(f"{root}/")}
+
+    def restore(self, root: str, files: dict[str, bytes]) -> None:
+        """Put a copy of a sink's files in the place of what is there."""
+        self.files = {path: data for path, data in self.files.items() if not path.startswith(f"{root}/")} | files
+        self.folders = {path for path in self.folders if path != root and not path.startswith(f"{root}/")}
+        for path in files:
+            parts = path.split("/")[:-1]
+            self.folders |= {"/".join(parts[:at]) for at in range(1, len(parts) + 1)}
 
     def epochs(self, root: str) -> dict[int, Bag]:
         """The changes that a reader of the folder sees, by epoch."""
@@ -188,6 +211,8 @@ class Receiver:
             line.gate("call", str(epoch))
             if line.strikes("refuse", "call", str(epoch)):
                 raise ConnectionError("the target went away half way")
+        if line is not None:
+            line.delivers(epoch)
         self.calls.append((epoch, _bag(changes.to_pylist())))
         if line is not None:
             line.gate("after call", str(epoch))

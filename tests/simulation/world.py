@@ -8,42 +8,40 @@ from __future__ import annotations
 
 import hashlib
 import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
-from unittest import mock
+from collections.abc import Callable
 
-import pyarrow.fs as pafs
-
-from rejoinder.engine import engine as engine_module
-from rejoinder.engine import planner, redefinition, timeline
-from rejoinder.engine.sinks import delivery, files
-from rejoinder.errors import Corrupt, Fenced, NotCommitted, SinkFailed, StateDeleted, StorageFailed
-from rejoinder.kernels.entropy import drawn_from
-from rejoinder.operators import arrange, stateless
-from rejoinder.store import memory, spine
+from rejoinder.errors import (
+    Corrupt,
+    DefinitionConflict,
+    Fenced,
+    MissingInput,
+    NotCommitted,
+    SinkFailed,
+    StateDeleted,
+    StorageFailed,
+)
+from rejoinder.store import memory
+from rejoinder.store.disk import Disk
 from rejoinder.store.objects import open_store
 from rejoinder.store.run import forget_runs
-from rejoinder.testing import Driver
-from rejoinder.testing import driver as driver_module
-from tests.simulation import caching, flows
+from tests.simulation import flows
+from tests.simulation.backups import BackupProcess, Vault, discard_foreign_notes
 from tests.simulation.clock import Clock
 from tests.simulation.disk import Device
 from tests.simulation.drivers import SimulatedDriver
-from tests.simulation.executor import SimulatedExecutor, SimulatedHost
-from tests.simulation.flows import Flow, ViewSpec
+from tests.simulation.flows import Flow
+from tests.simulation.inputs import Inputs
 from tests.simulation.invariants import Invariants
 from tests.simulation.knobs import Knobs, knobs_of
 from tests.simulation.ledger import Ledger, Violation
-from tests.simulation.rot import damage
+from tests.simulation.seams import in_place
 from tests.simulation.sinks import Folder, Receiver
 from tests.simulation.store import Shelf
+from tests.simulation.striking import MOST_DRIVERS, strike
 
-MOST_DRIVERS = 3
 SETTLING = 3
-EXPECTED = (StorageFailed, SinkFailed)
+EXPECTED = (StorageFailed, SinkFailed, MissingInput)
 TRUTH = "simulation/truth"
 
 
@@ -55,7 +53,7 @@ class World:
         self.dice = random.Random(f"world {seed}")
         self.knobs = known or knobs_of(seed)
         self.flow = flow or flows.draw(random.Random(f"flow {seed}"))
-        self._names = random.Random(f"names {seed}")
+        self.names = random.Random(f"names {seed}")
         self.clock = Clock()
         self.tick = 0
         self.is_quiet = False
@@ -69,12 +67,14 @@ class World:
         self.drivers: list[SimulatedDriver] = []
         self._opened = 0
         self._later: list[tuple[int, str, Callable[[], object]]] = []
-        self.device = Device() if self.knobs.on_disk else None
-        self.shelf = self.device.disk if self.device else Shelf(lambda: self.clock.now / 1000)
-        memory._stores[TRUTH] = self.shelf  # type: ignore[assignment]
-        self.truth = open_store(f"memory://{TRUTH}")
-        forget_runs(self.truth)
+        self.found: Violation | None = None
+        self.vault: Vault | None = None
+        self.foreign_notes: dict[str, bytes] = {}
+        self.device = self._device = Device() if self.knobs.on_disk else None
+        self.shelf: Shelf | Disk = self.device.disk if self.device else Shelf(lambda: self.clock.now / 1000)
+        self._open_truth()
         self.ledger = Ledger(self.flow)
+        self.inputs = Inputs(sorted(self.flow.files), lambda: self.current)
         self.folder = Folder(lambda: self.current)
         self.receivers = {sink.name: Receiver(lambda: self.current) for sink in self.flow.sinks}
         self.invariants = Invariants(self)
@@ -83,7 +83,7 @@ class World:
 
     def run(self) -> None:
         """Live through all ticks, then settle. Raises `Violation`."""
-        with self._patched():
+        with in_place(self):
             try:
                 while self.tick < self.knobs.ticks and self.invariants.epoch < self.knobs.commits:
                     self.tick += 1
@@ -93,24 +93,28 @@ class World:
             finally:
                 for driver in self.drivers:
                     driver.kill()
-                if self.device is not None:
-                    self.device.close()
+                if self._device is not None:
+                    self._device.close()
 
     def _live(self) -> None:
         self.clock.pass_time(self.dice.choice([0, 200, 1_000, 4_000, 11_000]))
-        if isinstance(self.shelf, Shelf):
-            self.shelf.remember_listing()
+        for shelf in (self.shelf, None if self.vault is None else self.vault.shelf):
+            if isinstance(shelf, Shelf):
+                shelf.remember_listing()
         self._apply_late(self.tick)
-        self._strike()
+        self.inputs.finish(self, self.tick)
+        self.inputs.add(self, self.flow.rows(self.dice, in_files=True))
+        strike(self)
         able = [driver for driver in self.drivers if driver.is_idle or driver.wakes <= self.tick]
         if not able and len(self.drivers) < MOST_DRIVERS:
-            able = [self._open()]
+            able = [self.open()]
         if able:
             self._advance(self.dice.choice(able))
 
     def _advance(self, driver: SimulatedDriver) -> None:
         if driver.is_idle:
-            driver.start(self.dice.choices(["step", "read", "restart"], [20, 2, 1])[0])
+            is_defining = self.flow.passing is not None and self.happens("define")
+            driver.start("define" if is_defining else self.dice.choices(["step", "read", "restart"], [20, 2, 1])[0])
         coroutine = driver.coroutine
         assert coroutine is not None
         self.trace(f"tick {self.tick}: {driver.name} {driver.action}")
@@ -119,29 +123,8 @@ class World:
             driver.coroutine = None
             self._judge(driver, coroutine.error)
 
-    def _strike(self) -> None:
-        """Let a fault of the world strike, or none."""
-        if self.drivers and self._happens("kill"):
-            self.kill(self.dice.choice(self.drivers))
-        if self.drivers and self._happens("jump"):
-            driver = self.dice.choice(self.drivers)
-            self.clock.jump(driver.name, self.dice.choice([-60_000, 5_000, 600_000, 315_360_000_000, 0]))
-        if self._happens("hint"):
-            self.blind = self.tick + 2
-            with mock.patch.object(self, "is_quiet", True):
-                self.shelf.delete(["manifests/latest"])
-        if self.device is not None and self._happens("power"):
-            for driver in list(self.drivers):
-                self.kill(driver)
-            self.trace(f"lost or torn: {self.device.power_cut(self.dice)}")
-            forget_runs(self.truth)
-            self.invariants.forget_lost()
-        if self._happens("rot"):
-            damage(self)
-        if len(self.drivers) < MOST_DRIVERS and self._happens("rival"):
-            self._open()
-
-    def _happens(self, fault: str) -> bool:
+    def happens(self, fault: str) -> bool:
+        """Whether a fault strikes now."""
         if self.dice.random() >= self.knobs.chance(fault):
             return False
         self.count(fault, "")
@@ -149,12 +132,17 @@ class World:
 
     def open_driver(self) -> SimulatedDriver:
         """A new process that has done nothing yet."""
-        self._opened += 1
-        driver = SimulatedDriver(self, f"d{self._opened}", self.dice.choice([1, 1, 2, 3]))
+        driver = SimulatedDriver(self, self.new_name("d"), self.dice.choice([1, 1, 2, 3]))
         self.drivers.append(driver)
         return driver
 
-    def _open(self) -> SimulatedDriver:
+    def new_name(self, kind: str) -> str:
+        """The name of a new process."""
+        self._opened += 1
+        return f"{kind}{self._opened}"
+
+    def open(self) -> SimulatedDriver:
+        """A new process that opens the state."""
         driver = self.open_driver()
         driver.start("open")
         return driver
@@ -166,6 +154,7 @@ class World:
         if driver in self.drivers:
             self.drivers.remove(driver)
         memory._stores.pop(f"simulation/{driver.name}", None)
+        memory._stores.pop(f"simulation/{driver.name}-target", None)
 
     def _judge(self, driver: SimulatedDriver, error: BaseException | None) -> None:
         """Decide whether an action may end like this, and what its user does next."""
@@ -173,15 +162,22 @@ class World:
         attempt, driver.attempt = driver.attempt, []
         if isinstance(error, Violation):
             raise error
+        if self.found is not None:
+            raise self.found
         self.invariants.check_outcome(driver, attempt, error)
         if error is None:
+            if isinstance(driver, BackupProcess):
+                self.kill(driver)
             return
-        is_blinded = driver.is_blinded and isinstance(error, Corrupt | StateDeleted)  # what was listed is all it knows
+        # What was listed is all that it knows.
+        is_blinded = driver.is_blinded and isinstance(error, Corrupt | StateDeleted | DefinitionConflict)
+        if isinstance(error, Corrupt) and discard_foreign_notes(self):
+            is_blinded = True
         if not is_blinded and not isinstance(error, (*EXPECTED, Fenced, NotCommitted)):
             raise Violation("raw error", f"{driver.name} {driver.action}: {type(error).__name__}: {error}") from error
         self.count(f"told {type(error).__name__}", driver.name)
         if (
-            driver.action in ("open", "restart")
+            driver.action in ("open", "restart", "backup")
             or isinstance(error, Fenced | Corrupt | StateDeleted)
             or self.dice.random() < 0.3
         ):
@@ -195,26 +191,33 @@ class World:
         self.settled_from = self.invariants.epoch + 1
         self.trace("settling")
         self._apply_late(None)
+        self.inputs.finish(self, None)
+        discard_foreign_notes(self)
         for driver in list(self.drivers):
             self.clock.jump(driver.name, 0)
             if not driver.is_idle:
                 self._advance(driver)
             self.invariants.check()
         for driver in list(self.drivers):
+            self.inputs.add(self, self.flow.rows(self.dice, in_files=True, many=True))
             driver.start("step")
             self._advance(driver)
             self.invariants.check()
             if driver in self.drivers:
                 self.kill(driver)
-        last = self._open()
+        last = self.open()
         self._advance(last)
-        for number in range(max(2, self.knobs.keep_versions) + SETTLING):
+        number, is_reading = 0, True
+        while number < max(2, self.knobs.keep_versions) + SETTLING or is_reading:
             if last not in self.drivers:
                 raise Violation("stuck", "a driver that is alone and meets no fault cannot go on")
             self.clock.pass_time(60_000)
-            last.start("step" if number < SETTLING else "rest")
+            before = len(self.invariants.files_read())
+            action = "define" if number == 1 else "step" if number < SETTLING else "rest"
+            last.start(action)
             self._advance(last)
             self.invariants.check()
+            number, is_reading = number + 1, before < len(self.invariants.files_read())
         self.invariants.check_settled(last)
 
     # -- what drivers, sinks and checks use ---------------------------------------------------------------------------
@@ -260,9 +263,16 @@ class World:
         """Whether listings are empty for now."""
         return not self.is_quiet and self.tick < self.blind
 
-    def compare_reading(self, driver: Driver, view: ViewSpec) -> None:
-        """Read a view in every way, and compare."""
-        self.invariants.compare_reading(driver, view)
+    def use(self, shelf: Shelf) -> None:
+        """Put another store in the place of the present one: nothing that was sent to that arrives any more."""
+        shelf.remember_listing()
+        self.shelf, self.device, self.blind, self._later = shelf, None, 0, []
+        self._open_truth()
+
+    def _open_truth(self) -> None:
+        memory._stores[TRUTH] = self.shelf  # type: ignore[assignment]
+        self.truth = open_store(f"memory://{TRUTH}")
+        forget_runs(self.truth)
 
     def count(self, fault: str, detail: str) -> None:
         """Note that a fault struck."""
@@ -279,40 +289,3 @@ class World:
     def digest(self) -> str:
         """A short name of everything that happened."""
         return self._digest.hexdigest()
-
-    @contextmanager
-    def _patched(self) -> Iterator[None]:
-        """Put the world in the place of what the code gets from the machine."""
-
-        def now() -> float:
-            return (self.clock.now if self.current is None else self.clock.read(self.current.name)) / 1000
-
-        def open_path(path: str) -> tuple[Any, str]:
-            return pafs.PyFileSystem(self.folder), path.removeprefix("sim://")
-
-        wanted = self.knobs
-        with ExitStack() as stack:
-
-            def put(module: Any, name: str, value: Any) -> None:
-                stack.enter_context(mock.patch.object(module, name, value))
-
-            stack.enter_context(drawn_from(self._names.randbytes))
-            put(time, "time", now)
-            put(time, "time_ns", lambda: int(now() * 1000) * 1_000_000)
-            put(time, "clock_gettime_ns", lambda _: self.clock.now * 1_000_000)
-            put(files, "open_path", open_path)
-            put(driver_module, "LocalExecutor", lambda: SimulatedExecutor(lambda: self.current))
-            put(driver_module, "LocalHost", lambda: SimulatedHost(lambda: self.current))
-            put(engine_module, "KEEP_VERSIONS", wanted.keep_versions)
-            put(engine_module, "plan", caching.plan)
-            put(redefinition, "plan", caching.plan)
-            put(planner, "bind_view", caching.bind_view)
-            put(timeline, "BLOCK", wanted.timeline_block)
-            put(delivery, "PART_ROWS", wanted.part_rows)
-            if wanted.small_spines:
-                put(spine, "SMALLEST_LEVEL_ROWS", 2)
-                put(arrange, "FAN", 2)
-                put(stateless, "CHANGELOG_FAN", 2)
-            if self.device is not None:
-                stack.enter_context(self.device.recording())
-            yield

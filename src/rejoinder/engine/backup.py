@@ -22,8 +22,8 @@ from rejoinder.engine.state import State
 from rejoinder.engine.timeline import Timeline
 from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, StorageFailed, Unsupported
 from rejoinder.store.checked import CheckedRef
-from rejoinder.store.lost_commits import mark_flow, write_hint
-from rejoinder.store.manifest import FLOW, Manifest, find, name_of, versions
+from rejoinder.store.lost_commits import FLOW, mark_flow, write_hint
+from rejoinder.store.manifest import Manifest, find, name_of, versions
 from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore
 

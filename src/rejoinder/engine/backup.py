@@ -22,7 +22,7 @@ from rejoinder.engine.state import State
 from rejoinder.engine.timeline import Timeline
 from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, StorageFailed, Unsupported
 from rejoinder.store.checked import CheckedRef
-from rejoinder.store.lost_commits import FLOW, mark_flow, write_hint
+from rejoinder.store.lost_commits import mark_flow, write_hint
 from rejoinder.store.manifest import Manifest, find, name_of, versions
 from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore
@@ -99,7 +99,7 @@ def _check_target(target: ObjectStore, manifest: Manifest) -> None:
     stored = versions(target)
     known = find(target, stored[-1]) if stored else None
     is_other = known is not None and known.flow_id != manifest.flow_id
-    if is_other or (known is None and not _is_begun(target)):
+    if is_other or (known is None and any(name != "flow.json" for name in target.list()) and not _is_begun(target)):
         raise DefinitionConflict(
             f"{target.url} is neither empty nor a backup of this flow",
             detail="it holds another flow" if is_other else f"it holds `{target.list()[0]}`",
@@ -109,7 +109,7 @@ def _check_target(target: ObjectStore, manifest: Manifest) -> None:
 
 def _is_begun(target: ObjectStore) -> bool:
     """Whether all that is there may be what a backup copied that was interrupted."""
-    ours = ("runs/", "epochs/", "positions/", "sinks/", f"{INBOX}/", f"{CHECKPOINT}/", FLOW)
+    ours = ("runs/", "epochs/", "positions/", "sinks/", f"{INBOX}/", f"{CHECKPOINT}/")
     return all(name.startswith(ours) for name in target.list())
 
 

@@ -132,26 +132,6 @@ def test_an_interrupted_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2]
 
 
-def test_a_backup_that_was_interrupted_before_its_manifest_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    insert(opened(tmp_path / "s", tmp_path / "out", []), 0, 1, 2)
-    put = ObjectStore.put
-
-    def failing(self: ObjectStore, name: str, data: bytes) -> None:
-        if name.startswith("manifests/"):
-            raise KeyboardInterrupt
-        put(self, name, data)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ObjectStore, "put", failing)
-        with pytest.raises(KeyboardInterrupt):
-            copy(tmp_path)
-    assert (tmp_path / "copy/flow.json").exists() and not (tmp_path / "copy/manifests").exists()
-    copy(tmp_path)
-    assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2]
-
-
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotCommitted, match="there is no state"):
         copy(tmp_path)

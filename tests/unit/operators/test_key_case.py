@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import random
 import warnings
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,46 @@ def test_the_exact_key_goes_first_and_others_fill_the_column(lines: list[str], v
 def test_columns_of_every_type_are_filled(kind: pa.DataType, text: str, value: object) -> None:
     rows = _parsed(f'{text}\n{{"other": 1}}', pa.schema([("col", kind)]))
     assert [row["col"] for row in rows] == [value, None]
+
+
+def test_fields_of_structs_are_filled_at_every_level() -> None:
+    inner = pa.struct([("city", pa.string()), ("zip", pa.int32())])
+    schema = pa.schema([("id", pa.int32()), ("place", inner), ("past", pa.list_(inner))])
+    lines = [
+        '{"id": 1, "place": {"city": "a", "ZIP": 1}, "past": [{"City": "b", "zip": 2}, null, {"CITY": "c"}]}',
+        '{"ID": 2, "Place": {"CITY": "d", "zip": 3}}',
+        '{"id": 3, "place": null, "past": []}',
+        '{"id": 4, "place": {"city": "e", "City": "f"}, "PAST": [{"zip": 4}]}',
+    ]
+    assert _parsed("\n".join(lines), schema) == [
+        {
+            "id": 1,
+            "place": {"city": "a", "zip": 1},
+            "past": [{"city": "b", "zip": 2}, None, {"city": "c", "zip": None}],
+        },
+        {"id": 2, "place": {"city": "d", "zip": 3}, "past": None},
+        {"id": 3, "place": None, "past": []},
+        {"id": 4, "place": {"city": "e", "zip": None}, "past": [{"city": None, "zip": 4}]},
+    ]
+    with pytest.raises(pa.ArrowInvalid, match="`CITY` and `City` differ in case only"):
+        _parsed('{"place": {"CITY": "a", "City": "b"}}', schema)
+
+
+def test_many_names_are_searched_in_groups() -> None:
+    names = [f"some_long_column_name_{number}" for number in range(200)]
+    schema = pa.schema([(name, pa.int32()) for name in names])
+    (row,) = _parsed(f'{{"{names[0]}": 1, "{names[-1].upper()}": 2}}', schema)
+    assert {name: value for name, value in row.items() if value is not None} == {names[0]: 1, names[-1]: 2}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_spelling_is_found(seed: int) -> None:
+    draw = random.Random(seed)
+    names = ["".join(draw.choices("aB.$_ é", k=draw.randrange(1, 5))) + str(at) for at in range(5)]
+    spelled = {name: "".join(draw.choice([c, c.swapcase() if c.isascii() else c]) for c in name) for name in names}
+    row = {spelling: at for at, spelling in enumerate(spelled.values()) if draw.random() < 0.7}
+    (found,) = _parsed(json.dumps(row, ensure_ascii=False), pa.schema([(name, pa.int32()) for name in names]))
+    assert found == {name: row.get(spelled[name]) for name in names}
 
 
 def test_a_float_that_is_text_is_filled() -> None:

@@ -12,7 +12,9 @@ import pytest
 import rejoinder as rj
 from rejoinder.engine import topics
 from rejoinder.errors import Incomplete
+from rejoinder.exchange import delta
 from rejoinder.exchange.kafka import first_offsets
+from rejoinder.exchange.keyed import by_key
 from tests.spark.broker import Broker, Client, Record
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import FORMATS, write_rows
@@ -76,6 +78,64 @@ def test_a_frame_is_refused_or_started_or_retained(open_flow: OpenFlow, tmp_path
     flow.run()
     assert counts(flow.table("daily")) == [1] and counts(flow.table("since")) == [5, 1]
     assert counts(flow.table("whole")) == [100, 100]
+
+
+class _Settings(dict[str, str]):
+    """Settings of a session, as a mapping that a test can change for a while."""
+
+    def __init__(self, spark: Any) -> None:
+        super().__init__()
+        self.spark = spark
+
+    def __setitem__(self, name: str, value: str) -> None:
+        super().__setitem__(name, value)
+        self.spark.conf.set(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self.spark.conf.unset(name)
+
+
+@pytest.mark.parametrize("start", ["", ", startingVersion '1'", ", startingTimestamp '{past}'"])
+def test_a_change_feed_is_read_again(
+    open_flow: OpenFlow, tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A feed that began with the table is one version of it; one that began at a version is its changes since."""
+    path, columns = str(tmp_path / "s"), "k bigint, ts timestamp"
+    flow = open_flow()
+    delta.prepare(flow.spark)
+    spark = flow.spark
+    settings = {"properties.defaults.enableChangeDataFeed": "true", "retentionDurationCheck.enabled": "false"}
+    for name, value in settings.items():
+        monkeypatch.setitem(_Settings(spark), f"spark.databricks.delta.{name}", value)
+
+    def put(day: int) -> None:
+        frame = spark.createDataFrame([tuple(row.values()) for row in rows(day)], columns)
+        frame.coalesce(1).write.format("delta").mode("append").save(path)
+
+    put(0)  # version 0
+    put(1)
+    options = f"path '{path}'{start.format(past='2020-01-01')}"
+    flow.sql(f"CREATE CHANGELOG s {COLUMNS} USING delta OPTIONS ({options}); {PAIRS}")
+    flow.run()
+    put(2)
+    gone = [(row["k"], row["ts"], 1, -1) for day in (1, 2) for row in rows(day) if row["k"] == 4]
+    frame = spark.createDataFrame(gone, f"{columns}, _epoch bigint, _diff bigint")
+    delta.merge(by_key(frame, ["k", "ts"]), path, ["k", "ts"], "test", 1)
+    flow.run()
+    put(3)  # no epoch has read it yet
+    expected = [80, 80] if "Version '1'" in start else [100, 80, 80]
+    assert counts(flow.sql(DAILY)) == expected
+    flow.sql("CREATE VIEW left_over AS SELECT k, ts FROM s WHERE ts >= TIMESTAMP '2026-01-02'")
+    again = open_flow()
+    again.run()
+    assert again.table("left_over").count() == 260, "no row is lost or doubled at the seam"
+    assert counts(again.sql(DAILY)) == [*expected, 100]
+    spark.read.format("delta").load(path).limit(1).write.format("delta").mode("overwrite").save(path)
+    table: Any = spark._jvm.io.delta.tables.DeltaTable.forPath(spark._jsparkSession, path)  # type: ignore[union-attr]
+    table.vacuum(0.0)
+    with pytest.raises(Incomplete, match=r"of the Delta table no longer exists|Delta cannot read it up to version"):
+        again.sql(DAILY)
 
 
 def test_the_start_is_part_of_the_definition(open_flow: OpenFlow) -> None:

@@ -165,7 +165,8 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
                     result = explained
                 case Shown(rows=rows):
                     result = rows
-                case Queried(table=table):
+                case Queried(table=table, note=note):
+                    _say(note)
                     result = self._frame(table)
                 case Streamed(view=str(view)):
                     result = reader.read_batch(self.spark, self._format, {"view": view, "what": "changes"})
@@ -431,9 +432,9 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
             for listener in self._listeners:
                 listener(progress)
 
-    def _positions(self, epoch: int) -> dict[str, Any]:
-        """How far the sources are read after an epoch that Spark has planned."""
-        return advanced(self.engine.store, self.engine.positions, epoch, *self._runner.read(epoch))
+    def _positions(self, epoch: int, signatures: Mapping[str, str]) -> dict[str, Any]:
+        """How far the sources are read after an epoch that Spark has planned, with the signatures of its files."""
+        return advanced(self.engine.store, self.engine.positions, epoch, *self._runner.read(epoch), signatures)
 
     def backup(self, target: str | os.PathLike[str], **store_options: Option) -> int:
         """Copy the newest committed epoch to `target`, also while the flow runs; gives that epoch.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from rejoinder.engine.positions import Position, position_of
 from rejoinder.engine.processing_time import ProcessingTime, steady_clock, system_clock
 from rejoinder.engine.publishing import Publisher
 from rejoinder.engine.redefinition import redefinition
-from rejoinder.engine.rereading import Topics, delivered_files, unreadable
+from rejoinder.engine.rereading import READ_BY_SPARK, Topics, delivered_files, unreadable
 from rejoinder.engine.starting import settled
 from rejoinder.engine.state import Listed, State
 from rejoinder.engine.telling import Promise, Promises
@@ -164,13 +164,13 @@ class Engine(Holder):
         splits: object,
         *,
         time_ms: int | None = None,
-        positions: dict[str, Any] | Callable[[], dict[str, Any]] | None = None,
+        positions: dict[str, Any] | Callable[[Mapping[str, str]], dict[str, Any]] | None = None,
         signals: Signals = SILENT,
     ) -> Progress | None:
         """Run and commit an epoch, once: None if it is the last committed one.
 
         `positions` says how far the sources are read after it (`engine.positions`); a function is called once the
-        tasks are done. `signals` are what sources say besides their rows.
+        tasks are done, with the signatures of the files that they read. `signals` are what sources say besides rows.
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
@@ -192,7 +192,8 @@ class Engine(Holder):
             done = attempt(self, self.content, epoch, splits, signals, now)
             content, totals = done.content, done.totals
             if positions is not None:
-                content = replace(content, positions=positions() if callable(positions) else positions)
+                found = positions(totals.signatures) if callable(positions) else positions
+                content = replace(content, positions=found)
             self._commit(content, epoch=epoch, time_ms=now, accepted=lambda: self._take_in(signals, totals))
             reach("after_commit", epoch)
             self._collect()
@@ -349,7 +350,7 @@ class Engine(Holder):
 
     def unreadable(self, source: Source) -> str | None:
         """Why the rows that a source has delivered cannot be read again; None if they can."""
-        if source.format == "kafka" and self.topics is not None:
+        if source.format in READ_BY_SPARK and self.topics is not None:
             return self.topics.unreadable(source, self.position(source))
         return unreadable(self.store, self.positions, self.attached, source)
 

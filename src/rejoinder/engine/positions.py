@@ -81,12 +81,17 @@ def advanced(
     epoch: int,
     header: Sequence[str] | None,
     read: Iterable[StreamRead],
+    signatures: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The positions after an epoch of Spark's. `header` is that of its offsets, if Spark keeps state of its own."""
+    """The positions after an epoch of Spark's. `header` is that of its offsets, if Spark keeps state of its own.
+
+    `signatures` are those of the files that its tasks have read, by path.
+    """
     streams = dict(positions.get(STREAMS, {}))
     for each in read:
         files = position_of(positions, each.stream).files
-        files = files.appended(store, epoch, (FileRead(path, modified) for path, modified in each.files))
+        new = [(path, modified, signatures.get(_as_in_splits(path), "")) for path, modified in each.files]
+        files = files.appended(store, epoch, (FileRead(*file) for file in new))
         streams[each.stream] = Position(each.offset, each.start, files).to_json()
     generation = {**positions["spark"]} if header is None else {**positions["spark"], "header": list(header)}
     return {**positions, STREAMS: streams, "spark": generation}

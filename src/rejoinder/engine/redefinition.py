@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from rejoinder.engine.clocks import clock_of
 from rejoinder.engine.filling import Filler, Filling, prepare
 from rejoinder.engine.planner import Plan, plan
-from rejoinder.engine.starting import started
+from rejoinder.engine.starting import planned_from_start
 from rejoinder.engine.timeline import Timeline
 from rejoinder.engine.watermarks import Watermarks
 from rejoinder.errors import Incomplete
@@ -41,11 +42,7 @@ class Redefinition:
 
 def redefinition(flow: Redefined, catalog: Catalog) -> Redefinition:
     """Plan a catalog. Sources of new views that are incomplete begin where the views say; else raise `Incomplete`."""
-    while True:
-        try:
-            return _planned(flow, catalog)
-        except Incomplete as refused:
-            catalog = started(catalog, flow.state, refused, flow.epoch)
+    return planned_from_start(catalog, flow.state, flow.epoch, partial(_planned, flow))[1]
 
 
 def _planned(flow: Redefined, catalog: Catalog) -> Redefinition:

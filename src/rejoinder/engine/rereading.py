@@ -1,23 +1,29 @@
 """Read a source again: every row that it has delivered, up to the committed position and no further.
 
-Files can be read again as long as all that were read still exist and were not changed; records of a topic (on Spark) as
-long as the broker has them all. What was read is part of the commit, so that no row is lost or doubled at the seam.
+Files can be read again as long as all that were read still exist and were not changed. On Spark, records of a topic can
+be read again as long as the broker has them all, and a change feed as long as Delta has the versions. What was read is
+part of the commit, so that no row is lost or doubled at the seam.
 Other sources cannot be read again.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from rejoinder.engine.positions import Position, files_read
 from rejoinder.engine.state import Listed
+from rejoinder.operators.formats import open_path
+from rejoinder.operators.formats.signatures import local_signature, remote_signature
 from rejoinder.operators.stage import EpochWork
 from rejoinder.operators.task import Report
 from rejoinder.plan.catalog import Source
 from rejoinder.store.file_log import FileRead
 from rejoinder.store.objects import ObjectStore
+
+READ_BY_SPARK = {"kafka": "a topic", "delta": "a change feed"}
+REQUESTS = 16  # at a time, to look at files that are not on a local disk
 
 
 class Topics(Protocol):
@@ -43,17 +49,18 @@ def unreadable(
 ) -> str | None:
     """Why the rows that a source has delivered cannot be read again; None if they can."""
     if not source.is_file:
-        if source.format == "kafka":
-            return "a topic is read again on Spark only"
-        what = {"dataframe": "a DataFrame", "delta": "a change feed"}.get(source.format, "it")
+        if source.format in READ_BY_SPARK:
+            return f"{READ_BY_SPARK[source.format]} is read again on Spark only"
+        what = {"dataframe": "a DataFrame"}.get(source.format, "it")
         return f"{what} is not read again"
     if source.max_ahead is not None:
         return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
-    for file in files_read(store, positions, attached[source.name]):
-        problem = _changed(file)
-        if problem is not None:
-            return problem
-    return None
+    read = files_read(store, positions, attached[source.name])
+    remote = [file for file in read if local_path(file.path) is None and file.signature]
+    with ThreadPoolExecutor(REQUESTS) as pool:  # starts a thread for each remote file only, up to its limit
+        problems = [*map(_changed, (file for file in read if local_path(file.path) is not None))]
+        problems += pool.map(_changed_elsewhere, remote)
+    return next((problem for problem in problems if problem is not None), None)
 
 
 def delivered_files(
@@ -65,15 +72,31 @@ def delivered_files(
 
 
 def _changed(file: FileRead) -> str | None:
-    """What happened to a file since it was read; None if nothing did, or if it is not on a local disk."""
+    """What happened to a file on a local disk since it was read; None if nothing did."""
     local = local_path(file.path)
-    if local is None:
-        return None
+    assert local is not None, "it is on a local disk"
     try:
-        modified = os.stat(local).st_mtime_ns // 1_000_000
+        signature = local_signature(local)
     except OSError:
         return f"its file `{file.path}` no longer exists"
-    return f"its file `{file.path}` was changed after it was read" if modified > file.modified else None
+    return None if signature == file.signature else _said_changed(file)
+
+
+def _changed_elsewhere(file: FileRead) -> str | None:
+    """The same of a file elsewhere. Costs a request."""
+    try:
+        filesystem, path = open_path(file.path)
+        with filesystem.open_input_file(path) as opened:
+            signature = remote_signature(filesystem, path, opened)
+    except FileNotFoundError:
+        return f"its file `{file.path}` no longer exists"
+    except OSError as failure:
+        return f"its file `{file.path}` cannot be opened: {type(failure).__name__}"
+    return None if signature == file.signature else _said_changed(file)
+
+
+def _said_changed(file: FileRead) -> str:
+    return f"its file `{file.path}` was changed after it was read"
 
 
 def local_path(path: str) -> str | None:

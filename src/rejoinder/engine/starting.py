@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
+from rejoinder.engine.completeness import QUERY
 from rejoinder.engine.deliveries import Deliveries
 from rejoinder.engine.state import State
 from rejoinder.errors import Incomplete, NotCommitted
@@ -15,6 +18,7 @@ from rejoinder.sql.starting import NOW, epoch_of, micros_of
 from rejoinder.sql.texts import named_relations
 
 _EPOCH = datetime(1970, 1, 1)
+Planned = TypeVar("Planned")
 
 
 def settled(catalog: Catalog, state: State, deliveries: Deliveries) -> Catalog:
@@ -23,6 +27,20 @@ def settled(catalog: Catalog, state: State, deliveries: Deliveries) -> Catalog:
         if deliveries.late:
             catalog = catalog.with_reading(view.name, replace(view.reading, late=dict(deliveries.late)))
     return catalog
+
+
+def planned_from_start(
+    catalog: Catalog, state: State, epoch: int, planned: Callable[[Catalog], Planned]
+) -> tuple[Catalog, Planned]:
+    """Plan a catalog. Sources of new views that are incomplete begin where the views say, if they do.
+
+    `planned` raises `Incomplete` if rows are missing; `epoch` is the last committed one.
+    """
+    while True:
+        try:
+            return catalog, planned(catalog)
+        except Incomplete as refused:
+            catalog = started(catalog, state, refused, epoch)
 
 
 def started(catalog: Catalog, state: State, refused: Incomplete, epoch: int) -> Catalog:
@@ -44,6 +62,15 @@ def _new(catalog: Catalog, state: State) -> list[View]:
     return [view for view in catalog.views if view.name not in state.changelogs]
 
 
+def start_note(view: View) -> str | None:
+    """Say which sources of a query begin later than at their start; None if all are complete."""
+    starts = _own_starts(view)
+    if not starts:
+        return None
+    listed = " and ".join(f"`{source}` begins at {start}" for source, start in starts.items())
+    return f"the answer is not complete: {listed}"
+
+
 def _starting(view: View, source: Source, refused: Incomplete, epoch: int) -> Reading:
     """How a view reads its sources if one of them begins where the view says."""
     reading, start = view.reading, str(view.starting)
@@ -51,14 +78,14 @@ def _starting(view: View, source: Source, refused: Incomplete, epoch: int) -> Re
     if first is None:
         if not clock_columns(source):
             raise Incomplete(
-                f"`{source.name}` has no event time, so view `{view.name}` cannot start at a time in it",
+                f"`{source.name}` has no event time, so {_named(view)} cannot start at a time in it",
                 detail=refused.detail,
                 hint="STARTING AT NOW; or declare a WATERMARK on a TIMESTAMP or DATE column",
             )
         return replace(reading, times={**reading.times, source.name: micros_of(start)})
     if first > epoch + 1:
         raise NotCommitted(
-            f"view `{view.name}` would start at epoch {first}, which is not committed yet",
+            f"{_named(view)} would start at epoch {first}, which is not committed yet",
             detail=f"the last committed epoch is {epoch}",
             hint="STARTING AT NOW starts with the next one",
         )
@@ -71,6 +98,10 @@ def _starting(view: View, source: Source, refused: Incomplete, epoch: int) -> Re
     return replace(reading, epochs={**reading.epochs, source.name: first - 1})
 
 
+def _named(view: View) -> str:
+    return "the query" if view.name == QUERY else f"view `{view.name}`"
+
+
 def starts_of(catalog: Catalog, view: View) -> dict[str, str]:
     """Where the incomplete sources of a view, and of the views that it reads, begin; complete ones are not listed."""
     result: dict[str, str] = {}
@@ -78,5 +109,9 @@ def starts_of(catalog: Catalog, view: View) -> dict[str, str]:
         below = catalog.find(name)
         if isinstance(below, View) and below.name != view.name:
             result |= starts_of(catalog, below)
-    result |= {source: f"epoch {epoch + 1}" for source, epoch in view.reading.epochs.items()}
+    return result | _own_starts(view)
+
+
+def _own_starts(view: View) -> dict[str, str]:
+    result = {source: f"epoch {epoch + 1}" for source, epoch in view.reading.epochs.items()}
     return result | {source: str(_EPOCH + timedelta(microseconds=at)) for source, at in view.reading.times.items()}

@@ -1,4 +1,4 @@
-"""Read records of a topic again on Spark: from where the flow began to read it up to the committed position."""
+"""Read topics and change feeds again on Spark: from where the flow began to read them up to the committed position."""
 
 from __future__ import annotations
 
@@ -10,32 +10,36 @@ from rejoinder.engine.positions import NOTHING, Position
 from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.state import Listed
 from rejoinder.errors import InputError
+from rejoinder.exchange.delta_versions import NotReadableError, feed_until
 from rejoinder.exchange.kafka import first_offsets, records_between
 from rejoinder.exchange.rounds import listed_splits
-from rejoinder.exchange.sources import union_splits
+from rejoinder.exchange.sources import frame_splits, union_splits
 from rejoinder.operators.stage import EpochWork
 from rejoinder.operators.task import Report
 from rejoinder.plan.catalog import Source
+from rejoinder.sql.feed_definition import DELTA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class TopicReader:
-    """Reads topics with the session of an executor."""
+    """Reads topics and change feeds with the session of an executor."""
 
     def __init__(self, executor: SparkExecutor) -> None:
         self.executor = executor
 
     def unreadable(self, source: Source, position: Position) -> str | None:
-        """Why the records up to a position cannot be read again; None if the broker has them all.
+        """Why the records up to a position cannot be read again; None if the broker, or the table, has them all.
 
-        Asks the broker, which may take some seconds.
+        Asks the broker, or reads the log of the table, which may take some seconds.
         """
         if source.max_ahead is not None:
-            return "its topic is not read again, since rows that `max_ahead` rejected could be accepted now"
+            return "it is not read again, since rows that `max_ahead` rejected could be accepted now"
         if position.offset == NOTHING:
             return None
+        if source.format == DELTA:
+            return self._unreadable_feed(source, position)
         topic = source.options["topic"]
         ends = {int(number): int(offset) for number, offset in json.loads(position.offset)[topic].items()}
         starts = {int(number): int(offset) for number, offset in json.loads(_start(position)).get(topic, {}).items()}
@@ -49,6 +53,13 @@ class TopicReader:
             return None
         number = min(lost)
         return f"its topic `{topic}` begins at offset {first[number]} of partition {number}; older records were removed"
+
+    def _unreadable_feed(self, source: Source, position: Position) -> str | None:
+        try:
+            feed_until(self.executor.session, source.options, source.schema.names, position.offset)
+        except NotReadableError as reason:
+            return str(reason)
+        return None
 
     def run(
         self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
@@ -67,6 +78,8 @@ class TopicReader:
 
     def _records(self, source: Source, position: Position) -> DataFrame:
         session = self.executor.session
+        if source.format == DELTA:
+            return frame_splits(feed_until(session, source.options, source.schema.names, position.offset), source.name)
         return records_between(session, source.name, source.options, _start(position), position.offset)
 
 

@@ -133,6 +133,13 @@ def merge(rows: DataFrame, path: str, key: Sequence[str], application: str, vers
 
 
 @contextmanager
+def quick(session: SparkSession) -> Iterator[None]:
+    """Read logs of Delta with few tasks."""
+    with _settings(session, QUICK):
+        yield
+
+
+@contextmanager
 def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
     """Settings of a session for a while."""
     before = {name: session.conf.get(name, None) for name in settings}

@@ -7,7 +7,7 @@ arrangement (to hydrate). Chunks of one split come in the order of its rows.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +64,12 @@ def scan(
     before: Mapping[str, tuple[Spine, ...]],
     forgetting: Mapping[str, Forgetting],
     now: int,
+    opened: Callable[[str], None] = lambda signature: None,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield (stream, delta) chunks of a split. `now` is the epoch's clock, in microseconds."""
+    """Yield (stream, delta) chunks of a split. `now` is the epoch's clock, in microseconds.
+
+    `opened` is called with the signature of the split's file, if it is one.
+    """
     if isinstance(scan_, ArrangementScan):
         name = scan_.arrangement.id
         yield from _scan_arrangement(store, scan_, before[name][split.modified], forgetting.get(name))
@@ -92,7 +96,7 @@ def scan(
         place = f"a batch of `{source.name}`"
     else:
         assert split.path is not None
-        tables = read_file(split.path, source, CHUNK_ROWS)
+        tables = read_file(split.path, source, CHUNK_ROWS, opened)
         place = split.path
     for usable, table in tables:
         if not usable:

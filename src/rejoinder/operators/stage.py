@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ from rejoinder.operators.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.operators.upsert import upsert
 from rejoinder.operators.validity import validity
 from rejoinder.plan.allowed_functions import refuse_others
-from rejoinder.plan.physical import Dataflow, SourceScan
+from rejoinder.plan.physical import Dataflow, Scan, SourceScan
 from rejoinder.plan.steps import (
     Aggregate,
     Arrange,
@@ -199,7 +200,8 @@ class ScanRound:
                     continue
                 forgetting, now = self.work.setting.forgetting, self.work.clock.now
                 nulls = NullColumns.of(source, split)
-                for stream, table in scan(self.work.store, source, split, self.work.before, forgetting, now):
+                opened = partial(_note_signature, report, source, split)
+                for stream, table in scan(self.work.store, source, split, self.work.before, forgetting, now, opened):
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
                     run_steps(task, self.work.plan.rounds[0])
@@ -215,8 +217,14 @@ class ScanRound:
                     nulls.report_to(report)
                     report.newest[split.source] = max(report.newest.get(split.source, 0), split.modified)
                 reach("scan", self.work.epoch)
-        if report.rows_in or report.emitted:
+        if report.rows_in or report.emitted or report.signatures:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])
+
+
+def _note_signature(report: Report, source: Scan, split: Split, signature: str) -> None:
+    """Report the signature of a file, if it may be read again."""
+    if isinstance(source, SourceScan) and source.source.is_file and split.path is not None:
+        report.signatures[split.path] = signature
 
 
 @dataclass(frozen=True)

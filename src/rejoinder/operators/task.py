@@ -36,7 +36,8 @@ class Report:
     `rows_in`, `bytes_in`: what was read, by source; `newest`: when the newest file of each source was written (ms);
     `observed`: the largest time of each event-time column, by source and partition; `late`: how many rows came too
     late, by view and by whose they are; `failed`: the net number of rows on which an expression failed, by error;
-    `null_columns`: columns that are NULL in every record of a file, with that file, by source.
+    `null_columns`: columns that are NULL in every record of a file, with that file, by source; `signatures`: that of
+    each file of a source that was read, by path.
     """
 
     spines: dict[str, Spine] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Report:
     late: dict[str, dict[str, int]] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
     null_columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain data for a metadata row."""
@@ -65,6 +67,7 @@ class Report:
             "late": self.late,
             "failed": self.failed,
             "null_columns": self.null_columns,
+            "signatures": self.signatures,
         }
 
     def add(self, data: Mapping[str, Any]) -> None:
@@ -86,6 +89,7 @@ class Report:
                 self.count_late(view, name, rows)
         for source, columns in data["null_columns"].items():
             self.null_columns[source] = {**columns, **self.null_columns.get(source, {})}
+        self.signatures |= data["signatures"]
         for source, written in data["newest"].items():
             self.newest[source] = max(written, self.newest.get(source, 0))
         for source, partitions in data["observed"].items():

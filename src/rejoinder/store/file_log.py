@@ -29,20 +29,25 @@ FAN = 4
 
 @dataclass(frozen=True)
 class FileRead:
-    """A file that was read: its path as the source wrote it down, and its time in milliseconds, which orders files."""
+    """A file that was read: its path as the source wrote it down, and its time in milliseconds, which orders files.
+
+    `signature` tells that it was changed since (`operators.formats.signatures`); empty if nobody took it.
+    """
 
     path: str
     modified: int
+    signature: str = ""
 
     def to_line(self, batch: int) -> str:
         """The entry as Spark writes it; `batch` is the number of the log entry that it belongs to."""
-        return f'{{"path":{json.dumps(self.path)},"timestamp":{self.modified},"batchId":{batch}}}'
+        signature = f',"signature":{json.dumps(self.signature)}' if self.signature else ""  # which Spark ignores
+        return f'{{"path":{json.dumps(self.path)},"timestamp":{self.modified}{signature},"batchId":{batch}}}'
 
     @classmethod
     def from_line(cls, line: str | bytes) -> FileRead:
         """Read what `to_line` gave. Raises `ValueError`, `KeyError` or `TypeError` for anything else."""
         entry = json.loads(line)
-        return cls(str(entry["path"]), int(entry["timestamp"]))
+        return cls(str(entry["path"]), int(entry["timestamp"]), str(entry.get("signature", "")))
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class FileLog:
     def to_json(self) -> dict[str, Any]:
         """Give plain data for the manifest."""
         return {
-            "recent": [[each.path, each.modified] for each in self.recent],
+            "recent": [[each.path, each.modified, each.signature] for each in self.recent],
             "chunks": [[*ref.to_json(), entries] for ref, entries in self.chunks],
             "last": self.last,
         }
@@ -64,7 +69,7 @@ class FileLog:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FileLog:
         """Read what `to_json` gave."""
-        recent = tuple(FileRead(str(path), int(modified)) for path, modified in data["recent"])
+        recent = tuple(FileRead(str(path), int(modified), str(signed)) for path, modified, signed in data["recent"])
         chunks = tuple((CheckedRef.from_json(chunk), int(chunk[3])) for chunk in data["chunks"])
         return cls(recent, chunks, int(data["last"]))
 

@@ -15,6 +15,7 @@ from typing import Any
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.positions import files_read, with_files
 from rejoinder.errors import MissingInput
+from rejoinder.operators.formats.signatures import local_signature
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.physical import SourceScan
 from rejoinder.sql.feed_definition import DELTA
@@ -38,7 +39,7 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
         last = -1
         for path in ordered:
             last = max(last + 1, os.stat(path).st_mtime_ns // 1_000_000)  # files of one millisecond keep their order
-            read.append(FileRead(path, last))
+            read.append(FileRead(path, last, local_signature(path)))
         splits += [(source.name, each.path, each.modified, None) for each in read]
         positions = with_files(engine.store, positions, f"{identity}/0", engine.epoch + 1, read)
     return positions, splits

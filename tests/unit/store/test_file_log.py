@@ -19,7 +19,7 @@ def store(tmp_path: object) -> ObjectStore:
 def filled(store: ObjectStore, sizes: list[int]) -> tuple[FileLog, list[FileRead]]:
     log, expected = FileLog(), []
     for epoch, size in enumerate(sizes):
-        read = [FileRead(f'/in/{epoch} "{number}".csv', 1000 * epoch + number) for number in range(size)]
+        read = [FileRead(f'/in/{epoch} "{number}".csv', 1000 * epoch + number, f"{number}@7") for number in range(size)]
         log = FileLog.from_json(log.appended(store, epoch, read).to_json())
         expected += read
     return log, expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -14,18 +14,27 @@ from rejoinder.operators.formats.debezium import read_debezium
 from rejoinder.operators.formats.file_caps import FileCaps, capped
 from rejoinder.operators.formats.json import read_json
 from rejoinder.operators.formats.parquet import read_parquet
+from rejoinder.operators.formats.signatures import local_signature, remote_signature
 from rejoinder.plan.catalog import Source
 
 READERS = {"arrow": read_arrow, "memory": read_inserted, "csv": read_csv, "json": read_json, "parquet": read_parquet}
 
 
-def read_file(path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield (True, rows) and, where the source diverts malformed records, (False, rejected records)."""
+def read_file(
+    path: str, source: Source, chunk_rows: int, opened: Callable[[str], None] = lambda signature: None
+) -> Iterator[tuple[bool, pa.Table]]:
+    """Yield (True, rows) and, where the source diverts malformed records, (False, rejected records).
+
+    `opened` is called with the signature of the file (`signatures.py`).
+    """
     if source.format not in READERS:
         raise Unsupported(f"format `{source.format}` of `{source.name}` cannot be read from a file")
     try:
         filesystem, local = open_path(path)
+        is_local = isinstance(filesystem, pafs.LocalFileSystem)
+        signature = local_signature(local) if is_local else ""
         with filesystem.open_input_file(local) as file:
+            opened(signature or remote_signature(filesystem, local, file))
             read = read_debezium if source.is_enveloped else READERS[source.format]
             yield from capped(read(file, path, source, chunk_rows), FileCaps(path, source, file.size()))
     except FileNotFoundError as missing:

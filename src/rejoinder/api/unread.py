@@ -25,7 +25,7 @@ def answer_unread(flow: Flow, statement: Select) -> Answer:
     """Read the sources from their start with a flow of its own, answer, and remove it. Raises what stops its epochs."""
     from rejoinder.api.flow import Flow
 
-    reading, engine = reading_of(flow.engine, statement.query), flow.engine
+    reading, engine = reading_of(flow.engine, statement), flow.engine
     with _folder(flow, statement) as folder:
         scratch = Flow(folder, spark=flow.spark, parallelism=engine.buckets, max_pairs=engine.max_pairs)
         scratch._frames = flow._frames

@@ -59,6 +59,7 @@ def show_answer(answer: Answer, showing: Showing) -> None:
             rows = [{name: _listed(value) for name, value in row.items()} for row in answer.rows]
             _show(rows, list(rows[0]) if rows else [], showing)
         case Queried():
+            _say(answer.note)
             columns = answer.table.column_names
             _show(plain_rows(answer.table, is_ordered=answer.is_ordered), columns, showing)
         case Streamed():

@@ -24,7 +24,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.removal import removed_first
 from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.plan.catalog import Catalog, Sink, Source, View
-from rejoinder.sql.statements import AlterView, CreateSource, Drop, Explain, Select, Show, Statement
+from rejoinder.sql.statements import AlterView, CreateSource, CreateView, Drop, Explain, Select, Show, Statement
 
 Question = Explain | Show | Select
 
@@ -66,6 +66,8 @@ class Batch:
             is_new = known is None or key_of(known) not in {key_of(each) for each in self.created}
             if known is None:
                 self._create(statement)
+            elif isinstance(statement, CreateView) and statement.or_replace:
+                self._recreate(known, statement)
             elif self._is_kept(known, statement, is_new=is_new):
                 return
             elif is_new and self._may_replace(known, statement):
@@ -123,6 +125,15 @@ class Batch:
         self._take_out(gone)
         self._displaced += [as_statement(each) for each in gone if each is not known]
         self.replaced.append(known.name)
+        self._create(statement)
+
+    def _recreate(self, known: Defined, statement: CreateView) -> None:
+        """CREATE OR REPLACE VIEW: as DROP VIEW and CREATE VIEW, in one commit. The same definition stays."""
+        if says_same(known, statement):
+            return
+        dropped = list(self.dropped)
+        self._drop(Drop("VIEW", known.name, False))
+        self.dropped = dropped
         self._create(statement)
 
     def _restore(self) -> None:

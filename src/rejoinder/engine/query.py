@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,10 @@ import pyarrow as pa
 from rejoinder.engine.completeness import QUERY
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.executor import LocalExecutor
-from rejoinder.engine.filling import prepare
+from rejoinder.engine.filling import Filling, prepare
 from rejoinder.engine.planner import plan
 from rejoinder.engine.reading import expanded, read_table
-from rejoinder.engine.starting import settled
+from rejoinder.engine.starting import planned_from_start, settled, start_note
 from rejoinder.engine.state import State
 from rejoinder.errors import InvalidSql, PlanningError, UnknownName, near_misses
 from rejoinder.kernels.columns import DIFF, HASH, contiguous, single_chunk, take, without
@@ -58,13 +59,24 @@ def split_order(catalog: Catalog, text: str) -> Ordered:
     return Ordered(wider, keys, added)
 
 
-def run_query(engine: Engine, text: str) -> tuple[pa.Table, bool]:
-    """The rows of a query on the last committed epoch, and whether it orders them. Writes nothing to the store."""
+class Result(NamedTuple):
+    """The rows of a query, whether it orders them, and what is not complete about them."""
+
+    table: pa.Table
+    is_ordered: bool
+    note: str | None = None
+
+
+def run_query(engine: Engine, text: str, starting: str | None = None) -> Result:
+    """The rows of a query on the last committed epoch. Writes nothing to the store.
+
+    Sources whose rows are not all kept any more begin at `starting`. Without it, raises `Incomplete`.
+    """
     ordered = split_order(engine.catalog, text)
-    rows = _whole_view(engine, ordered.query)
+    rows, note = _whole_view(engine, ordered.query), None
     if rows is None:
-        rows = _filled(engine, ordered.query)
-    return ordered.apply(rows), bool(ordered.ordering.keys)
+        rows, note = _filled(engine, ordered.query, starting)
+    return Result(ordered.apply(rows), bool(ordered.ordering.keys), note)
 
 
 def _whole_view(engine: Engine, query: str) -> pa.Table | None:
@@ -78,16 +90,19 @@ def _whole_view(engine: Engine, query: str) -> pa.Table | None:
         return expanded(read_table(engine.store, engine.manifest, view, views[view]))
 
 
-def _filled(engine: Engine, query: str) -> pa.Table:
-    """The rows of a query, as a view would be filled with them."""
+def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table, str | None]:
+    """The rows of a query, as a view would be filled with them, and what is not complete about them."""
+
+    def planned(catalog: Catalog) -> Filling:
+        return prepare(engine, plan(catalog, engine.state.statistics()), engine.times)
+
     with engine.lock:
         bound = bind(query, engine.catalog)
         refuse_doubles(bound.schema.names, "in the result")
         refuse_reserved(bound.schema.names, "in the result")
-        view = View(NAME, query, bound.schema)
+        view = View(NAME, query, bound.schema, starting=starting)
         catalog = settled(engine.catalog.with_relation(view), engine.state, engine.deliveries)
-        new = plan(catalog, engine.state.statistics())
-        filling = prepare(engine, new, engine.times)
+        catalog, filling = planned_from_start(catalog, engine.state, engine.epoch, planned)
         store = Scratch(engine.store)
         setting = Setting(
             filling.dataflow, store, engine.buckets, engine.history, forgetting=filling.forgetting, fills=True
@@ -95,7 +110,8 @@ def _filled(engine: Engine, query: str) -> pa.Table:
         work = EpochWork(setting, engine.epoch, filling.before)
         reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.records(filling)])
         result = filling.into(engine.state, reports)
-    return _rows(store, result, bound.schema)
+        started = next(each for each in catalog.views if each.name == NAME)
+    return _rows(store, result, bound.schema), start_note(started)
 
 
 def _rows(store: Scratch, state: State, schema: pa.Schema) -> pa.Table:

@@ -61,10 +61,10 @@ def _named(engine: Engine, query: str) -> dict[str, Source | View]:
     return {relation.name: relation for relation in found if relation is not None}
 
 
-def replay(engine: Engine, query: str, added: Sequence[str] = ()) -> Replayed:
+def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str | None = None) -> Replayed:
     """The changes of a query over the epochs that are kept. Raises a `PlanningError`, or `NotCommitted`.
 
-    `added` are names of columns that the rendering adds.
+    `added` are names of columns that the rendering adds. Sources that are not complete begin at `starting`.
     """
     with engine.lock:
         manifest = engine.manifest
@@ -85,9 +85,12 @@ def replay(engine: Engine, query: str, added: Sequence[str] = ()) -> Replayed:
                 detail="the watermarks of the past are not kept, and a query that is asked afterwards would need them",
                 hint="CREATE VIEW v AS … EMIT …, and SELECT STREAM * FROM v",
             )
-        histories = {name: _history(engine, relation) for name, relation in relations.items()}
+        found = {name: _history(engine, relation, starting) for name, relation in relations.items()}
+        histories = {name: history for name, (history, _) in found.items()}
         times = timeline_of(manifest).times(engine.store)
-    note = _note([relation.name for relation in relations.values() if not _has_history(relation)])
+    notes = [_note([relation.name for relation in relations.values() if not _has_history(relation)])]
+    notes += [start for _, start in found.values()]
+    note = "; ".join(each for each in notes if each is not None) or None
     whole = whole_relation(query)
     if whole is not None and len(histories) == 1:
         return Replayed(Changes(next(iter(histories.values())), schema, times), note)
@@ -136,17 +139,18 @@ def _has_history(relation: Source | View) -> bool:
     return isinstance(relation, View) or relation.keeps_changes or relation.format == NOTES
 
 
-def _history(engine: Engine, relation: Source | View) -> pa.Table:
-    """The changes of a relation, with `__epoch` and `__diff`."""
+def _history(engine: Engine, relation: Source | View, starting: str | None) -> tuple[pa.Table, str | None]:
+    """The changes of a relation, with `__epoch` and `__diff`, and what is not complete about them."""
     assert engine.manifest is not None
     if _has_history(relation):
         name = relation.changes if isinstance(relation, Source) and relation.keeps_changes else relation.name
         if name not in engine.dataflow.views:  # notes of a source that nobody reads
-            return replaced(replaced(relation.schema.empty_table(), EPOCH, _NONE), DIFF, _NONE)
-        return read_changes(engine.store, engine.manifest, name, relation.schema, after=-2, until=engine.epoch)
-    content, _ = run_query(engine, f"SELECT * FROM `{relation.name}`")
+            return replaced(replaced(relation.schema.empty_table(), EPOCH, _NONE), DIFF, _NONE), None
+        changes = read_changes(engine.store, engine.manifest, name, relation.schema, after=-2, until=engine.epoch)
+        return changes, None
+    content, _, note = run_query(engine, f"SELECT * FROM `{relation.name}`", starting)
     first = np.full(content.num_rows, max(0, engine.manifest.extra["since"]), np.int64)
-    return replaced(replaced(content, EPOCH, first), DIFF, np.ones(content.num_rows, np.int64))
+    return replaced(replaced(content, EPOCH, first), DIFF, np.ones(content.num_rows, np.int64)), note
 
 
 def _by_epoch(history: pa.Table) -> dict[int, pa.Table]:

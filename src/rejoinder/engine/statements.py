@@ -47,6 +47,8 @@ class Queried:
 
     table: pa.Table
     is_ordered: bool
+    note: str | None = None
+    """What is not complete about them."""
 
 
 @dataclass(frozen=True)
@@ -117,26 +119,28 @@ def _execute(engine: Engine, statement: Statement) -> Answer | None:
 
 def _select(engine: Engine, statement: Select) -> Answer:
     if statement.rendering == "STREAM":
-        return _stream(engine, statement.query)
+        return _stream(engine, statement)
     refuse_system_items(statement.query, statement.rendering)
     if statement.rendering == "TABLE":
-        return _table(engine, statement.query)
-    return _snapshots(engine, statement.query)
+        return _table(engine, statement)
+    return _snapshots(engine, statement)
 
 
-def _table(engine: Engine, text: str) -> Queried:
+def _table(engine: Engine, statement: Select) -> Queried:
     """The rows of a query. What a view holds that waits or forgets is in its changelog, and nowhere else."""
+    text = statement.query
     named = {name.lower() for name in named_relations(text)}
     views = [view for view in engine.catalog.views if view.name.lower() in named]
     kept = any(is_waiting(view.query) or view.name + LATE in engine.dataflow.views for view in views)
     if not kept or whole_relation(text) is not None:
-        return Queried(*run_query(engine, text))
+        return Queried(*run_query(engine, text, statement.starting))
     ordered = split_order(as_sources(engine, text), text)
-    rows = settled(replay(engine, ordered.query).changes)
+    rows = settled(replay(engine, ordered.query, starting=statement.starting).changes)
     return Queried(ordered.apply(rows), bool(ordered.ordering.keys))
 
 
-def _stream(engine: Engine, text: str) -> Streamed:
+def _stream(engine: Engine, statement: Select) -> Streamed:
+    text = statement.query
     query, ordering = split_ordering(text)
     if ordering != Ordering():
         raise Unsupported(
@@ -148,17 +152,18 @@ def _stream(engine: Engine, text: str) -> Streamed:
     view = _whole_view(engine, planned)
     if view is not None:
         return Streamed(lambda: _changes(engine, *view), view[0])
-    replayed = replay(engine, planned, () if system else CHANGE_COLUMNS.names)
+    replayed = replay(engine, planned, () if system else CHANGE_COLUMNS.names, statement.starting)
     return Streamed(lambda: replayed.changes, system=system, note=replayed.note)
 
 
-def _snapshots(engine: Engine, text: str) -> Varied:
+def _snapshots(engine: Engine, statement: Select) -> Varied:
+    text = statement.query
     ordered = split_order(as_sources(engine, text), text)
     view = _whole_view(engine, ordered.query)
     if view is not None:
         changes, note = _changes(engine, *view), None
     else:
-        replayed = replay(engine, ordered.query)
+        replayed = replay(engine, ordered.query, starting=statement.starting)
         changes, note = replayed.changes, replayed.note
     snapshots = snapshots_of(changes)
     if ordered.ordering != Ordering():

@@ -43,8 +43,9 @@ def unread_sources(engine: Engine, query: str) -> list[Source]:
     ]
 
 
-def reading_of(engine: Engine, query: str) -> Reading:
+def reading_of(engine: Engine, statement: Select) -> Reading:
     """The flow that answers a query on unread sources. Raises what reading the other relations raises."""
+    query = statement.query
     unread = unread_sources(engine, query)
     names = {source.name for source in unread}
     relations: list[Source | View] = [_harmless(source) for source in unread]
@@ -53,7 +54,7 @@ def reading_of(engine: Engine, query: str) -> Reading:
         relation = engine.catalog.find(name)
         if relation is None or relation.name in names | copied.keys():
             continue  # a name of WITH, or one that the new flow answers with an error
-        copied[relation.name], _ = run_query(engine, f"SELECT * FROM `{relation.name}`")
+        copied[relation.name], _, _ = run_query(engine, f"SELECT * FROM `{relation.name}`", statement.starting)
         kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
         relations.append(Source(relation.name, kind, relation.schema))
     relations += [View(f"{_READER}{source.name}", f"SELECT * FROM `{source.name}`", source.schema) for source in unread]

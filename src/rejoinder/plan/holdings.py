@@ -14,6 +14,9 @@ from rejoinder.errors import Incomplete
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.variants import NEVER
 
+QUERY_WORDS = "the query"
+"""What an ad-hoc query is called in errors."""
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -59,13 +62,37 @@ class Holdings:
     def refusal(self, source: str, wanted: str) -> Incomplete:
         """Make the error for rows of a source that nothing holds. `wanted` names the view, or the query."""
         gap = self.gap(source, self.unreadable(source) or "")
-        start = f"TIMESTAMP '{gap.since}' (or NOW)" if gap.since else "NOW"
         reasons = [gap.missing, gap.cause, gap.reread]
-        refused = Incomplete(
+        return _incomplete(
+            source,
             f"{wanted} needs rows of `{source}` that are no longer kept",
-            detail="; ".join(reason for reason in reasons if reason),
-            hint=f"start without them: CREATE VIEW … STARTING AT {start} AS …; or keep all rows from the start: RETAIN "
+            "; ".join(reason for reason in reasons if reason),
+            f"start without them: {_way_on(wanted, gap.since)}; or keep all rows from the start: RETAIN "
             f"ALL or RETAIN INTERVAL … in the definition of `{source}`",
         )
-        refused.source = source
-        return refused
+
+    def too_early(self, source: str, wanted: str, epoch: int) -> Incomplete:
+        """Make the error for a start at an epoch since which a source has delivered rows that nothing holds."""
+        gap = self.gap(source, self.unreadable(source) or "")
+        last = self.delivered[source]
+        since = f", or at an event time: STARTING AT TIMESTAMP '{gap.since}'" if gap.since else ""
+        return _incomplete(
+            source,
+            f"{wanted} cannot start at epoch {epoch} of `{source}`",
+            f"`{source}` has delivered rows up to epoch {last}, and they are not kept by epoch; {gap.missing}",
+            f"the earliest epoch possible is STARTING AT EPOCH {last + 1}{since}",
+        )
+
+
+def _incomplete(source: str, fact: str, detail: str, hint: str) -> Incomplete:
+    refused = Incomplete(fact, detail=detail, hint=hint)
+    refused.source = source
+    return refused
+
+
+def _way_on(wanted: str, since: str) -> str:
+    """How to start without the rows that are missing. A query that starts now would have no rows."""
+    if wanted == QUERY_WORDS and since:
+        return f"SELECT … STARTING AT TIMESTAMP '{since}'"
+    start = f"TIMESTAMP '{since}' (or NOW)" if since else "NOW"
+    return f"CREATE VIEW … STARTING AT {start} AS …"

@@ -17,7 +17,7 @@ from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.grouping import group
-from rejoinder.plan.holdings import Holdings
+from rejoinder.plan.holdings import QUERY_WORDS, Holdings
 from rejoinder.plan.normal import Derived, Enrichment, Last, Recording, Union, Versions
 from rejoinder.plan.paths import JoinPlan, check_keys, path, single
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, SourceScan, UnitScan
@@ -68,7 +68,7 @@ class Hydration(Builder):
         computed = [a.relation.removesuffix("/input") for a in lacking if a.id not in self.holdings.donors]
         self.fresh = self._reachable([*new, *computed])
         for name in new:
-            self._for = f"view `{name}`" if name in self.holdings.names else "the query"
+            self._for = f"view `{name}`" if name in self.holdings.names else QUERY_WORDS
             self.relation(name)
         for arrangement in lacking:
             self._for = f"`{arrangement.id}`, which {', '.join(self.program.named(self.users[arrangement.id]))} use,"
@@ -141,7 +141,7 @@ class Hydration(Builder):
         source, holdings = variant.source, self.holdings
         if variant.start is not None:
             if holdings.delivered.get(source, NEVER) > variant.start:
-                raise holdings.refusal(source, self._for)
+                raise holdings.too_early(source, self._for, variant.start + 1)
             self.fragments[name] = []
         elif variant.time is not None:
             self._since(name, variant)

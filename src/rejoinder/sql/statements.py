@@ -20,8 +20,8 @@ from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.emission import split_emission
 from rejoinder.sql.foreign_spellings import foreign_create, foreign_start, refuse_foreign_clauses
 from rejoinder.sql.sink_definition import make_sink
-from rejoinder.sql.source_statements import KINDS, SourceReader
-from rejoinder.sql.starting import checked_start
+from rejoinder.sql.source_statements import KINDS
+from rejoinder.sql.start_clause import StartReader
 from rejoinder.sql.syntax_errors import unreadable
 from rejoinder.sql.text_limits import with_stack
 from rejoinder.sql.tokens import refuse_gaps, split_statements
@@ -48,6 +48,8 @@ class CreateView:
     options: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     starting: str | None = None
+    or_replace: bool = False
+    """Drop the view of that name first, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Show:
 class Select:
     query: str
     rendering: Rendering
+    starting: str | None = None
+    """Where incomplete sources begin."""
 
 
 Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop | Explain | Show | Select
@@ -128,7 +132,7 @@ def _query(text: str) -> exp.Query:
     return node
 
 
-class _Reader(SourceReader):
+class _Reader(StartReader):
     """Reads one statement."""
 
     def statement(self) -> Statement:
@@ -156,12 +160,13 @@ class _Reader(SourceReader):
 
     def select(self) -> Select:
         """A query; TABLE, STREAM or TVR after the first SELECT outside parentheses says how to show it."""
+        starting = self.trailing_start()
         start, end = self.tokens[0].start, self.tokens[-1].end + 1
         shown = self.rendering(self.tokens)
         if shown is None:
-            return Select(self.text[start:end], "TABLE")
+            return Select(self.text[start:end], "TABLE", starting)
         rendering = next(each for each in get_args(Rendering) if each == shown.text.upper())
-        return Select(self.text[start : shown.start] + self.text[shown.end + 1 : end], rendering)
+        return Select(self.text[start : shown.start] + self.text[shown.end + 1 : end], rendering, starting)
 
     @staticmethod
     def rendering(tokens: list[Token]) -> Token | None:
@@ -177,16 +182,24 @@ class _Reader(SourceReader):
 
     def create(self) -> Statement:
         word = self.word()
-        if word in ("TEMPORARY", "TEMP", "OR"):
+        or_replace = word == "OR"
+        if or_replace:
+            self.expect("REPLACE")
+            word = self.word()
+        if word in ("TEMPORARY", "TEMP"):
             raise Unsupported(
-                f"CREATE {'OR REPLACE' if word == 'OR' else word} is not supported",
+                f"CREATE {word} is not supported",
                 detail=self.place(self.tokens[0]),
-                hint="DROP the relation and CREATE it again"
-                if word == "OR"
-                else "leave the word out and DROP it later, or name the query in WITH … AS (…)",
+                hint="leave the word out and DROP it later, or name the query in WITH … AS (…)",
             )
         if word == "MATERIALIZED":
             word = self.word()
+        if or_replace and word != "VIEW":
+            raise Unsupported(
+                f"CREATE OR REPLACE {word} is not supported",
+                detail=self.place(self.tokens[0]),
+                hint="only views can be replaced; DROP it and CREATE it again",
+            )
         if word in KINDS:
             return CreateSource(*self.source(KINDS[word]))
         if word == "MAPPING":
@@ -201,6 +214,7 @@ class _Reader(SourceReader):
                 options = checked_options(name, self.options())
             starting = self.starting()
             self.expect("AS")
+            starting = starting or self.trailing_start()
             shown = self.rendering(self.tokens[self.at :])
             if shown is not None:
                 how = shown.text.upper()
@@ -209,7 +223,13 @@ class _Reader(SourceReader):
                     detail=self.place(shown),
                     hint=f"leave {how} out here, and ask SELECT {how} * FROM {name}",
                 )
-            return CreateView(name, self.rest(), unless, options, names, starting)
+            if or_replace and unless:
+                raise InvalidSql(
+                    "OR REPLACE and IF NOT EXISTS exclude each other",
+                    detail=self.place(self.tokens[0]),
+                    hint="leave one of them out",
+                )
+            return CreateView(name, self.rest(), unless, options, names, starting, or_replace)
         if word == "INDEX":
             return self.index()
         if word == "SINK":
@@ -223,23 +243,6 @@ class _Reader(SourceReader):
             detail=self.place(self.tokens[self.at - 1]),
             hint=near_misses(word, known) or f"one of {', '.join(known)}",
         )
-
-    def starting(self) -> str | None:
-        """STARTING AT NOW, an epoch or a time: where the incomplete sources of a view begin."""
-        if self.peek() != "STARTING":
-            return None
-        self.expect("STARTING")
-        self.expect("AT")
-        first = self.at
-        while self.at < len(self.tokens) and self.peek() != "AS":
-            self.at += 1
-        if self.at in (first, len(self.tokens)):
-            raise InvalidSql(
-                "STARTING AT does not say where",
-                detail=self.place(self.tokens[min(first, len(self.tokens) - 1)]),
-                hint="as in STARTING AT NOW, STARTING AT EPOCH 12, STARTING AT TIMESTAMP '2026-01-31 00:00:00'",
-            )
-        return checked_start(self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1])
 
     def alter(self) -> AlterView:
         """ALTER VIEW name SET OPTIONS (…)."""

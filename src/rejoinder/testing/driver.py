@@ -160,7 +160,8 @@ class Driver:
                     result = text
                 case Shown(rows=rows):
                     result = rows
-                case Queried(table=table, is_ordered=is_ordered):
+                case Queried(table=table, is_ordered=is_ordered, note=note):
+                    _say(note)
                     result = plain_rows(table, is_ordered=is_ordered)
                 case Streamed() as streamed:
                     _say(streamed.note)

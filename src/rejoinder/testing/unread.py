@@ -22,7 +22,7 @@ def answer_unread(
     engine: Engine, statement: Select, make: Callable[[], Driver], pending: Sequence[tuple[Source, Any, int]] = ()
 ) -> Answer:
     """Answer a query on unread sources with a driver that `make` gives, and with rows that wait for a reader."""
-    reading, unread = reading_of(engine, statement.query), {s.name for s in unread_sources(engine, statement.query)}
+    reading, unread = reading_of(engine, statement), {s.name for s in unread_sources(engine, statement.query)}
     driver = make()
     driver._engine.define(reading.catalog)
     for name, rows in reading.copied.items():

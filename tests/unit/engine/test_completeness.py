@@ -167,7 +167,7 @@ def test_a_start_does_not_cut_complete_sources() -> None:
 @pytest.mark.parametrize(
     ("start", "error", "text"),
     [
-        ("EPOCH 1", errors.Incomplete, "no longer kept"),
+        ("EPOCH 1", errors.Incomplete, "view `daily` cannot start at epoch 1 of `s`"),
         ("EPOCH 9", errors.NotCommitted, "epoch 9, which is not committed yet"),
         ("yesterday", errors.InvalidSql, "is not a place to start"),
         ("", errors.InvalidSql, "does not say where"),
@@ -176,8 +176,80 @@ def test_a_start_does_not_cut_complete_sources() -> None:
 def test_a_start_that_cannot_be(start: str, error: type[Exception], text: str) -> None:
     driver = bounded()
     feed(driver)
-    with pytest.raises(error, match=text):
-        driver.sql(f"CREATE VIEW daily STARTING AT {start} AS {DAILY}")
+    for clauses in (f"STARTING AT {start} AS {DAILY}", f"AS {DAILY} STARTING AT {start}"):
+        with pytest.raises(error, match=text):
+            driver.sql(f"CREATE VIEW daily {clauses}")
+
+
+def test_the_earliest_epoch_to_start_at_is_named() -> None:
+    driver = bounded()
+    feed(driver)
+    driver.step()
+    for ask, who in ((f"CREATE VIEW daily AS {DAILY}", "view `daily`"), (DAILY, "the query")):
+        with pytest.raises(errors.Incomplete) as refused:
+            driver.sql(f"{ask} STARTING AT EPOCH 2")
+        assert refused.value.fact == f"{who} cannot start at epoch 2 of `s`"
+        assert "delivered rows up to epoch 2" in str(refused.value.detail)
+        assert "STARTING AT EPOCH 3, or at an event time: STARTING AT TIMESTAMP '2026-01-03 01:28:00'" in str(
+            refused.value.hint
+        )
+    driver.sql(f"CREATE VIEW daily AS {DAILY} STARTING AT EPOCH 3")
+
+
+@pytest.mark.parametrize("rendering", ["", "TABLE ", "STREAM ", "TVR "])
+def test_a_query_starts_at_an_event_time_and_says_so(rendering: str) -> None:
+    driver = bounded()
+    feed(driver)
+    query = DAILY.replace("SELECT", f"SELECT {rendering}", 1)
+    with pytest.raises(errors.Incomplete) as refused:
+        driver.sql(query)
+    assert "SELECT … STARTING AT TIMESTAMP '2026-01-03 01:28:00'" in str(refused.value.hint)
+    assert "CREATE VIEW" not in str(refused.value.hint)
+    with pytest.warns(UserWarning, match="not complete: `s` begins at 2026-01-03 01:30:00"):
+        found = driver.sql(f"{query} STARTING AT TIMESTAMP '2026-01-03 01:30:00'")
+    rows = found[-1].rows if rendering == "TVR " else found
+    assert [row["n"] for row in rows] == [10]
+    with pytest.warns(UserWarning, match="`s` begins at epoch 3"):
+        assert driver.sql("SELECT k FROM s STARTING AT NOW") == []
+    with pytest.raises(errors.InvalidSql, match="does not say where"):
+        driver.sql("SELECT k FROM s STARTING AT")
+
+
+def test_a_start_of_a_query_does_not_cut_complete_sources() -> None:
+    driver = Driver()
+    driver.sql(f"CREATE STREAM s {COLUMNS}; CREATE VIEW copy AS SELECT * FROM s")
+    feed(driver, 1)
+    assert len(driver.sql("SELECT k, ts FROM s ORDER BY ts STARTING AT NOW")) == 100
+
+
+def test_a_replaced_view_is_filled_with_every_row(tmp_path: Path) -> None:
+    driver = Driver(store=tmp_path)
+    driver.sql(f"CREATE STREAM s {COLUMNS}; {PAIRS}; CREATE OR REPLACE VIEW v AS SELECT k FROM s WHERE k = 1")
+    feed(driver)
+    driver.sql(f"CREATE OR REPLACE VIEW v AS {DAILY}")
+    assert counts(driver.table("v")) == [100, 100, 100]
+    driver.restart()
+    driver.sql(f"CREATE OR REPLACE VIEW v AS {DAILY}")
+    driver.insert("s", {"k": 1, "ts": START + timedelta(days=3)})
+    driver.step()
+    assert counts(driver.table("v")) == [100, 100, 100, 1]
+    driver.sql("CREATE VIEW w AS SELECT sum(n) AS n FROM v")
+    with pytest.raises(errors.DefinitionConflict, match="`v` is read by view `w`"):
+        driver.sql("CREATE OR REPLACE VIEW v AS SELECT k FROM s")
+    assert counts(driver.table("v")) == [100, 100, 100, 1]
+
+
+def test_a_replaced_view_that_cannot_be_filled_stays() -> None:
+    driver = bounded()
+    driver.sql("CREATE VIEW v AS SELECT k, ts FROM s WHERE ts > TIMESTAMP '2026-01-03'")
+    driver.sql("DROP VIEW v")
+    feed(driver)
+    driver.sql(f"CREATE VIEW v STARTING AT NOW AS {DAILY}")
+    with pytest.raises(errors.Incomplete, match="view `v` needs rows of `s`"):
+        driver.sql("CREATE OR REPLACE VIEW v AS SELECT k FROM s")
+    driver.insert("s", {"k": 1, "ts": START + timedelta(days=3)})
+    driver.step()
+    assert counts(driver.table("v")) == [1]
 
 
 def test_an_epoch_after_which_nothing_was_delivered_is_now() -> None:
@@ -278,6 +350,24 @@ def test_a_file_that_was_changed_is_named(files: Callable[[], Driver], tmp_path:
     path = write(tmp_path / "in", "1.json", rows(1, 5))
     later = path.stat().st_mtime + 60
     os.utime(path, (later, later))
+    with pytest.raises(errors.Incomplete, match=r"its file `.*1\.json` was changed after it was read"):
+        driver.sql(DAILY)
+
+
+@pytest.mark.parametrize("change", ["shorter", "later by a nanosecond", "earlier"])
+def test_a_file_that_was_rewritten_in_place_is_named(files: Callable[[], Driver], tmp_path: Path, change: str) -> None:
+    """The length tells where the time was kept, and the time in nanoseconds where the length was."""
+    driver = files()
+    path = tmp_path / "in" / "1.json"
+    before = path.stat()
+    if change == "shorter":
+        write(tmp_path / "in", "1.json", rows(1, 5))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    else:
+        moved = before.st_mtime_ns + (1 if change.startswith("later") else -3_600_000_000_000)
+        path.write_text(path.read_text().replace('"k": 1', '"k": 2'))
+        os.utime(path, ns=(before.st_atime_ns, moved))
+    driver.restart()
     with pytest.raises(errors.Incomplete, match=r"its file `.*1\.json` was changed after it was read"):
         driver.sql(DAILY)
 

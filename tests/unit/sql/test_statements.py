@@ -88,7 +88,12 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("INSERT INTO a VALUES (1)", Unsupported, "INSERT is not supported"),
     ("SELECT 'open FROM a", InvalidSql, "a quote is not closed"),
     ("CREATE FUNCTION f AS 'x'", Unsupported, "CREATE FUNCTION is not supported"),
-    ("CREATE OR REPLACE VIEW v AS SELECT k FROM a", Unsupported, "CREATE OR REPLACE is not supported"),
+    ("CREATE OR REPLACE TABLE v (k INT)", Unsupported, "CREATE OR REPLACE TABLE is not supported"),
+    (
+        "CREATE OR REPLACE VIEW IF NOT EXISTS v AS SELECT k FROM a",
+        InvalidSql,
+        "OR REPLACE and IF NOT EXISTS exclude each other",
+    ),
     ("CREATE TEMPORARY VIEW v AS SELECT k FROM a", Unsupported, "CREATE TEMPORARY is not supported"),
     ("CREATE VIEW v AS", InvalidSql, "the statement ends too early"),
     ("CREATE VIEW v SELECT k FROM a", InvalidSql, "expected `AS` and found `SELECT`"),

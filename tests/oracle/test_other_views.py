@@ -21,7 +21,7 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.testing import Driver
-from tests.oracle.budget import PROFILE
+from tests.deep import IS_DEEP, seeds
 
 Row = dict[str, Any]
 START = datetime(2026, 1, 1)
@@ -288,9 +288,8 @@ def _content(found: Any) -> Any:
 
 def _cases() -> list[tuple[int, str, str]]:
     """Each operation over sources of one kind; in a deep search of all kinds, with many seeds."""
-    if PROFILE == "deep":
-        return [(seed, name, format_) for seed in range(40) for name in OPERATIONS for format_ in FORMATS]
-    return [(0, name, FORMATS[at % len(FORMATS)]) for at, name in enumerate(OPERATIONS)]
+    kinds = {name: FORMATS if IS_DEEP else [FORMATS[at % len(FORMATS)]] for at, name in enumerate(OPERATIONS)}
+    return [(seed, name, format_) for seed in seeds(1) for name, formats in kinds.items() for format_ in formats]
 
 
 @pytest.mark.parametrize(("seed", "operation", "format_"), _cases())

@@ -25,6 +25,9 @@ RELEASE_LOCKED := pip-audit==2.10.1 cyclonedx-bom==7.5.0
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.10 \
 	--generate-hashes --no-emit-index-url --no-header $(if $(UPGRADE),--upgrade)
 
+# Where this is set, every process that Spark or a test starts would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv demo release-check check test test-deep test-fast format lock bench soak clean need-python need-java

@@ -13,11 +13,11 @@ import pytest
 SEED_VARIABLE = "REJOINDER_TEST_SEED"
 SEED = int(os.environ[SEED_VARIABLE]) if os.environ.get(SEED_VARIABLE) else None
 IS_DEEP = SEED is not None
-TIMES = int(os.environ.get("REJOINDER_TEST_TIMES", "10")) if IS_DEEP else 1
+TIMES = int(os.environ.get("REJOINDER_TEST_TIMES", "30")) if IS_DEEP else 1
 DEEP = pytest.mark.deep
 
 
 def seeds(count: int) -> range:
-    """Seeds of a random test: the numbers below `count`; in `make test-deep` ten times as many, from its seed on."""
+    """Seeds of a random test: the numbers below `count`; in `make test-deep` more of them, from its seed on."""
     first = SEED or 0
     return range(first, first + TIMES * count)

@@ -124,14 +124,14 @@ def random_flows(draw: Draw) -> Scenario:
 
 
 @pytest.mark.parametrize("form", QUERIES)
-@budget(4)
+@budget(2)
 @given(actions=flows(), parallelism=PARALLELISM)
 def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
     view = CreateView("v", QUERIES[form], DUCKDB.get(form))
     play(Scenario(SPECS, tuple(view if isinstance(a, CreateView) else a for a in actions), parallelism))
 
 
-@budget(40)
+@budget(12)
 @given(scenario=random_flows())
 def test_every_aggregate_equals_the_batch_query_after_every_epoch(scenario: Scenario) -> None:
     play(scenario)

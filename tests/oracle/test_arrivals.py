@@ -120,7 +120,7 @@ class Played:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@budget(5)
+@budget(3)
 @given(seed=st.integers(0, 10**9))
 def test_rows_meet_the_other_side_once(kind: str, seed: int) -> None:
     played = Played(kind, random.Random(f"{seed} {kind}"))
@@ -159,7 +159,7 @@ def test_the_last_row_of_each_key(seed: int) -> None:
             driver.restart(parallelism=pick.choice([1, 2, 3]))
 
 
-@budget(5)
+@budget(3)
 @given(seed=st.integers(0, 10**9))
 def test_changes_add_up_to_the_relation(seed: int) -> None:
     """The rows that came minus those that went are the relation, epoch by epoch, and each row says its epoch."""

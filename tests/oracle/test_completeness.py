@@ -189,7 +189,7 @@ def _counted(rows: list[Row]) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("format_", ["memory", "topic", "files"])
-@pytest.mark.parametrize("seed", seeds(8))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_an_answer_is_complete_or_refused(seed: int, format_: str, tmp_path: Path) -> None:
     pick = random.Random(seed)
     world = World(pick, tmp_path, format_)

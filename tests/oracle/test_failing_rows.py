@@ -23,7 +23,7 @@ Row = dict[str, Any]
 Rows = Counter[tuple[Any, ...]]
 COLUMNS = "id INT, k INT, b INT, s STRING"
 SCHEMA = pa.schema([("id", pa.int32()), ("k", pa.int32()), ("b", pa.int32()), ("s", pa.string())])
-SEEDS = 25
+SEEDS = 10
 EPOCHS = 10
 
 

@@ -77,7 +77,7 @@ def counted(text: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "is_final"), CASES, ids=[f"{n}{', final' * f}" for n, f in CASES])
-@budget(3)
+@budget(1)
 @given(seed=st.integers(0, 2**32))
 def test_the_end_is_the_batch_answer_of_what_was_on_time(name: str, is_final: bool, seed: int) -> None:
     play(*QUERIES[name], "TIMESTAMP", is_final, seed)
@@ -85,7 +85,7 @@ def test_the_end_is_the_batch_answer_of_what_was_on_time(name: str, is_final: bo
 
 @pytest.mark.parametrize("kind", ["INT", "BIGINT"])
 @pytest.mark.parametrize("name", FINAL)
-@budget(2)
+@budget(1)
 @given(seed=st.integers(0, 2**32))
 def test_windows_of_integers_end_likewise(name: str, kind: str, seed: int) -> None:
     ours, batch = QUERIES[name]

@@ -35,7 +35,7 @@ def flows(draw: Draw) -> tuple[Action, ...]:
 
 
 @pytest.mark.parametrize("form", QUERIES)
-@budget(4)
+@budget(2)
 @given(actions=flows(), parallelism=PARALLELISM)
 def test_the_past_of_a_query_is_that_of_a_view(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
     view = CreateView("v", QUERIES[form])

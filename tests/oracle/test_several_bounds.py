@@ -129,7 +129,7 @@ class Played:
 
 @pytest.mark.parametrize("is_final", [True, False], ids=["final", "changes"])
 @pytest.mark.parametrize("kind", KINDS, ids=[kind or "INNER" for kind in KINDS])
-@budget(4)
+@budget(2)
 @given(seed=st.integers(0, 2**32))
 def test_the_end_is_the_batch_join_of_what_was_on_time(kind: str, is_final: bool, seed: int) -> None:
     played = Played(kind, is_final, random.Random(seed))

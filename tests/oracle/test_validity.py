@@ -141,7 +141,7 @@ class Played:
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=[asked.text for asked in ASKED])
-@budget(3)
+@budget(2)
 @given(seed=st.integers(0, 2**32), defined_at=st.sampled_from([0, 0, 3]))
 def test_versions_out_of_order(asked: Asked, seed: int, defined_at: int) -> None:
     played = Played(asked, random.Random(seed))

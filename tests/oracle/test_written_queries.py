@@ -216,7 +216,7 @@ def flows(draw: Draw) -> tuple[Action, ...]:
 
 
 @pytest.mark.parametrize("form", QUERIES)
-@budget(3)
+@budget(2)
 @given(actions=flows(), parallelism=PARALLELISM)
 def test_the_view_equals_the_query(form: str, actions: tuple[Action, ...], parallelism: int) -> None:
     view = CreateView("v", QUERIES[form])

@@ -20,6 +20,7 @@ from rejoinder.sql import types
 from rejoinder.sql.arithmetic import average
 from rejoinder.sql.clauses import text_of
 from rejoinder.sql.expressions import Scope, compile_expression
+from rejoinder.sql.foreign_functions import foreign_function
 from rejoinder.sql.predicates import coerced
 from rejoinder.sql.terms import Term, mismatch, refuse
 
@@ -91,7 +92,7 @@ def read_call(node: exp.Expr) -> Aggregated:
     function = _NODES.get(type(inner)) or _SYNONYMS.get(name)
     if function is None:
         called = text_of(inner).split("(", 1)[0].lower()
-        raise refuse(node, f"the aggregate `{called}` is not supported", OFFERED)
+        raise refuse(node, f"the aggregate `{called}` is not supported", foreign_function(called) or OFFERED)
     listed = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this, *inner.expressions]
     given = [part for part in listed if part is not None]
     distinct = bool(given) and isinstance(given[0], exp.Distinct)

@@ -84,7 +84,8 @@ def _partition(
             raise Unsupported(
                 "a join as of a time is ON equalities alone",
                 detail=predicate.expression.text or text_of(node),
-                hint="put other conditions into WHERE, or into a subquery on the right",
+                hint="compare the times in MATCH_CONDITION (left.ts >= right.ts), before ON; put other conditions into "
+                "WHERE, or into a subquery on the right",
             )
         if side.is_column:
             partition.append(side.columns[0])

@@ -19,7 +19,14 @@ from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Sca
 from rejoinder.plan.notes import readable
 from rejoinder.sql.arrival import is_at_arrival, refuse_changing
 from rejoinder.sql.as_of import event_time_of, has_version
-from rejoinder.sql.clauses import refuse_doubles, refuse_subqueries, refuse_unread_clauses, relation_name, text_of
+from rejoinder.sql.clauses import (
+    ONE_OF_EACH,
+    refuse_doubles,
+    refuse_subqueries,
+    refuse_unread_clauses,
+    relation_name,
+    text_of,
+)
 from rejoinder.sql.column_lists import with_column_names, with_item_names
 from rejoinder.sql.emission import (
     Clause,
@@ -34,6 +41,7 @@ from rejoinder.sql.emission import (
 )
 from rejoinder.sql.enriching import bind_enrichment, is_enrichment
 from rejoinder.sql.expressions import compile_expression, compile_window, output_name
+from rejoinder.sql.foreign_spellings import foreign_relation
 from rejoinder.sql.grouping import bind_groups, is_grouped
 from rejoinder.sql.joins import combine
 from rejoinder.sql.predicates import coerced
@@ -133,7 +141,7 @@ class Binder:
         if distinct is None:
             return Query(root, outputs, self.windows(node, scope))
         if distinct.args.get("on"):
-            raise Unsupported("DISTINCT ON is not supported", detail=text_of(node), hint="DISTINCT of whole rows is")
+            raise Unsupported("DISTINCT ON is not supported", detail=text_of(node), hint=ONE_OF_EACH)
         return self.distinct(Query(root, outputs))
 
     def sources(self, node: exp.Select, ctes: Ctes) -> tuple[Node, Scope]:
@@ -244,6 +252,9 @@ class Binder:
         cte = ctes.get(name.lower())
         if cte is not None:
             return self.inlined(with_column_names(self.query(cte.query, cte.ctes), cte.names, name), alias, node)
+        refusal = None if self.catalog.find(name) else foreign_relation(name, text_of(node))
+        if refusal is not None:
+            raise refusal
         relation = readable(self.catalog, name)
         kept = any(index.relation.lower() == relation.name.lower() for index in self.catalog.indexes)
         kept |= relation.name in self.kept

@@ -29,6 +29,7 @@ _WORDS = {
     "version": "AS OF",
     "windows": "WINDOW",
 }
+ONE_OF_EACH = "LATEST(TABLE name, DESCRIPTOR(key), DESCRIPTOR(time)) in FROM gives the last row of each key"
 # Hints are advice about how to run a query; they never change its rows.
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset({"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "hint"}),
@@ -52,6 +53,8 @@ def refuse_unread_clauses(node: exp.Expr) -> None:
 def _hint(clause: str) -> str:
     if clause in ("order", "limit"):
         return "a view has no order; ORDER BY and LIMIT work in a SELECT that is run once"
+    if clause == "qualify":
+        return ONE_OF_EACH
     return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, WITH and UNION"
 
 

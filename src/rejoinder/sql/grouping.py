@@ -20,6 +20,7 @@ from rejoinder.sql import naming, types
 from rejoinder.sql.aggregates import Primitive, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.clauses import MARKS, text_of
 from rejoinder.sql.expressions import compile_expression, compile_validity_time, compile_window
+from rejoinder.sql.function_names import SIGNATURES
 from rejoinder.sql.predicates import bind_condition
 from rejoinder.sql.refusals import not_offered
 from rejoinder.sql.scope import Column, Scope
@@ -273,6 +274,9 @@ class _Groups:
             return
         compile_expression(part, self.scope)  # says so if there is no such column
         name = text_of(part)
+        call = part.find_ancestor(exp.Anonymous, exp.Select)
+        if isinstance(call, exp.Anonymous) and call.name.lower() not in SIGNATURES:
+            raise not_offered(call)  # it would be an aggregate: that it does not exist is what matters
         raise InvalidSql(
             f"column `{name}` is neither grouped nor aggregated",
             detail=f"in `{text_of(part.parent) if part.parent is not None else name}`: a group has many values of it",

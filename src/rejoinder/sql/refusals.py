@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.sql.clauses import text_of
+from rejoinder.sql.foreign_functions import foreign_function
 from rejoinder.sql.function_names import meant_functions
 from rejoinder.sql.terms import refuse
 
@@ -82,7 +83,8 @@ def not_offered(node: exp.Expr) -> errors.Unsupported:
         return refuse(
             node,
             f"the aggregate `{name}` is not supported here",
-            "aggregates stand in SELECT and HAVING, beside a GROUP BY; elsewhere, compute them in a subquery",
+            foreign_function(name)
+            or "aggregates stand in SELECT and HAVING, beside a GROUP BY; elsewhere, compute them in a subquery",
         )
     if isinstance(node, exp.Window):
         return refuse(
@@ -107,6 +109,12 @@ def not_offered(node: exp.Expr) -> errors.Unsupported:
     if isinstance(node, _FORMAT_NODES):
         return refuse(node, f"`{name}` with a format is not supported", "CAST it, and use LEFT, SUBSTRING or EXTRACT")
     if isinstance(node, exp.Func) and name:
-        hint = meant_functions(name) or f"compute it before the rows come, {_ENRICH}, or when the view is read"
+        hint = (
+            foreign_function(name)
+            or meant_functions(name)
+            or f"compute it before the rows come, {_ENRICH}, or when the view is read"
+        )
         return refuse(node, f"the function `{name}` is not supported", hint)
+    if isinstance(node, exp.ILike):
+        return refuse(node, "ILIKE is not supported", "write LOWER(text) LIKE 'pattern in lower case'")
     return refuse(node, "this is not supported in an expression")

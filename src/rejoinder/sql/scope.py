@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.plan.logical import Node
+from rejoinder.sql.foreign_functions import foreign_column
 from rejoinder.sql.windows import ColumnBounds
 
 
@@ -133,7 +134,10 @@ class Scope:
         raise UnknownName(
             f"there is no column `{shown}`",
             detail=f"in {place}; columns here: {listed}",
-            hint=self._left_out_hint(qualifier, name) or near_misses(name, known) or self._hint(qualifier),
+            hint=self._left_out_hint(qualifier, name)
+            or foreign_column(name)
+            or near_misses(name, known)
+            or self._hint(qualifier),
         )
 
     def _named(self, qualifier: str | None, name: str) -> list[Column]:

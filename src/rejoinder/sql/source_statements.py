@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported, near_misses
 from rejoinder.plan.catalog import Kind, Source
-from rejoinder.sql.foreign_spellings import foreign_after_columns
+from rejoinder.sql.foreign_spellings import foreign_after_columns, foreign_in_column
 from rejoinder.sql.mappings import mapped
 from rejoinder.sql.source_definition import make_source
 from rejoinder.sql.tokens import TokenReader
@@ -114,6 +114,7 @@ class SourceReader(TokenReader):
                 self.expect("PRIMARY")
                 self.expect("KEY")
                 result.primary_key = self.names()
+                self.not_enforced()
             elif word == "WATERMARK":
                 self.watermark(relation, result.watermarks)
             else:
@@ -124,6 +125,13 @@ class SourceReader(TokenReader):
             self.expect(")")
             self.refuse_not_null(result)
             return result
+
+    def not_enforced(self) -> None:
+        """Go past Flink's NOT ENFORCED: a key says which row a record replaces, and nothing is enforced."""
+        if self.peek() == "NOT" and [token.text.upper() for token in self.tokens[self.at : self.at + 2]][1:] == [
+            "ENFORCED"
+        ]:
+            self.at += 2
 
     def refuse_not_null(self, columns: _Columns) -> None:
         """Refuse NOT NULL where it would be passed over: only the columns of a primary key are looked at."""
@@ -204,6 +212,9 @@ class SourceReader(TokenReader):
             word = token.text.upper()
             if depth == 0 and word in (",", ")", "PRIMARY", "NOT", "COMMENT"):
                 break
+            foreign = foreign_in_column(word, name, self.place(token)) if depth == 0 and self.at > first else None
+            if foreign is not None:
+                raise foreign
             if depth == 0 and word == "EXTERNAL":
                 raise Unsupported(
                     f"another name outside for column `{name}` is not supported",
@@ -231,6 +242,7 @@ class SourceReader(TokenReader):
             if word == "PRIMARY":
                 self.expect("KEY")
                 result.primary_key = (*result.primary_key, name)
+                self.not_enforced()
             elif word == "NOT":
                 result.not_null[name] = self.tokens[self.at - 1]
                 self.expect("NULL")

@@ -18,7 +18,13 @@ from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.plan.catalog import Sink, Source
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.emission import split_emission
-from rejoinder.sql.foreign_spellings import foreign_create, foreign_start, refuse_foreign_clauses
+from rejoinder.sql.foreign_spellings import (
+    foreign_create,
+    foreign_show,
+    foreign_sink,
+    foreign_start,
+    refuse_foreign_clauses,
+)
 from rejoinder.sql.sink_definition import make_sink
 from rejoinder.sql.source_statements import KINDS
 from rejoinder.sql.start_clause import StartReader
@@ -267,8 +273,10 @@ class _Reader(StartReader):
         """CREATE SINK name FROM view USING format [OPTIONS (…)]."""
         unless = self.if_not_exists()
         name = self.name()
+        self.refuse_foreign_sink()
         self.expect("FROM")
         view = self.relation()
+        self.refuse_foreign_sink()
         self.expect("USING")
         format_, options = self.name().lower(), {}
         if self.peek() == "OPTIONS":
@@ -277,8 +285,16 @@ class _Reader(StartReader):
         self.end()
         return CreateSink(make_sink(name, view, format_, options), unless)
 
+    def refuse_foreign_sink(self) -> None:
+        """Refuse what other systems write here: AS SELECT, INTO KAFKA …, WITH (…)."""
+        foreign = foreign_sink(self.peek(), self.place(self.tokens[min(self.at, len(self.tokens) - 1)]))
+        if foreign is not None:
+            raise foreign
+
     def drop(self) -> Drop:
         word = self.word()
+        if word == "MATERIALIZED":
+            word = self.word()
         what = next((kind for kind in get_args(DropKind) if kind == word), None)
         if what is None:
             raise InvalidSql(
@@ -297,11 +313,13 @@ class _Reader(StartReader):
 
     def show(self) -> Show:
         word = self.word()
+        if word == "MATERIALIZED":
+            word = self.word()
         if word not in _SHOWN:
             raise InvalidSql(
                 f"SHOW {word} is not known",
                 detail=self.place(self.tokens[self.at - 1]),
-                hint=near_misses(word, _SHOWN) or f"one of {', '.join(_SHOWN)}",
+                hint=foreign_show(word) or near_misses(word, _SHOWN) or f"one of {', '.join(_SHOWN)}",
             )
         self.end()
         return Show(word)

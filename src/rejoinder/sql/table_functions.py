@@ -23,6 +23,7 @@ from rejoinder.sql.clauses import text_of
 from rejoinder.sql.conversions import FORMS as CONVERSIONS
 from rejoinder.sql.conversions import converted, relation_of
 from rejoinder.sql.expressions import compile_window
+from rejoinder.sql.foreign_functions import foreign_function
 from rejoinder.sql.repeating import repeat_rows
 from rejoinder.sql.scope import Scope
 from rejoinder.sql.source_definition import delay_of
@@ -35,6 +36,9 @@ _FORMS = {
     "HOP": "HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTES)",
     "IMPOSE_ORDER": "IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)",
 }
+
+
+_FOREIGN = {"STREAM": "leave STREAM(…) out: a view follows every input that it reads"}
 
 
 def is_table_function(node: exp.Table) -> bool:
@@ -50,7 +54,9 @@ def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[No
         raise Unsupported(
             f"{name} in FROM is not supported",
             detail=text_of(node),
-            hint=near_misses(name, [*_FORMS, *CONVERSIONS])
+            hint=_FOREIGN.get(name)
+            or foreign_function(name)
+            or near_misses(name, [*_FORMS, *CONVERSIONS])
             or f"functions over relations: {', '.join((*_FORMS.values(), *CONVERSIONS.values()))}",
         )
     given = relation_of(call, name) if name in CONVERSIONS else _arguments(call, name)[0]
@@ -95,6 +101,8 @@ def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequenc
         relation = exp.Table(this=relation.this.copy())  # a bare name, without TABLE before it
     if not isinstance(relation, exp.Table | exp.Query):
         raise InvalidSql(f"the first argument of {name} is a relation", detail=text_of(call), hint=form)
+    if isinstance(descriptor, exp.Column) and len(descriptor.parts) == 1:
+        return relation, descriptor, lengths  # RisingWave names the column without DESCRIPTOR
     named = descriptor.expressions if isinstance(descriptor, exp.Anonymous) else []
     is_descriptor = isinstance(descriptor, exp.Anonymous) and descriptor.name.upper() == "DESCRIPTOR"
     if not is_descriptor or len(named) != 1 or not isinstance(named[0], exp.Column):

@@ -87,6 +87,13 @@ def _clock_part(part: str) -> NodeCompiler:
     return compile_part
 
 
+def _extract_hint(part: str) -> str:
+    if part == "EPOCH":
+        return "CAST(time AS BIGINT) gives seconds, UNIX_MILLIS(time) milliseconds"
+    parts = [*_DATE_PARTS, *_CLOCK_PARTS, "SECOND"]
+    return errors.near_misses(part, parts) or f"one of {', '.join(sorted(parts))}"
+
+
 def compile_extract(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile EXTRACT; the second has its fraction."""
     only(node, "this", "expression")
@@ -99,7 +106,7 @@ def compile_extract(compiler: Compiler, node: exp.Expr) -> Term:
         return build(f"CAST({micros} AS DECIMAL(8,6))", pa.decimal128(8, 6), term)
     if part in _CLOCK_PARTS:
         return build(f"CAST({_CLOCK_PARTS[part]} AS INTEGER)", types.INT, term)
-    raise refuse(node, f"EXTRACT of `{part}` is not supported", errors.near_misses(part, [*_DATE_PARTS, *_CLOCK_PARTS]))
+    raise refuse(node, f"EXTRACT of `{part}` is not supported", _extract_hint(part))
 
 
 def compile_date_trunc(compiler: Compiler, node: exp.Expr) -> Term:

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rejoinder import errors
+from rejoinder.sql.foreign_functions import foreign_type
 
 BOOLEAN = pa.bool_()
 TINYINT = pa.int8()
@@ -107,7 +108,8 @@ def arrow_type(node: exp.DataType) -> pa.DataType:
     is_plain = isinstance(kind, exp.DType) and not children  # then as it was written: Spark's text of UUID is STRING
     raise errors.Unsupported(
         f"the type `{kind.value if is_plain else node.sql(dialect='spark')}` is not supported",
-        hint="use boolean, tinyint, smallint, int, bigint, float, double, decimal, string, binary, date, timestamp, "
+        hint=foreign_type(str(kind.value if isinstance(kind, exp.DType) else kind))
+        or "use boolean, tinyint, smallint, int, bigint, float, double, decimal, string, binary, date, timestamp, "
         "timestamp_ntz, array, map or struct",
     )
 

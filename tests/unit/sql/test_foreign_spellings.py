@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from rejoinder.errors import Unsupported
+from rejoinder.errors import UnknownName, Unsupported
 from rejoinder.testing import Driver
 
 _TIMES = "k STRING, n INT, ts TIMESTAMP"
@@ -57,6 +57,42 @@ def test_another_watermark_expression_is_answered_with_our_spelling(expression: 
         ("CREATE VIEW v AS SELECT k FROM s WINDOW HOPPING (SIZE 5 MINUTES, ADVANCE BY 1 MINUTE)", "HOP(time,"),
         ("CREATE VIEW v AS SELECT k, PROCTIME() AS p FROM s", "FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP"),
         ("CREATE VIEW v AS SELECT k FROM s WHERE mz_now() < ts", "compare columns of time"),
+        ("SELECT a.k FROM s a JOIN s b WITHIN 1 HOUR ON a.k = b.k", "BETWEEN l.ts - INTERVAL 1 HOUR"),
+        ("SELECT a.k FROM s a JOIN s b WITHIN (1 HOUR, 2 HOURS) ON a.k = b.k", "BETWEEN l.ts - INTERVAL 1 HOUR"),
+        ("SELECT k, LATEST_BY_OFFSET(n) AS n FROM s GROUP BY k", "LATEST(TABLE name"),
+        ("SELECT k, COUNT_DISTINCT(n) AS n FROM s GROUP BY k", "COUNT(DISTINCT x)"),
+        ("SELECT k, COLLECT_LIST(n) AS n FROM s GROUP BY k", "lists of values"),
+        ("SELECT k, max_by(n, ts) AS n FROM s GROUP BY k", "LATEST(TABLE name"),
+        ("SELECT k FROM s PARTITION BY n", "keys of joins"),
+        ("SELECT k, n FROM s QUALIFY row_number() OVER (PARTITION BY k ORDER BY n) = 1", "LATEST(TABLE name"),
+        ("SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k PATTERN (A B))", "join the stream with itself"),
+        ("SELECT * FROM TABLE(SESSION(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTES))", "session windows"),
+        ("SELECT session_window(ts, '5 minutes') AS w FROM s", "session windows"),
+        (
+            "SELECT * FROM TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTE))",
+            "CUMULATE is not",
+        ),
+        ("SELECT * FROM TABLE(TUMBLE(DATA => TABLE s, TIMECOL => DESCRIPTOR(ts)))", "TUMBLE(TABLE t, DESCRIPTOR(ts)"),
+        ("SELECT count(*) AS n FROM s WITHWATERMARK (ts, '5 seconds')", "WATERMARK ts DELAY OF"),
+        ("SELECT * FROM s AS OF 3", "flow.table(view, as_of=…)"),
+        ("SELECT * FROM STREAM s", "leave STREAM out"),
+        ("SELECT * FROM STREAM(s)", "leave STREAM(…) out"),
+        ("SELECT date_bin('5 minutes', ts, ts) AS x FROM s", "TUMBLE(time, INTERVAL 5 MINUTES).start"),
+        ("SELECT extract(EPOCH FROM ts) AS x FROM s", "CAST(time AS BIGINT)"),
+        ("SELECT k FROM s WHERE k ILIKE 'a%'", "LOWER(text) LIKE"),
+        ("CREATE TABLE t (k STRING, PRIMARY KEY (k)) LOCATION 'x'", "OPTIONS (path '…')"),
+        ("CREATE TABLE t (k STRING, PRIMARY KEY (k)) TBLPROPERTIES ('a' = 'b')", "OPTIONS (key 'value', …)"),
+        ("CREATE STREAM t (k STRING DEFAULT 'a')", "COALESCE"),
+        ("CREATE STREAM t (k STRING KEY)", "PRIMARY KEY"),
+        ("CREATE STREAM t (t TIMESTAMP METADATA FROM 'timestamp')", "docs/kafka.md"),
+        ("CREATE STREAM t (d DATETIME)", "write TIMESTAMP"),
+        ("CREATE SOURCE t (k INT) WITH (connector = 'kafka') FORMAT PLAIN ENCODE JSON", "CREATE STREAM name (columns)"),
+        ("CREATE SINK t FROM s INTO KAFKA CONNECTION c (TOPIC 't')", "CREATE SINK name FROM view USING kafka"),
+        ("CREATE SINK t FROM s WITH (connector = 'kafka')", "CREATE SINK name FROM view USING kafka"),
+        ("CREATE SINK t AS SELECT k FROM s", "CREATE VIEW name AS SELECT"),
+        ("CREATE CLUSTER c SIZE 'small'", "rejoinder run --help"),
+        ("APPLY CHANGES INTO t FROM s KEYS (k)", "PRIMARY KEY"),
+        ("PRINT 't' FROM BEGINNING", "SELECT STREAM"),
     ],
 )
 def test_a_foreign_spelling_is_answered_with_ours(statement: str, hint: str) -> None:
@@ -116,3 +152,42 @@ def test_what_needs_no_other_spelling() -> None:
         "TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTE)) GROUP BY window_start, window_end;"
         "CREATE VIEW c AS SELECT window(ts, '5 minutes') AS w, COUNT(*) AS n FROM s GROUP BY window(ts, '5 minutes')"
     )
+
+
+def test_columns_that_other_systems_add_are_answered() -> None:
+    for name, hint in (("ROWTIME", "event-time column"), ("windowstart", "WINDOW_START"), ("window_end", "WINDOW_END")):
+        with pytest.raises(UnknownName) as failure:
+            _driver().sql(f"SELECT {name} AS x FROM s")
+        assert hint in str(failure.value.hint)
+
+
+def test_risingwaves_window_functions_name_a_column() -> None:
+    ours, theirs = _answers(
+        "SELECT k, window_start FROM HOP(TABLE s, DESCRIPTOR(ts), INTERVAL 1 SECOND, INTERVAL 5 SECONDS)",
+        "SELECT k, window_start FROM hop(s, ts, INTERVAL '1' SECOND, INTERVAL '5' SECOND)",
+    )
+    assert len(ours) == 20 and ours == theirs
+
+
+def test_materialized_views_are_views() -> None:
+    driver = _driver()
+    driver.sql("CREATE MATERIALIZED VIEW v AS SELECT k FROM s")
+    assert [row["view"] for row in driver.sql("SHOW MATERIALIZED VIEWS")] == ["v"]
+    driver.sql("DROP MATERIALIZED VIEW v")
+    assert not driver.catalog.views
+
+
+def test_flinks_keys_are_not_enforced() -> None:
+    driver = Driver()
+    driver.sql(
+        "CREATE TABLE a (k INT, n INT, PRIMARY KEY (k) NOT ENFORCED);"
+        "CREATE TABLE b (k INT PRIMARY KEY NOT ENFORCED, n INT)"
+    )
+    assert [source.primary_key for source in driver.catalog.sources] == [("k",), ("k",)]
+
+
+def test_words_of_other_systems_are_names_like_others() -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM stream (session INT, data INT, `within` INT, last INT)")
+    driver.sql("CREATE VIEW v AS SELECT s.session, s.data, s.`within` AS w, last FROM stream s WHERE data > 1")
+    assert driver.sql("SELECT session AS of FROM v") == []

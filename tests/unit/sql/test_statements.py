@@ -108,7 +108,11 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("CREATE STREAM z ()", InvalidSql, "expected a name and found `)`"),
     ("CREATE STREAM z (k)", InvalidSql, "column `k` has no type"),
     ("CREATE STREAM z (k INT", InvalidSql, "the statement ends too early"),
-    ("CREATE STREAM z (k INT) PARTITIONED BY (k)", InvalidSql, "unexpected `PARTITIONED` after the columns of `z`"),
+    (
+        "CREATE STREAM z (k INT) PARTITIONED BY (k)",
+        Unsupported,
+        "PARTITIONED after the columns of `z` is not supported",
+    ),
     ("CREATE STREAM z (k INT, K INT)", InvalidSql, "column `k` of `z` is declared twice"),
     ("CREATE STREAM z (__hash INT)", InvalidSql, "column `__hash` of `z` has a reserved name"),
     ("CREATE STREAM z (k INT, WATERMARK j DELAY OF 5)", UnknownName, "`z` has no column `j`"),

@@ -177,7 +177,7 @@ def test_an_order_of_numbers_and_of_two_columns() -> None:
         ("TUMBLE(TABLE orders, DESCRIPTOR(ts))", "TUMBLE takes 3 arguments, not 2"),
         ("HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "HOP takes 4 arguments, not 3"),
         ("TUMBLE(1, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "the first argument of TUMBLE is a relation"),
-        ("TUMBLE(TABLE orders, ts, INTERVAL 1 MINUTE)", "the second argument of TUMBLE names one column"),
+        ("TUMBLE(TABLE orders, 'ts', INTERVAL 1 MINUTE)", "the second argument of TUMBLE names one column"),
         ("TUMBLE(TABLE orders, DESCRIPTOR(ts, id), INTERVAL 1 MINUTE)", "the second argument of TUMBLE names one"),
         ("TUMBLE(TABLE orders, DESCRIPTOR(tz), INTERVAL 1 MINUTE)", "there is no column `tz`"),
         ("TUMBLE(TABLE order, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "there is no relation `order`"),

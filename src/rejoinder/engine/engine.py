@@ -180,7 +180,7 @@ class Engine(Holder):
                 raise Corrupt(
                     f"the sources are at epoch {epoch}, and the state is at epoch {self.epoch}",
                     detail="what was read and what was committed do not belong together",
-                    hint="restore Spark's checkpoint and the state from the same backup",
+                    hint="start the flow again: the sources are read from the last committed epoch on",
                 )
             start = time.perf_counter()
             sources = self.plan.program.sources

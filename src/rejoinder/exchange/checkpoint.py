@@ -1,8 +1,9 @@
 """Spark's checkpoint of a flow, in generations. It is disposable: the manifest says how far the sources are read.
 
 Invariants:
-- a generation is a folder under a name that nobody else can make, written before a manifest names it, and used by the
-  one driver that made it. So a second driver on the same state never meets the first one's files: manifests fence;
+- a generation is a folder under a name that nobody else can make, written before a manifest names it, and used for one
+  query of the driver that made it. So a second driver on the same state never meets the first one's files: manifests
+  fence;
 - it is written from the positions of the last committed epoch, never from an older generation. What was planned for an
   epoch that was not committed is planned anew; what is lost or damaged in an older generation does not matter;
 - one thing is Spark's alone: the state of operators in the user's own DataFrames. It is linked from the generation
@@ -59,11 +60,13 @@ class Checkpoint:
             self._opened = LocalFiles() if remote is None else HadoopFiles(remote)
         return self._opened
 
-    def generation(self, ledger: Ledger, streams: Sequence[str]) -> str:
-        """The folder from which a query over these streams goes on; `streams` identifies each by position."""
+    def generation(self, ledger: Ledger, streams: Sequence[str], *, is_short: bool = False) -> str:
+        """The folder from which a query over these streams goes on; `streams` identifies each by position.
+
+        `is_short`: the query ends by itself. Then a driver that has committed a generation of these streams before may
+        leave it to the next epoch to name the new one.
+        """
         known = ledger.positions.get("spark")
-        if known is not None and known["sources"] == list(streams) and self._is_own(known["folder"]):
-            return f"{self.folder}/{known['folder']}"
         number = 0 if known is None else known["number"] + 1
         name = f"{number}-{token(4)}"
         positions = self._write(ledger, known, name, streams)
@@ -71,7 +74,13 @@ class Checkpoint:
         generation = {"number": number, "folder": name, "sources": list(streams)}
         if known is not None and "header" in known:
             generation["header"] = known["header"]
-        ledger.annotate({**ledger.positions, "streams": positions, "spark": generation})
+        is_known = known is not None and known["sources"] == list(streams) and self._is_own(known["folder"])
+        is_read = all(stream == TICKS or stream in ledger.positions.get("streams", {}) for stream in streams)
+        updated = {**ledger.positions, "streams": positions, "spark": generation}
+        if is_short and is_known and is_read and "header" not in generation:
+            ledger.positions = updated
+        else:
+            ledger.annotate(updated)
         reach("after_generation", ledger.epoch)
         self._own = name
         self._forget_before(number - 1)
@@ -131,7 +140,7 @@ class Checkpoint:
         self._files.copy(f"{old}/state", f"{new}/state")
 
     def _is_own(self, name: str) -> bool:
-        """Whether this driver may go on with a generation."""
+        """Whether this driver made a generation, and nothing failed since."""
         return name == self._own
 
     def abandon(self) -> None:

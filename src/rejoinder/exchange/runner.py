@@ -118,7 +118,7 @@ class Runner:
             if once:
                 self.ticker.tick_if_due()
         self._streams = list(dict.fromkeys(positions))
-        folder = self.checkpoint.generation(self.ledger, positions)
+        folder = self.checkpoint.generation(self.ledger, positions, is_short=once)
         if "://" not in folder:
             make_folder(folder)  # or Spark makes it, for all to read
         rows = staged(union_splits(splits))

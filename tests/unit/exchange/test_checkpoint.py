@@ -175,15 +175,34 @@ def test_ticks_come_and_go_beside_the_state_of_a_frame(ledger: Ledger, tmp_path:
         assert (new / "state/0/0/1.delta").exists()
 
 
-def test_a_driver_goes_on_with_its_own_generation_only(tmp_path: Path) -> None:
+def test_every_query_has_a_generation_of_its_own(tmp_path: Path) -> None:
     ledger, driver = Ledger(), Checkpoint(f"file://{tmp_path}")
-    first = driver.generation(ledger, ["a"])
-    assert driver.generation(ledger, ["a"]) == first
-    second = Checkpoint(str(tmp_path)).generation(ledger, ["a"])
-    assert second != first and driver.generation(ledger, ["a"]) not in (first, second)
+    made = [driver.generation(ledger, ["a"], is_short=is_short) for is_short in (False, True)]
+    made.append(Checkpoint(str(tmp_path)).generation(ledger, ["a"]))
+    made.append(driver.generation(ledger, ["a"]))
+    assert len(set(made)) == 4
+    assert ledger.positions["spark"] == {"number": 3, "folder": Path(made[-1]).name, "sources": ["a"]}
+
+
+def test_a_short_query_of_the_same_driver_takes_no_commit(ledger: Ledger, tmp_path: Path) -> None:
+    """The next epoch names its generation. A new driver, or a stream that was never read, is committed at once."""
+    commits: list[str] = []
+
+    def annotate(positions: dict[str, Any]) -> None:
+        commits.append(positions["spark"]["folder"])
+        ledger.positions = positions
+
+    ledger.annotate = annotate  # type: ignore[method-assign]
+    driver = Checkpoint(str(tmp_path))
+    first = driver.generation(ledger, ["a", "b"], is_short=True)
+    second = driver.generation(ledger, ["a", "b"], is_short=True)
+    assert commits == [Path(first).name] and ledger.positions["spark"]["folder"] == Path(second).name
+    driver.generation(ledger, ["a", "b", "new"], is_short=True)
+    driver.generation(ledger, ["a", "b", "new"], is_short=True)
+    driver.generation(ledger, ["a", "b"])
     driver.abandon()
-    last = driver.generation(ledger, ["a"])
-    assert ledger.positions["spark"] == {"number": 3, "folder": Path(last).name, "sources": ["a"]}
+    driver.generation(ledger, ["a", "b"], is_short=True)
+    assert len(commits) == 5
 
 
 def test_two_generations_are_kept(ledger: Ledger, tmp_path: Path) -> None:

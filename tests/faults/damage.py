@@ -83,13 +83,15 @@ def _bag(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter(map(str, rows))
 
 
-def build(folder: Path) -> None:
-    """Make the state, with some restarts."""
+def build(folder: Path, copies: Path | None = None) -> None:
+    """Make the state, with some restarts. `copies` gets a copy of it after each epoch."""
     (folder / "in").mkdir(parents=True)
     for number in range(3 * EPOCHS):
         (folder / f"in/{number:03}.csv").write_text(f"{number}\n")
     for number in range(EPOCHS):
         Flow(folder).step(number)
+        if copies is not None:
+            shutil.copytree(folder, copies / str(number))
 
 
 def flip(path: Path, draw: Random) -> None:
@@ -137,15 +139,20 @@ def add(path: Path, draw: Random) -> None:
 DAMAGES: tuple[Callable[[Path, Random], None], ...] = (flip, flip, cut, empty, delete, make_folder, replace, add)
 
 
+def files(folder: Path) -> list[Path]:
+    """Every file that a flow reads and writes: its state, and the folder of its own in that of a sink."""
+    found = [*(folder / "state").rglob("*"), *(folder / "out/_rejoinder").rglob("*")]
+    return sorted(path for path in found if path.is_file())
+
+
 def kinds(folder: Path) -> dict[str, list[Path]]:
     """The files of the state and of the sink's own folder, by kind: of those that manifests name, the newest's."""
     found: dict[str, list[Path]] = {}
     manifests = sorted((folder / "state/manifests").glob("*.json"))
     newest = Manifest.from_bytes(manifests[-1].read_bytes())
     named = {folder / "state" / name for name in named_files(newest)}
-    for path in sorted([*(folder / "state").rglob("*"), *(folder / "out/_rejoinder").rglob("*")]):
-        is_named = path in named or path.parts[len(folder.parts) + 1] not in NAMED
-        if path.is_file() and is_named:
+    for path in files(folder):
+        if path in named or path.parts[len(folder.parts) + 1] not in NAMED:
             name = "/".join(part for part in path.relative_to(folder).parts if not any(map(str.isdigit, part)))
             if path in manifests:
                 name += "/newest" if path == manifests[-1] else "/older"
@@ -158,23 +165,29 @@ def outcome(folder: Path, expected: list[Any], after: list[Any]) -> str:
 
     `expected` is what the state held, `after` what it holds two epochs later.
     """
+    error = refusal(folder, expected, after)
+    return "right" if error is None else type(error).__name__
+
+
+def refusal(folder: Path, expected: list[Any], after: list[Any]) -> RejoinderError | None:
+    """Do what `outcome` does; give the first error, None if all is right."""
     try:
         flow = Flow(folder)
     except RejoinderError as error:
-        return type(error).__name__
-    error_name = ""
+        return error
+    refused: RejoinderError | None = None
     try:
         assert flow.everything() == expected, "a reader sees something else"
     except RejoinderError as error:
-        error_name = type(error).__name__
+        refused = error
     try:
         for number in (EPOCHS, EPOCHS + 1):
             flow.step(number)
         assert flow.everything() == after, "it goes on with something else"
     except RejoinderError as error:
-        error_name = error_name or type(error).__name__
-    if not error_name:
+        refused = refused or error
+    if refused is None:
         assert flow.delivered() == flow.in_view(), "the sink is not the view"
         epochs = [epoch for epoch, _ in flow.called]
         assert epochs[-2:] == [EPOCHS, EPOCHS + 1] and len(epochs) <= 3, "an epoch is left out, or comes again"
-    return error_name or "right"
+    return refused

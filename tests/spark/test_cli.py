@@ -116,6 +116,7 @@ def test_definitions_change_freely_until_rows_are_committed(here: Path, rejoinde
     changed = rejoinder("rejoinder run shop.sql")
     assert changed.exit_code == 0
     assert "replaced `sales`: no row of its sources was committed yet" in changed.stderr
+    assert changed.stderr.count("column `ts` of `orders` is NULL in every record") == 1, "said once"
     asked = CliRunner().invoke(app, ["sql", "state/shop", "SELECT amount FROM sales", "--format", "csv"])
     assert asked.stdout == "amount\n2.50\n"
     (here / "shop.sql").write_text(text, encoding="utf-8")

@@ -167,6 +167,17 @@ def test_folders_by_pattern(flow: rj.Flow, tmp_path: Path) -> None:
     assert view(flow, "v") == bag([(0,), (1,), (3,)])
 
 
+@pytest.mark.parametrize("name", ["1.json", "a,b.json"])
+def test_a_path_may_be_one_file(flow: rj.Flow, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"id": 1}\n')
+    (tmp_path / "other.json").write_text('{"id": 2}\n')
+    flow.sql(f"CREATE STREAM s (id INT) USING json OPTIONS (path '{tmp_path / name}')")
+    flow.sql("CREATE VIEW v AS SELECT id FROM s")
+    flow.run()
+    flow.run()
+    assert [row["id"] for row in flow.table("v").collect()] == [1]
+
+
 def test_a_file_name_that_is_a_pattern_is_refused(flow: rj.Flow, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     create(flow, "STREAM s (id BIGINT)", "parquet", folder)

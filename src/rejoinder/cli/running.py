@@ -182,7 +182,9 @@ def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: 
             _watch(flow, watched, showing)
         flow.on_progress(line.take)
         if interval is None:
-            flow.run()
+            with warnings.catch_warnings():  # notices of epochs are warnings of run(); the line has said them
+                warnings.simplefilter("ignore")
+                flow.run()
         else:
             flow.start(interval=interval)
             flow.wait()

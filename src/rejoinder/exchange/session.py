@@ -83,6 +83,8 @@ def make_session(
         made.conf  # noqa: B018 - wrong values of settings are found here
         return made
     except (Py4JError, PySparkException, RuntimeError) as failure:
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()  # or the next session would take over its settings
         raise RuntimeMismatch(
             "Spark cannot be started",
             detail=_reason(failure, log),

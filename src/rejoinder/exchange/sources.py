@@ -67,6 +67,9 @@ def check_path(name: str, path: str) -> None:
 def literal(path: str) -> str:
     """Keep Spark from taking a folder that is there for a pattern, and from looking where the JVM was started."""
     local = path.removeprefix("file://")
+    if "://" not in local and os.path.isfile(local):  # as a pattern of one name: Spark refuses a path that is a file
+        folder, name = os.path.split(os.path.abspath(local))
+        return f"{_escaped(folder)}/{{{_escaped(name).replace(',', chr(92) + ',')}}}"
     if "://" not in local and not os.path.isabs(local):
         return f"{_escaped(str(Path.cwd()))}/{_escaped(local) if os.path.exists(local) else local}"
     return _escaped(local) if is_pattern(local) and os.path.exists(local) else path

@@ -11,7 +11,6 @@ _KNOWN = re.compile(
     r"In CSV column #\d+"
     r"|CSV conversion error to [a-z0-9_]+(?:[\[(][\w, =]*[\])])?"
     r"|Expected \d+ columns, got \d+"
-    r"|Column\(/[\w/\[\]]*\) changed from \w+ to \w+"
     r"|JSON parse error"
     r"|Missing a (?:closing quotation mark in string|comma or \} after an object member"
     r"|colon after a name of object member|name for object member|comma or \] after an array element)"
@@ -19,6 +18,9 @@ _KNOWN = re.compile(
     r"|Invalid escape character in string|Invalid value|The document root must not be followed by other values"
     r"|would lose data|was truncated converting to \w+|not in range|would cause data loss"
 )
+
+
+_OTHER_KIND = re.compile(r"Column\(/(?P<field>[\w/\[\]]*)\) changed from (?P<wanted>\w+) to (?P<found>\w+)")
 
 
 class Unreadable(pa.ArrowInvalid):  # type: ignore[misc]
@@ -58,6 +60,9 @@ class Reason(str):
 
 def plain_text(text: str) -> str:
     """What is known to quote no value in a message of Arrow's."""
+    other = _OTHER_KIND.search(text)
+    if other is not None:
+        return f"field `{other['field']}` holds a {other['found']} where a {other['wanted']} is expected"
     return ": ".join(dict.fromkeys(_KNOWN.findall(text))) or "a value does not fit its type"
 
 

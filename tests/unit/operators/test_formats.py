@@ -212,6 +212,21 @@ def test_a_json_value_that_does_not_fit(tmp_path: Path, declared: str, text: str
     folder.refuses(MalformedInput, f"line 2 of `{path}` of `s` is malformed")
 
 
+@pytest.mark.parametrize(
+    ("format_", "text", "reason"),
+    [
+        ("csv", "1,2\nthree,4\n", "a value of column `id` cannot be read as int64"),
+        ("csv", "1,9999999999\n", "a value of column `n` cannot be read as int32"),
+        ("json", '{"id": "x"}\n', "field `id` holds a string where a number is expected"),
+        ("json", '[\n{"id": 1}\n]\n', "one object on each line"),
+    ],
+)
+def test_the_reason_names_the_column(tmp_path: Path, format_: str, text: str, reason: str) -> None:
+    folder = Folder(tmp_path, format_)
+    folder.put(text)
+    folder.refuses(MalformedInput, f"Detail: {reason}" if "object" not in reason else reason, "Values: hidden")
+
+
 @pytest.mark.parametrize("line", ["3,3,3", "three,3", "3,9999999999", '3,"3', "3"])
 def test_a_malformed_csv_line(tmp_path: Path, line: str) -> None:
     folder = Folder(tmp_path, "csv")
@@ -289,7 +304,7 @@ def test_a_csv_header_without_a_declared_column(tmp_path: Path) -> None:
 def test_a_csv_header_with_a_column_twice(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "csv", header="true")
     folder.put("id,n,ID\n1,1,2\n")
-    folder.refuses(SchemaChanged, "column `id` of `s` is there twice", "columns found: id, n, id")
+    folder.refuses(SchemaChanged, "column `id` of `s` appears twice", "columns found: id, n, id")
 
 
 def test_a_csv_header_that_is_no_text(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ A malformed line fails with its number, or is diverted with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,8 @@ from rejoinder.operators.formats.csv_first_line import (
 )
 from rejoinder.operators.formats.lines import Decode, Lines, read_lines
 from rejoinder.plan.catalog import Source
+
+_NUMBERED = re.compile(r"In CSV column #(\d+).*?CSV conversion error to ([^:]+):? ?(.*)", re.DOTALL)
 
 
 def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
@@ -113,12 +116,24 @@ def _parse(data: pa.Buffer | bytes, names: list[str], source: Source) -> pa.Tabl
     read = pacsv.ReadOptions(use_threads=False, block_size=8 << 20, column_names=names)
     if bytes(memoryview(data)[-1:]) not in (b"\n", b"\r"):
         data = bytes(data) + b"\n"  # or Arrow can take an empty last field for a quoted one
-    table = pacsv.read_csv(pa.BufferReader(data), read, _parsing(source), convert)
+    try:
+        table = pacsv.read_csv(pa.BufferReader(data), read, _parsing(source), convert)
+    except pa.ArrowInvalid as failure:
+        raise _named(failure, names, source) from None
     for at, name in enumerate(names):
         kind = source.schema.field(name).type if name in source.schema.names else None
         if kind is not None and pa.types.is_timestamp(kind):
             table = table.set_column(at, name, timestamps(single_chunk(table.column(at)), kind))
     return table
+
+
+def _named(failure: pa.ArrowInvalid, names: list[str], source: Source) -> pa.ArrowInvalid:
+    """The failure with the column's name, where Arrow gives its number."""
+    found = _NUMBERED.search(str(failure))
+    if found is None or int(found[1]) >= len(names):
+        return failure
+    name = names[int(found[1])]
+    return Unreadable(f"a value of column `{name}` cannot be read as {_types(source).get(name, found[2])}", found[3])
 
 
 def _parsing(source: Source) -> pacsv.ParseOptions:

@@ -23,6 +23,8 @@ from rejoinder.operators.formats.key_case import with_other_spellings
 from rejoinder.operators.formats.lines import Lines, read_lines
 from rejoinder.plan.catalog import Source
 
+NOT_AN_OBJECT = "the line is not a JSON object; a JSON source has one object on each line"
+
 
 def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark.
@@ -37,7 +39,7 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
     def decode(first: int, last: int) -> pa.Table:
         """Rows of some lines. As all begin and end as objects do, their number tells whether each line holds one."""
         if odd[first:last].any():  # Arrow's reader takes null for an object, or dies of it
-            raise Unreadable("the line is not a JSON object")
+            raise Unreadable(NOT_AN_OBJECT)
         count = int(np.count_nonzero(filled[first:last]))
         table = parse_json(lines.part(first, last), schema) if count else schema.empty_table()
         if table.num_rows != count:
@@ -154,7 +156,7 @@ def _written(kind: pa.DataType) -> pa.DataType:
 
 def _read_texts(lines: pa.Array, schema: pa.Schema) -> pa.Table:
     if not (are_json(lines).all() and pc.all(pc.starts_with(pc.utf8_ltrim_whitespace(lines), "{")).as_py()):
-        raise Unreadable("a line is not a JSON object")
+        raise Unreadable(NOT_AN_OBJECT)
     table, misfits = typed(texts_of(lines, dict.fromkeys(schema.names)), schema, None)
     for name in misfits:
         raise Unreadable(f"the value of `{name}` does not fit its type, {schema.field(name).type}")

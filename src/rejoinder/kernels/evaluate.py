@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder import errors
-from rejoinder.kernels.columns import replaced
 from rejoinder.kernels.duckdb_session import session
 from rejoinder.kernels.expression import Comparison, Expression, quoted
 from rejoinder.kernels.memory import out_of_memory
-from rejoinder.kernels.staged_text import stage_name, staged
+from rejoinder.kernels.staged_run import run_texts
+from rejoinder.kernels.staged_text import is_deep
 
 _ROW = "__row"
 LONGEST = 500
@@ -78,7 +78,7 @@ def filter_project(
     computed = [expression for _, expression in outputs if not expression.is_column]
     if predicate is None:
         return project(table, outputs, keep)
-    repeats = any(expression.repeats or len(staged(expression.sql)) > 1 for expression in (*computed, predicate))
+    repeats = any(expression.repeats or is_deep(expression.sql) for expression in (*computed, predicate))
     if not computed or predicate.comparisons or predicate.is_column or repeats or table.num_rows == 0:
         return project(select_rows(table, predicate), outputs, keep)
     rows, evaluated = _evaluate_selected(table, predicate, computed)
@@ -97,24 +97,7 @@ def filter_project(
 def infer_types(schema: pa.Schema, sqls: Sequence[str]) -> list[pa.DataType]:
     """Ask DuckDB's binder for the types of texts over a schema; timestamps come back without a zone."""
     empty = _without_zones(schema.empty_table())
-    return list(_run(empty, sqls).schema.types)
-
-
-def _run(source: pa.Table, sqls: Sequence[str]) -> pa.Table:
-    """Evaluate texts over a table, deep ones stage by stage. Raises `duckdb.Error`."""
-    texts, careful = [], any("TRY(" in sql for sql in sqls)
-    for sql in sqls:
-        *stages, text = staged(sql)
-        for number, stage in enumerate(stages):
-            table = session(careful=careful).run(source, f"SELECT {stage} AS {quoted(stage_name(number))}")
-            source = replaced(source, stage_name(number), table.column(0))
-        texts.append(text)
-        if stages and len(sqls) > 1:  # the names of stages are used again
-            one = session(careful=careful).run(source, f"SELECT {text} AS value").column(0)
-            name = f"__whole_{len(texts) - 1}"
-            source, texts[-1] = replaced(source, name, one), quoted(name)
-    listed = ", ".join(f"{text} AS {quoted(str(index))}" for index, text in enumerate(texts))
-    return session(careful=careful).run(source, f"SELECT {listed}")
+    return list(run_texts(empty, sqls).schema.types)
 
 
 def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str]) -> pa.Table:
@@ -143,7 +126,7 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
         return [pa.chunked_array([], type=expression.type) for expression in expressions]
     source = _source(table, expressions, with_rows=False)
     try:
-        result = _run(source, [expression.sql for expression in expressions])
+        result = run_texts(source, [expression.sql for expression in expressions])
     except duckdb.Error as failure:
         if len(expressions) > 1:
             # Alone, the one that fails is known by name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,9 @@ import pyarrow as pa
 from rejoinder.kernels.rising import Rising
 
 _SHORT = 150
+_NAME = "once_"
+BINDER = f"lambda {_NAME}"  # what a text has that is evaluated once
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
-_NAMES = re.compile(r"\bonce_([0-9]+)\b")
 
 
 @dataclass(frozen=True)
@@ -91,33 +93,42 @@ def conjunction(predicates: Sequence[Expression]) -> Expression | None:
 def short_circuit(conditions: Sequence[tuple[str, bool]], word: str) -> str:
     """Connect conditions, each with whether it may fail, by AND or OR, so that a row stops where Spark would stop.
 
-    DuckDB evaluates all of them for all rows; CASE narrows the rows down from condition to condition.
+    DuckDB evaluates all of them for all rows; CASE narrows the rows down from condition to condition. Where none has
+    decided, none has failed, and all of them are connected:
+
+        CASE WHEN a THEN TRUE WHEN b THEN TRUE ELSE (a OR b OR c) END
+
+    Where texts are long, each half of the conditions is evaluated once, the second one inside (`once`): DuckDB's cost
+    doubles with each level of that, and halves make few levels.
     """
     if not any(throws for _, throws in conditions[1:]):
         return "(" + f" {word} ".join(text for text, _ in conditions) + ")"
-    decides, decided = ("(NOT {})", "FALSE") if word == "AND" else ("{}", "TRUE")
-    text, later_throws = conditions[-1]
-    for condition, throws in reversed(conditions[:-1]):
-        if later_throws:
-            name, wrap = once(condition, text)
-            tested = decides.replace("{}", name)
-            text = wrap(f"CASE WHEN {tested} THEN {decided} ELSE ({name} {word} {text}) END")
-        else:
-            text = f"({condition} {word} {text})"
-        later_throws = later_throws or throws
-    return text
+    *before, _ = texts = [text for text, _ in conditions]
+    if all(len(text) <= _SHORT for text in before):
+        return _decided(before, texts[-1], word)
+    half = len(conditions) // 2
+    name, wrap = once(short_circuit(conditions[:half], word))
+    return wrap(_decided([name], short_circuit(conditions[half:], word), word))
 
 
-def once(sql: str, *beside: str, short: int = _SHORT) -> tuple[str, Callable[[str], str]]:
+def _decided(tested: Sequence[str], rest: str, word: str) -> str:
+    """Test conditions in turn before the rest is evaluated."""
+    test, result = ("(NOT {})", "FALSE") if word == "AND" else ("{}", "TRUE")
+    whens = " ".join(f"WHEN {test.replace('{}', each)} THEN {result}" for each in tested)
+    return f"CASE {whens} ELSE ({f' {word} '.join([*tested, rest])}) END"
+
+
+def once(sql: str, *, short: int = _SHORT) -> tuple[str, Callable[[str], str]]:
     """Name a text that is about to be used more than once, and give the function that puts it around its use.
 
     A short text is its own name. A long one is evaluated once: nested, texts would otherwise grow without bound.
-    DuckDB has no LET, and a lambda over a list of one value is one. Names do not clash with those in `beside`.
+    DuckDB has no LET, and a lambda over a list of one value is one. The name is a digest of the text, so that names
+    within each other differ unless they stand for the same value.
     """
     if len(sql) <= short:
         return sql, lambda body: body
-    number = 1 + max((int(used) for text in (sql, *beside) for used in _NAMES.findall(text)), default=0)
-    return f"once_{number}", lambda body: f"list_transform([{sql}], lambda once_{number}: {body})[1]"
+    name = f"{_NAME}{hashlib.blake2b(sql.encode(), digest_size=6).hexdigest()}"
+    return name, lambda body: f"list_transform([{sql}], lambda {name}: {body})[1]"
 
 
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
@@ -132,7 +143,7 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
     for name, inner in used.items():
         # evaluated ahead of its place a text could fail where it is guarded, so only what cannot fail is
         if not inner.throws and expression.sql.count(quoted(name)) > 1:
-            texts[name], wrap = once(texts[name], expression.sql, *texts.values())
+            texts[name], wrap = once(texts[name])
             wrappers.append(wrap)
 
     def swap(token: re.Match[str]) -> str:

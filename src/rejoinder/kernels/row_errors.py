@@ -29,6 +29,7 @@ from rejoinder.kernels.columns import ERROR, contiguous, replaced, single_chunk,
 from rejoinder.kernels.evaluate import filter_project, project, select_rows
 from rejoinder.kernels.expression import Expression
 from rejoinder.kernels.hashing import Mask
+from rejoinder.kernels.staged_run import attempted, failure
 
 SAMPLED = 32
 """Rows of a batch that are evaluated one by one for the text of their error; the others share the smallest text."""
@@ -151,7 +152,7 @@ def error_of(text: str) -> EvaluationError:
 
 @lru_cache(maxsize=1024)
 def _attempt(expression: Expression) -> Expression:
-    return replace(expression, sql=f"TRY({_tried(expression)})", comparisons=(), conjuncts=())
+    return replace(expression, sql=attempted(_tried(expression)), comparisons=(), conjuncts=())
 
 
 def _tried(expression: Expression) -> str:
@@ -159,11 +160,8 @@ def _tried(expression: Expression) -> str:
 
 
 def _failed(table: pa.Table, expressions: Sequence[Expression]) -> list[Mask]:
-    """Give the rows on which each expression fails. A struct is NULL if its field fails, and not if that is NULL."""
-    tests = [
-        replace(e, sql=f"TRY(struct_pack(v := {_tried(e)})) IS NULL", type=pa.bool_(), comparisons=(), repeats=False)
-        for e in expressions
-    ]
+    """Give the rows on which each expression fails."""
+    tests = [replace(e, sql=failure(_tried(e)), type=pa.bool_(), comparisons=(), repeats=False) for e in expressions]
     found = project(table, [(str(number), test) for number, test in enumerate(tests)])
     return [np.asarray(found.column(str(number))) for number in range(len(tests))]
 
@@ -182,8 +180,8 @@ def _texts(table: pa.Table, expression: Expression, failed: Mask) -> pa.Array:
 def _text(row: pa.Table, expression: Expression) -> str:
     try:
         project(row, [("value", expression)])
-    except EvaluationError as failure:
-        return _SEPARATOR.join((failure.fact, failure.detail or "", failure.hint or "", failure.values or ""))
+    except EvaluationError as error:
+        return _SEPARATOR.join((error.fact, error.detail or "", error.hint or "", error.values or ""))
     raise AssertionError(f"`{expression.sql}` fails under TRY, and not without it")
 
 

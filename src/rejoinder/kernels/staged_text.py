@@ -2,23 +2,43 @@
 
     ((((a + b) + c) + d) + e)   →   stage_0: ((a + b) + c)   then   ((stage_0 + d) + e)
 
-Only what is evaluated whenever the whole is may be cut out: nothing below CASE, AND, OR or a lambda, which would fail
-on rows for which it is not asked. Such a text stays as it is, up to DuckDB's own limit of depth.
+Only what is evaluated whenever the whole is may be cut out: nothing behind CASE, AND or OR in its brackets, nothing
+inside of COALESCE, TRY or a lambda, which would fail on rows for which it is not asked. Such parts stay as they are, up
+to DuckDB's own limit of depth.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 DEEP = 60  # brackets in brackets
 _TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?P<open>\w*[(\[])|(?P<close>[)\]])")
-_CONDITIONAL = re.compile(r"\b(?:CASE|COALESCE|IFNULL|NULLIF|IF|AND|OR|TRY|TRY_CAST)\b|->|\bonce_", re.IGNORECASE)
-_TEXTS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_CONDITIONAL = re.compile(r"\b(?:CASE|AND|OR|lambda)\b|->", re.IGNORECASE)
+_CONDITIONAL_CALLS = re.compile(r"(?:COALESCE|IFNULL|NULLIF|IF|TRY|TRY_CAST)\(", re.IGNORECASE)
+
+
+@dataclass
+class _Level:
+    """An open bracket: its text so far, how deep that is, and whether what comes next is for some rows only."""
+
+    pieces: list[str] = field(default_factory=list)
+    height: int = 0
+    is_conditional: bool = False
+
+    def add(self, text: str) -> None:
+        self.pieces.append(text)
+        self.is_conditional = self.is_conditional or _CONDITIONAL.search(text) is not None
 
 
 def stage_name(number: int) -> str:
     """The column of a stage."""
     return f"__stage_{number}"
+
+
+def is_deep(sql: str) -> bool:
+    """Whether a text may be deep enough for stages; a quick look."""
+    return len(sql) >= 2 * DEEP and sql.count("(") >= DEEP
 
 
 def staged(sql: str) -> list[str]:
@@ -27,30 +47,29 @@ def staged(sql: str) -> list[str]:
     >>> deep = "(" * 70 + "a" + " + a)" * 70
     >>> [text.count("(") for text in staged(deep)], staged("a + 1")
     ([60, 10], ['a + 1'])
+    >>> len(staged(f"CASE WHEN a > 0 THEN {deep} END"))
+    1
     """
-    if len(sql) < 2 * DEEP or sql.count("(") < DEEP:
+    if not is_deep(sql):
         return [sql]
     stages: list[str] = []
-    levels: list[tuple[list[str], int]] = [([], 0)]  # pieces of each open bracket, and how deep what they hold is
+    levels = [_Level()]
     last = 0
     for token in _TOKENS.finditer(sql):
-        levels[-1][0].append(sql[last : token.start()])
+        levels[-1].add(sql[last : token.start()])
         last = token.end()
         if token.lastgroup == "open":
-            levels.append(([token[0]], 0))
+            is_conditional = levels[-1].is_conditional or _CONDITIONAL_CALLS.fullmatch(token[0]) is not None
+            levels.append(_Level([token[0]], is_conditional=is_conditional))
         elif token.lastgroup == "close" and len(levels) > 1:
-            pieces, height = levels.pop()
-            text, height = "".join([*pieces, token[0]]), height + 1
-            if height >= DEEP and token[0] == ")":
+            level, above = levels.pop(), levels[-1]
+            text, height = "".join([*level.pieces, token[0]]), level.height + 1
+            if height >= DEEP and token[0] == ")" and not above.is_conditional:
                 stages.append(text)
                 text, height = f'"{stage_name(len(stages) - 1)}"', 0
-            above, tallest = levels[-1]
-            above.append(text)
-            levels[-1] = (above, max(tallest, height))
+            above.pieces.append(text)
+            above.height = max(above.height, height)
         else:
-            levels[-1][0].append(token[0])
-    stages.append("".join([*levels[0][0], sql[last:]]))
-    is_safe = len(levels) == 1 and not any(
-        _CONDITIONAL.search(_TEXTS.sub("", text)) for text in stages[1:] if '"__stage_' in text
-    )
-    return stages if is_safe else [sql]
+            levels[-1].pieces.append(token[0])
+    stages.append("".join([*levels[0].pieces, sql[last:]]))
+    return stages if len(levels) == 1 else [sql]

@@ -246,8 +246,8 @@ def _quotient(left: Term, right: Term) -> Term:
     small = one.precision + shift <= 18 and two.precision <= 18 and kind.precision <= 18
     integer = "BIGINT" if small else "HUGEINT"
     whole, with_whole = once(f"(abs({_unscaled('{0}', one, integer)}) * CAST({10**shift} AS {integer}))", short=0)
-    by, with_by = once(f"abs({_unscaled('{1}', two, integer)})", whole, short=0)
-    rest, with_rest = once(f"({whole} % {by})", whole, by, short=0)
+    by, with_by = once(f"abs({_unscaled('{1}', two, integer)})", short=0)
+    rest, with_rest = once(f"({whole} % {by})", short=0)
     # Half is rounded away from zero.
     half = f"{rest} >= {by} - {rest}"
     rounded = with_whole(with_by(with_rest(f"({whole} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END)")))
@@ -261,8 +261,8 @@ def average(total: Term, count: Term, kind: pa.DataType) -> Term:
     """Divide a sum of decimals by a count, which is not zero unless the sum is NULL, as Spark's AVG does."""
     shift = kind.scale - total.type.scale
     whole, with_whole = once(f"abs({_unscaled('{0}', total.type, 'HUGEINT')})", short=0)
-    by, with_by = once("CAST({1} AS HUGEINT)", whole, short=0)
-    rest, with_rest = once(f"(({whole} % {by}) * CAST({10**shift} AS HUGEINT))", whole, by, short=0)
+    by, with_by = once("CAST({1} AS HUGEINT)", short=0)
+    rest, with_rest = once(f"(({whole} % {by}) * CAST({10**shift} AS HUGEINT))", short=0)
     half = f"{rest} % {by} >= {by} - {rest} % {by}"
     digits = f"{whole} // {by} * CAST({10**shift} AS HUGEINT) + {rest} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END"
     rounded = with_whole(with_by(with_rest(f"({digits})")))

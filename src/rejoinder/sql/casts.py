@@ -207,7 +207,7 @@ def _decimal_text(text: str, kind: pa.DataType) -> str:
     wider = pa.decimal128(room, kind.scale)
     number, with_number = once(text, short=0)
     found = f"regexp_extract({number}, '^[+-]?0*([0-9]*)[.]?([0-9]*)[eE]-([0-9]+)$', ['a', 'b', 'e'])"
-    parts, with_parts = once(found, text, number, short=0)
+    parts, with_parts = once(found, short=0)
     digits, shift = f"({parts}.a || {parts}.b)", f"least(TRY_CAST({parts}.e AS HUGEINT), 400)"
     point = f"CAST(length({parts}.a) - {shift} AS BIGINT)"
     size = (

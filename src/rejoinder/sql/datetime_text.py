@@ -76,7 +76,7 @@ def read_timestamp(sql: str, *, zoned: bool) -> str:
     """Write the DuckDB text that reads a timestamp, NULL if it is none."""
     day, with_day = once(f"regexp_extract({sql}, {quote_text(_DAY)}, ['y', 'm', 'd'])")
     found = f"regexp_extract({sql}, {quote_text(_MOMENT)}, ['y', 'm', 'd', 'h', 'n', 's', 'f', 'z'])"
-    parts, with_parts = once(found, day)
+    parts, with_parts = once(found)
     minutes = f"{parts}.h || ':' || {_or(parts, 'n', '00')}"
     clock = f"{minutes} || ':' || {_or(parts, 's', '00')} || '.' || {_or(parts, 'f', '0')}"
     moment = f"TRY_CAST({_dashed(parts)} || ' ' || {clock} AS TIMESTAMP)"

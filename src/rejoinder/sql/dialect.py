@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -50,8 +51,20 @@ def _end_of_window(window: str, end: str) -> Callable[[list[exp.Expr]], exp.Expr
     return build
 
 
+LONGEST_KEPT = 1 << 20  # characters: tokens of longer texts are not kept
+
+
+@lru_cache(maxsize=8)
+def _tokens(text: str) -> tuple[Token, ...]:
+    return tuple(SparkSql().tokenizer().tokenize(text))
+
+
 class SparkSql(Spark):
     """The dialect that every statement is read with."""
+
+    def tokenize(self, sql: str, dialect: Any = None) -> list[Token]:
+        """The tokens of a text. A statement is looked at several times, so those of the last texts are kept."""
+        return super().tokenize(sql, dialect) if dialect or len(sql) > LONGEST_KEPT else list(_tokens(sql))
 
     class Tokenizer(Spark.Tokenizer):
         """Strings as Spark 4 reads them."""

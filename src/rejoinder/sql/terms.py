@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.expression import Comparison, once, quoted
+from rejoinder.kernels.expression import BINDER, Comparison, once, quoted
 from rejoinder.kernels.rising import Rising, Step
 from rejoinder.sql.clauses import text_of
 
@@ -117,21 +117,23 @@ def evaluated_once(term: Term, make: Callable[[Term], Term]) -> Term:
     if name == term.sql:
         return make(term)
     made = make(Term(name, term.type))
-    # What was made may name texts of its own, and then this one needs another name.
-    name, wrap = once(term.sql, made.sql)
-    made = make(Term(name, term.type))
     columns = merge_columns((term, made))
     return Term(wrap(made.sql), made.type, columns, throws=term.throws or made.throws)
 
 
 def _filled(template: str, terms: Sequence[Term], turns: Sequence[int], guarded: Collection[int]) -> str:
-    """Fill a template in; a part that is used more than once is evaluated once, a guarded one before those after it."""
+    """Fill a template in; a part that is used more than once is evaluated once, a guarded one before those after it.
+
+    The smaller of two long parts is written twice instead: DuckDB's cost doubles with each text that is evaluated once
+    inside of another, and the larger one must not be inside.
+    """
     uses = [template.count(f"{{{place}}}") + (place in guarded) for place in range(len(terms))]
     names = [term.sql for term in terms]
     wraps: dict[int, Callable[[str], str]] = {}
     for place, term in enumerate(terms):
-        if uses[place] > 1:
-            names[place], wraps[place] = once(term.sql, *(other.sql for other in terms), *names)
+        inside = max((len(other.sql) for other in terms if other is not term and BINDER in other.sql), default=0)
+        if uses[place] > 1 and (uses[place] > 2 or len(term.sql) > inside):
+            names[place], wraps[place] = once(term.sql)
     sql = _PLACE.sub(lambda found: names[int(found.group(1))], template)
     for place in reversed(turns):
         if place in guarded:

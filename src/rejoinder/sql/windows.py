@@ -66,9 +66,12 @@ def window_type(kind: pa.DataType) -> pa.DataType:
     return pa.struct([pa.field("start", kind), pa.field("end", kind)])
 
 
+_WINDOW_TYPES = tuple(map(window_type, (types.TIMESTAMP, types.TIMESTAMP_NTZ, types.BIGINT)))
+
+
 def is_window(kind: pa.DataType) -> bool:
     """Say whether a type is that of a window."""
-    return kind in map(window_type, (types.TIMESTAMP, types.TIMESTAMP_NTZ, types.BIGINT))
+    return bool(pa.types.is_struct(kind)) and kind in _WINDOW_TYPES
 
 
 def pack(start: Term, end: Term, size: int | None = None) -> Term:
@@ -95,7 +98,7 @@ def ends_of_column(i: str, kind: pa.DataType, size: int | None) -> tuple[Express
 
 def with_column_bounds(term: Term, scope: object) -> Term:
     """A column with the companions that its scope knows."""
-    found = scope.bounds(term.columns[0]) if isinstance(scope, WindowScope) and is_window(term.type) else None
+    found = scope.bounds(term.columns[0]) if is_window(term.type) and isinstance(scope, WindowScope) else None
     if found is None:
         return term
     kind = term.type.field("start").type

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -107,7 +108,9 @@ class Connection:
         _told(self._connection.rollback)
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Let the connection go. What is not committed is rolled back: some databases do not close before that."""
+        with suppress(DatabaseError):  # it may be lost already
+            self.rollback()
         self._connection.close()
 
 

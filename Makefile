@@ -28,6 +28,9 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.10 \
 # Where this is set, every process that Spark or a test starts would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
+# A group of tests, such as a file, stays in one process; slow groups come first.
+GROUPED := --dist loadgroup --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv demo release-check check test test-deep test-fast format lock bench soak clean need-python need-java
@@ -47,8 +50,8 @@ check: $(INSTALLED) ## Lint, formatting, types, and the layers
 	$(BIN)/lint-imports --no-logo
 
 test: need-java check ## Run the checks, then all tests
-	$(BIN)/pytest -n 2 tests/unit tests/oracle tests/golden tests/simulation
-	$(BIN)/pytest -n 2 --dist loadfile tests/spark tests/faults
+	$(BIN)/pytest -n 2 -m "not spark" tests/unit tests/oracle tests/golden tests/simulation
+	$(BIN)/pytest -n 2 -m "spark" $(GROUPED) tests/spark tests/faults tests/golden
 
 test-deep: need-java $(INSTALLED) ## Run what is random or long: a new SEED, SEEDS (10,000) simulated worlds
 	$(BIN)/python -m tests --worlds $(SEEDS) $(if $(SEED),--seed $(SEED))

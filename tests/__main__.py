@@ -18,8 +18,9 @@ from tests.deep import SEED_VARIABLE
 
 FAILED_SEEDS = Path("build/failed-seeds")
 SIMULATION = ["-m", "tests.simulation", "--processes", "2", "--keep-going"]
-FOLDERS = ["tests/unit", "tests/oracle", "tests/golden"]
-ON_SPARK = ["tests/spark", "tests/faults"]
+FOLDERS = ["-m", "not spark", "tests/unit", "tests/oracle", "tests/golden"]
+ON_SPARK = ["-m", "spark", "tests/spark", "tests/faults", "tests/golden"]
+GROUPED = ["--dist", "loadgroup", "--no-loadscope-reorder"]
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
         "simulation": [*SIMULATION, "--first", str(seed), "--seeds", str(given.worlds)],
         "mutants": ["-m", "tests.simulation.mutants"],
         "random tests": [*pytest, *FOLDERS],
-        "Spark and faults": [*pytest, "--dist", "loadfile", *ON_SPARK],
+        "Spark and faults": [*pytest, *GROUPED, *ON_SPARK],
     }
     failed = [name for name, arguments in parts.items() if not _passes(name, arguments, seed)]
     if failed:

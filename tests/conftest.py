@@ -1,6 +1,7 @@
 """One JVM for all tests that need Spark: starting one takes seconds. Tests that do not ask for it start none.
 
-Tests that are marked `deep` are left out, unless `make test-deep` runs them.
+Tests that are marked `deep` are left out, unless `make test-deep` runs them. With `--dist loadgroup` a file is a group,
+whose fixtures are made once; the groups with slow tests come first, so that no process is left with one in the end.
 """
 
 from __future__ import annotations
@@ -18,12 +19,23 @@ if TYPE_CHECKING:
 NAMED = "spark.hadoop.mapreduce.job.maps"  # a setting of the user's, of a kind that we take out where it is Hadoop's
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for `make test-deep`."""
-    deep = [] if IS_DEEP else [item for item in items if item.get_closest_marker("deep")]
+    """Leave out what is for `make test-deep`; group by file, and put slow groups first."""
+    deep = set() if IS_DEEP else {item for item in items if item.get_closest_marker("deep")}
     if deep:
-        config.hook.pytest_deselected(items=deep)
-        items[:] = [item for item in items if item not in set(deep)]
+        config.hook.pytest_deselected(items=list(deep))
+        items[:] = [item for item in items if item not in deep]
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+    slow = {_group(item) for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: _group(item) not in slow)
+
+
+def _group(item: pytest.Item) -> str:
+    marker = item.get_closest_marker("xdist_group")
+    return "" if marker is None else str(marker.args[0])
 
 
 @pytest.fixture(scope="session")

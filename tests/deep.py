@@ -17,7 +17,11 @@ TIMES = int(os.environ.get("REJOINDER_TEST_TIMES", "30")) if IS_DEEP else 1
 DEEP = pytest.mark.deep
 
 
-def seeds(count: int) -> range:
-    """Seeds of a random test: the numbers below `count`; in `make test-deep` more of them, from its seed on."""
-    first = SEED or 0
-    return range(first, first + TIMES * count)
+def seeds(count: int, times: int = TIMES) -> range:
+    """Seeds of a random test: 1 to `count`; in `make test-deep` so many times as many, from its seed on."""
+    return range(one_seed(), one_seed() + count * (times if IS_DEEP else 1))
+
+
+def one_seed() -> int:
+    """The seed of a random test that runs once."""
+    return 1 if SEED is None else SEED

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import rejoinder as rj
 from rejoinder.store.newest import latest
 from rejoinder.store.objects import open_store
 from rejoinder.testing import Driver
-from tests.deep import IS_DEEP, SEED
+from tests.deep import IS_DEEP, one_seed
 from tests.faults import victim
 
 SCRIPT = Path(victim.__file__)
@@ -83,6 +84,11 @@ def epoch(folder: Path) -> int:
     return -1 if manifest is None else manifest.epoch
 
 
+def has_committed(folder: Path, before: int, driver: Following) -> bool:
+    """Whether a driver that runs on Spark by now has committed something."""
+    return committed(folder) > before and bool(jvms_of(driver.process.pid))
+
+
 def wait_for(condition: Callable[[], bool], driver: Following | rj.Flow, seconds: float = 120) -> None:
     """Wait for something that a driver is going to do."""
     end = time.monotonic() + seconds
@@ -117,11 +123,11 @@ def test_two_drivers_on_one_state(spark: SparkSession, folder: Path, expected: A
 @pytest.mark.timeout(900)
 def test_drivers_are_killed_at_random_moments(spark: SparkSession, folder: Path, expected: Any) -> None:
     """The driver or its JVM, at whatever it does; then one goes to the end."""
-    chance = random.Random(SEED)
+    chance = random.Random(one_seed())
     for kill in range(KILLS):
         before = committed(folder)
         with Following(folder, f"driver{kill}") as driver:
-            wait_for(lambda before=before: committed(folder) > before, driver)  # type: ignore[misc]
+            wait_for(partial(has_committed, folder, before, driver), driver)
             victim.release(folder, "ab", [victim.FIRST + kill])
             time.sleep(chance.random())
             kill_some_of(driver.process.pid, chance)
@@ -134,23 +140,27 @@ def test_drivers_are_killed_at_random_moments(spark: SparkSession, folder: Path,
 
 def kill_some_of(pid: int, chance: random.Random) -> None:
     """Kill the JVM of a driver, or in a deep run the driver or its JVM. Elsewhere drivers are killed at every point."""
-    jvms = [each for each in psutil.Process(pid).children() if "java" in each.name()]
-    assert jvms, "it runs on Spark"
+    jvms = jvms_of(pid)
     chance.choice([psutil.Process(pid), *jvms] if IS_DEEP else jvms).kill()
 
 
+def jvms_of(pid: int) -> list[psutil.Process]:
+    return [each for each in psutil.Process(pid).children() if "java" in each.name()]
+
+
 def test_workers_are_killed_at_random_moments(spark: SparkSession, folder: Path, expected: Any) -> None:
+    chance = random.Random(one_seed())
     jvm = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     done = threading.Event()
     killed: list[int] = []
 
     def kill() -> None:
         # A worker is a child of the daemon that is a child of the JVM. Three times: the fourth would end the job.
-        while len(killed) < 3 and not done.wait(0.5 + random.random()):
+        while len(killed) < 3 and not done.wait(0.5 + chance.random()):
             with suppress(psutil.NoSuchProcess):  # one that ended by itself meanwhile; the next turn finds another
                 workers = [worker for daemon in jvm.children() for worker in daemon.children()]
                 if workers:
-                    worker = random.choice(workers)
+                    worker = chance.choice(workers)
                     worker.kill()
                     killed.append(worker.pid)
 

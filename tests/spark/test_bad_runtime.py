@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from rejoinder.errors import RuntimeMismatch
 from rejoinder.exchange import rounds
 from rejoinder.exchange.session import check_java
+from tests.deep import DEEP
 
 
 def fake_java(folder: Path, says: str) -> Path:
@@ -95,6 +96,7 @@ except rj.RejoinderError as error:
 """
 
 
+@DEEP
 @pytest.mark.slow
 @pytest.mark.skipif(other_python() is None, reason="there is one Python only")
 def test_another_python_in_the_workers(tmp_path: Path) -> None:

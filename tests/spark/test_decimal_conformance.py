@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rejoinder.sql import types
+from tests.deep import DEEP
 from tests.spark.conformance import our_answer, spark_answers
 
 pytestmark = pytest.mark.slow
@@ -65,7 +66,7 @@ def _texts(seed: int) -> list[str]:
     return draw.sample(pairs, _PAIRS) + [text.strip() for text in _MORE.replace("\n", ";").split(";") if text.strip()]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=DEEP)])
 def test_types_and_values_of_decimals_are_spark_s(spark: SparkSession, seed: int) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.subexpressionElimination.enabled", "false")

@@ -25,6 +25,7 @@ from rejoinder.engine import spark as spark_executor
 from rejoinder.errors import DefinitionConflict, InvalidSql, RejoinderError
 from rejoinder.exchange.checkpoint import TICKS
 from rejoinder.testing import Driver
+from tests.deep import DEEP
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import write_rows
 from tests.spark.rows import bag, view, wait_until
@@ -75,7 +76,7 @@ def changes(driver: Driver, name: str) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for row in driver.stream(name))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=DEEP)])
 def test_every_policy_gives_what_the_driver_gives(open_flow: OpenFlow, state: str, tmp_path: Path, seed: int) -> None:
     """Change for change and epoch for epoch, over restarts with other parallelism."""
     random, now = np.random.default_rng(seed), [1_700_000_000_000]
@@ -284,6 +285,7 @@ def test_the_command_line_says_what_waits(spark: SparkSession, tmp_path: Path, m
     assert notes[0].startswith("changes of `slow` wait until ") and notes[0].endswith(" 00:00:00 (UTC)")
 
 
+@DEEP
 def test_following_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.json").write_text('{"id": 7}\n')

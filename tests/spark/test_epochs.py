@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
+from tests.deep import seeds
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import write_rows
 from tests.spark.rows import bag, summed, view
@@ -102,7 +103,7 @@ class Shop:
             spark.sql(query).createOrReplaceTempView(name)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(1, times=4))
 def test_views_equal_batch_spark_after_every_epoch(
     spark: SparkSession, open_flow: OpenFlow, tmp_path: Path, seed: int
 ) -> None:

@@ -25,6 +25,7 @@ import rejoinder as rj
 from rejoinder.exchange.packages import KAFKA, SETTING
 from rejoinder.store.newest import latest
 from rejoinder.store.objects import open_store
+from tests.deep import one_seed
 from tests.spark.broker import PACKAGES, Broker, Client, Record
 
 SECONDS = 240
@@ -104,8 +105,7 @@ def test_killed_broker_and_driver(spark: SparkSession, tmp_path: Path, broker: B
     text = FLOW.format(address=broker.address, delay=SPAN, within=WITHIN, patience=1000 * SECONDS)
     (tmp_path / "flow.sql").write_text(text)
     (tmp_path / "spark-defaults.conf").write_text(f"{SETTING}{KAFKA.name} {PACKAGES}\n")
-    seed = random.randrange(1 << 30)
-    chance = random.Random(seed)
+    chance = random.Random(one_seed())
     data = {topic: [batch(chance, number) for number in range(BATCHES)] for topic in topics}
 
     def send(number: int) -> None:
@@ -132,5 +132,5 @@ def test_killed_broker_and_driver(spark: SparkSession, tmp_path: Path, broker: B
     expected = joined(*(list(itertools.chain(*data[topic])) for topic in topics))
     wait_until(lambda: view(flow) == expected, lambda: flow.is_running, broker.log)
     flow.stop()
-    assert view(flow) == expected == messages(client), f"seed {seed}"
+    assert view(flow) == expected == messages(client)
     assert None in {clicked for _, _, clicked in expected}, "some have no partner"

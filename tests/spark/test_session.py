@@ -19,6 +19,7 @@ from rejoinder.exchange.query import INTERPRETED
 from rejoinder.exchange.rounds import attach, listed_splits, run_attached
 from rejoinder.exchange.session import LOCAL_JAVA_OPTIONS, SETTINGS
 from tests.conftest import NAMED
+from tests.deep import DEEP
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, view
 
@@ -213,6 +214,7 @@ assert before == (dict(spark.conf.getAll), dict(spark.sparkContext.getConf().get
 """
 
 
+@DEEP
 @pytest.mark.slow
 def test_a_session_that_is_there_is_taken_as_it_is(state: str) -> None:
     done = subprocess.run([sys.executable, "-c", PLAIN_SESSION, state], capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import Incomplete, UnknownName
 from rejoinder.store import memory
-from rejoinder.store.manifest import name_of
+from rejoinder.store.manifest import FOLDER
 from rejoinder.testing import Driver
 from tests.simulation.coroutines import Coroutine, Killed
 from tests.simulation.ledger import Arrived, Violation
@@ -166,10 +166,10 @@ class SimulatedDriver:
 
     def _note_look(self, what: str, name: str) -> None:
         """Note that the driver asks whether somebody has committed after it, until it delivers or commits itself."""
-        if what == "size" and self.engine is not None and self.engine.manifest is not None:
-            self.has_looked |= name == name_of(self.engine.manifest.version + 1)
-        elif what in ("create", "after call"):
+        if what in ("create", "put", "after call"):
             self.has_looked = False
+        elif what == "list" and name == FOLDER:
+            self.has_looked = True
 
     @property
     def _is_awake(self) -> bool:

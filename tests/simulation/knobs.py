@@ -41,7 +41,7 @@ WORLD_FAULTS = {
 class Knobs:
     """The parameters of one world. `faults` gives the probability of each kind; `switch` that of a pause per call."""
 
-    faults: Mapping[str, float] = field(default_factory=dict)
+    faults: Mapping[str, float] = field(default_factory=dict, hash=False)
     switch: float = 0.0
     ticks: int = 60
     commits: int = 14

@@ -103,7 +103,8 @@ class World:
                 shelf.remember_listing()
         self._apply_late(self.tick)
         self.inputs.finish(self, self.tick)
-        self.inputs.add(self, self.flow.rows(self.dice, in_files=True))
+        if self.dice.random() < 0.4:
+            self.inputs.add(self, self.flow.rows(self.dice, in_files=True))
         strike(self)
         able = [driver for driver in self.drivers if driver.is_idle or driver.wakes <= self.tick]
         if not able and len(self.drivers) < MOST_DRIVERS:

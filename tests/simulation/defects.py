@@ -21,6 +21,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.processing_time import ProcessingTime, Reading
 from rejoinder.engine.publishing import Publisher
 from rejoinder.engine.sinks import files, outbox
+from rejoinder.errors import NotCommitted
 from rejoinder.store import commit, disk, file_log, lost_commits, newest, run
 from rejoinder.store.checked import CheckedRef
 from rejoinder.store.manifest import Manifest
@@ -39,6 +40,7 @@ STALE = Knobs({"rival": 0.3, "stale": 0.05}, switch=0.3, ticks=60, commits=12, k
 LIGHTS_OUT = Knobs({"power": 0.2, "rival": 0.1}, switch=0.1, ticks=60, commits=10, on_disk=True, keep_versions=3)
 NOTES = Knobs({"rot": 0.2}, ticks=20, commits=10, keep_versions=2)
 ROTTEN = Knobs({"rot": 0.3, "kill": 0.1}, ticks=30, commits=12, keep_versions=3, timeline_block=2, recent_files=2)
+LAGGING = Knobs({"rot": 0.4, "kill": 0.3, "refuse": 0.05}, switch=0.1, ticks=40, commits=14, keep_versions=3)
 CRASHES = Knobs({"kill": 0.2}, switch=0.05, ticks=40, commits=14)
 BACKUPS = Knobs({"backup": 0.3, "restore": 0.1}, switch=0.2, ticks=60, commits=18, keep_versions=2)
 RESTORES = Knobs({"backup": 0.2, "restore": 0.15, "kill": 0.2}, switch=0.1, ticks=80, commits=18, keep_versions=3)
@@ -113,7 +115,7 @@ def _plain_backup(source: ObjectStore, target: ObjectStore) -> Backup:
     """Copy the folder as it is, file by file."""
     made = newest.latest(source)
     if made is None:
-        return Backup(-1, 0, 0, 0)
+        raise NotCommitted("there is no state")
     for name in source.list():
         data = source.find(name)
         if data is not None:
@@ -292,7 +294,7 @@ DEFECTS = (
         "loose sink",
         "what the folder of a sink remembers is not checked",
         ((files.FilesTarget, "_read", _without(files.FilesTarget._read, "_sealed(dict(fields)) != data")),),
-        ROTTEN,
+        LAGGING,
     ),
     Defect("loose timeline", "timeline blocks are read unchecked", ((timeline, "read_checked", _unchecked),), ROTTEN),
     Defect("loose runs", "runs are read unchecked", ((run, "_verified", _unverified),), ROTTEN),

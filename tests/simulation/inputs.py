@@ -144,6 +144,14 @@ class Inputs(pafs.FileSystemHandler):  # type: ignore[misc]
             raise FileNotFoundError(errno.ENOENT, path)
         return pa.BufferReader(self.files[path])
 
+    def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
+        return [
+            pafs.FileInfo(path, pafs.FileType.File, size=len(self.files[path]), mtime_ns=self.times[path] * 1_000_000)
+            if path in self.files
+            else pafs.FileInfo(path, pafs.FileType.NotFound)
+            for path in paths
+        ]
+
     def get_type_name(self) -> str:
         return "inputs"
 
@@ -153,6 +161,6 @@ class Inputs(pafs.FileSystemHandler):  # type: ignore[misc]
     def _refused(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError
 
-    get_file_info = get_file_info_selector = create_dir = delete_dir = delete_dir_contents = _refused
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = _refused
     delete_root_dir_contents = delete_file = move = copy_file = open_input_stream = _refused
     open_output_stream = open_append_stream = _refused

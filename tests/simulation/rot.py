@@ -46,6 +46,7 @@ def _damage_state(world: World) -> None:
     is_note = "sinks" in folders and world.dice.random() < 0.4  # small, and all that says how far a function is
     folder = "sinks" if is_note else world.dice.choice(folders)
     name = world.dice.choice([name for name in names if name.split("/")[0] == folder])
+    name = HINT if HINT in names and world.dice.random() < 0.1 else name
     good = world.shelf.get(name)
     bad = _damaged(world, name, good)
     if bad == good:
@@ -92,7 +93,7 @@ def _changed(world: World, kind: str, good: bytes, text: bytes, last: int | None
         return good[:at] + bytes([good[at] ^ (1 << dice.randrange(8))]) + good[at + 1 :]
     if kind == "digit" and digits:
         at = dice.choice(digits)
-        return good[:at] + b"%d" % ((good[at] - 0x30 + 4) % 10) + good[at + 1 :]
+        return good[:at] + b"%d" % ((good[at] - 0x30 + dice.choice([1, 4])) % 10) + good[at + 1 :]
     return good[:at]
 
 
@@ -137,7 +138,7 @@ def _damage_sink(world: World, sink: str) -> None:
             folder.files[path] = dice.choice(past)
         case _:
             text = good[path].partition(b'"identity"')[0]  # the epoch
-            folder.files[path] = _changed(world, kind, good[path], text, last=3)
+            folder.files[path] = _changed(world, kind, good[path], text, last=1)
     if folder.of(sink) == good:
         return
     world.trace(f"damaged: {kind} {path}")

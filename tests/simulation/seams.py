@@ -11,10 +11,11 @@ from unittest import mock
 import pyarrow.fs as pafs
 
 from rejoinder.engine import engine as engine_module
-from rejoinder.engine import planner, redefinition, rereading, timeline
+from rejoinder.engine import planner, redefinition, timeline
 from rejoinder.engine.sinks import delivery, files
 from rejoinder.kernels.entropy import drawn_from
 from rejoinder.operators import arrange, formats, stateless
+from rejoinder.operators.formats import signatures
 from rejoinder.store import file_log, spine
 from rejoinder.testing import driver as driver_module
 from rejoinder.testing import files as input_files
@@ -51,7 +52,7 @@ def in_place(world: World) -> Iterator[None]:
         put(files, "open_path", open_sink)
         put(formats, "open_path", open_input)
         put(input_files, "os", world.inputs)
-        put(rereading, "os", world.inputs)
+        put(signatures, "os", world.inputs)
         put(driver_module, "LocalExecutor", lambda: SimulatedExecutor(lambda: world.current))
         put(driver_module, "LocalHost", lambda: SimulatedHost(lambda: world.current))
         put(engine_module, "KEEP_VERSIONS", wanted.keep_versions)

@@ -77,7 +77,7 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
     beside = [*_copy_note(source, target, manifest), *_copy_unread(source, target)]
     beside += _copy_frames(source, target, manifest)
     target.put(manifest.name, manifest.to_bytes())
-    mark_flow(target, manifest, manifest.version)
+    mark_flow(target, manifest, manifest.version, first=manifest.version)
     write_hint(target, manifest)
     _drop_others(target, manifest, {ref.name for ref in refs} | set(beside))
     return Backup(manifest.epoch, len(refs) + len(beside) + 1, len(copied), sum(copied.values()))

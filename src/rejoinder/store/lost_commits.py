@@ -6,6 +6,7 @@ If it is lost as well, other things show that version n was committed. None of t
 - `flow.json` names n or a newer version. It says which flow lives here, and, until the first collection, how far it is;
 - `sinks/<n>.json`, or one of a newer version: such a note is written after a commit was delivered;
 - a manifest says which versions are retained with it. If the oldest of them is missing, a newer commit has dropped it.
+  A backup holds one version only, and `flow.json` says which: those before it were never stored there.
 
 So a flow whose newest manifest and hint are both lost is refused, unless all of this holds: it was killed after its
 last commit and before the collection (or is a restored copy with fewer than eight commits since), eight commits or more
@@ -57,18 +58,19 @@ def is_young(manifest: Manifest) -> bool:
     return min(version for _, _, version in manifest.epochs) == 0
 
 
-def mark_flow(store: ObjectStore, manifest: Manifest, committed: int) -> None:
+def mark_flow(store: ObjectStore, manifest: Manifest, committed: int, *, first: int | None = None) -> None:
     """Write down that the flow of a manifest lives here, and that it has committed a version.
 
-    Raises `errors.Corrupt` if another flow lives here, or if that cannot be told.
+    `first` is the oldest version that was ever stored here, if that is known to have changed: for a backup. Raises
+    `errors.Corrupt` if another flow lives here, or if that cannot be told.
     """
     version = committed if is_young(manifest) else 0
     data = store.find(FLOW)
-    if data is None:
-        store.put_if_absent(FLOW, _marker(manifest.flow_id, version))
+    if data is None:  # of a flow whose marker is lost, nobody knows where it began
+        store.put_if_absent(FLOW, _Flow(manifest.flow_id, version, committed if first is None else first).to_bytes())
         return
     known = _flow(data)
-    if known is None or known[0] != manifest.flow_id:
+    if known is None or known.flow_id != manifest.flow_id:
         raise errors.Corrupt(
             f"`{FLOW}` is damaged" if known is None else "the manifests belong to another flow",
             detail=f"`{FLOW}` in {store.url} fails its checksum, or another version of Rejoinder wrote it"
@@ -77,23 +79,34 @@ def mark_flow(store: ObjectStore, manifest: Manifest, committed: int) -> None:
             hint=f"delete `{FLOW}` if all other files belong together: the next commit writes it. Otherwise restore "
             "the state from a backup, into an empty folder",
         )
-    if known[1] < version:
-        store.put(FLOW, _marker(manifest.flow_id, version))
+    wanted = _Flow(manifest.flow_id, max(known.version, version), known.first if first is None else first)
+    if wanted != known:
+        store.put(FLOW, wanted.to_bytes())
 
 
-def _marker(flow_id: str, version: int) -> bytes:
-    body = json.dumps({"flow_id": flow_id, "version": version}).encode()
-    return b"%b\n%08x\n" % (body, zlib.crc32(body))
+@dataclass(frozen=True)
+class _Flow:
+    """What `flow.json` holds."""
+
+    flow_id: str
+    version: int
+    """A version that was committed."""
+    first: int
+    """The oldest version that was ever stored here."""
+
+    def to_bytes(self) -> bytes:
+        body = json.dumps({"flow_id": self.flow_id, "version": self.version, "first": self.first}).encode()
+        return b"%b\n%08x\n" % (body, zlib.crc32(body))
 
 
-def _flow(data: bytes) -> tuple[str, int] | None:
-    """The flow that lives here, and a version that it has committed; None if the marker is damaged."""
+def _flow(data: bytes) -> _Flow | None:
+    """Read `flow.json`; None if it is damaged."""
     try:
         fields = json.loads(data.partition(b"\n")[0])
-        flow_id, version = str(fields["flow_id"]), int(fields["version"])
+        flow = _Flow(str(fields["flow_id"]), int(fields["version"]), int(fields["first"]))
     except (ValueError, KeyError, TypeError):
         return None
-    return (flow_id, version) if data == _marker(flow_id, version) else None
+    return flow if data == flow.to_bytes() else None
 
 
 def sign_of_use(store: ObjectStore) -> str | None:
@@ -137,11 +150,13 @@ def _signs(store: ObjectStore, found: Manifest) -> Iterator[_Sign]:
         return
     marked = _flow(store.find(FLOW) or b"")
     if marked is not None:
-        yield _Sign(f"`{FLOW}` says that version {marked[1]} was committed", marked[1])
+        yield _Sign(f"`{FLOW}` says that version {marked.version} was committed", marked.version)
     notes = [int(note[1]) for name in store.list(NOTES) if (note := _NOTE.fullmatch(name))]
     if notes:
         yield _Sign(f"`{NOTES}/{max(notes):020d}.json` was written after a newer commit", max(notes))
-    oldest = min(version for _, _, version in found.epochs)
+    if marked is None:
+        return
+    oldest = max(marked.first, min(version for _, _, version in found.epochs))
     if not store.exists(name_of(oldest)):
         yield _Sign(f"`{name_of(oldest)}` is missing, and is kept until a newer commit", found.version + 1)
 

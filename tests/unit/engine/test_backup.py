@@ -132,6 +132,18 @@ def test_an_interrupted_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2]
 
 
+def test_a_copy_that_has_lost_its_hint_is_whole(tmp_path: Path) -> None:
+    """It holds one manifest, which says that older ones are retained: they are not lost, they were never there."""
+    insert(opened(tmp_path / "s", tmp_path / "out", []), *range(12))
+    copy(tmp_path)
+    (tmp_path / "copy/manifests/latest").unlink()
+    driver = opened(tmp_path / "copy", tmp_path / "out", [])
+    assert in_view(driver) == list(range(12))
+    insert(driver, 12)
+    (tmp_path / "copy/manifests/latest").unlink()
+    assert in_view(Driver(store=tmp_path / "copy")) == list(range(13))
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotCommitted, match="there is no state"):
         copy(tmp_path)

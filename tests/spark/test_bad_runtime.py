@@ -28,11 +28,12 @@ def fake_java(folder: Path, says: str) -> Path:
 
 @pytest.mark.parametrize(
     ("says", "version"),
-    [('openjdk version "11.0.2" 2019-01-15', "11"), ('java version "1.8.0_202"', "8"), ("no Java at all", r"\?")],
+    [('openjdk version "11.0.2" 2019-01-15', "11"), ('java version "1.8.0_202"', "8"), ("no Java at all", "")],
 )
 def test_an_old_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, version: str) -> None:
     home = fake_java(tmp_path, says)
-    expected = rf"Java {version} is too old\nDetail: .*{says.split()[0]}.*\nHint: install Java 17"
+    fact = f"Java {version} is too old" if version else "Java does not tell its version"
+    expected = rf"{fact}\nDetail: .*{says.split()[0]}.*\nHint: install Java 17"
     monkeypatch.setenv("JAVA_HOME", str(home))
     with pytest.raises(RuntimeMismatch, match=expected):
         check_java()

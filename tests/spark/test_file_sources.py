@@ -207,3 +207,23 @@ def test_json_with_missing_and_unknown_fields(flow: rj.Flow, tmp_path: Path) -> 
     (folder / "0.json").write_text('{"id": 1, "place": {"x": 2}, "more": [1]}\n\n{"tags": ["a", null]}\n')
     flow.run()
     assert view(flow, "v") == bag([(1, {"x": 2, "y": None}, None), (None, None, ["a", None])])
+
+
+def test_computed_columns_are_those_of_batch_spark(flow: rj.Flow, tmp_path: Path) -> None:
+    """As Spark computes them over the same files, with a watermark on one, over two epochs."""
+    columns = {"ts": "to_timestamp(text)", "label": "concat(item, '-', CAST(n AS STRING))", "half": "n / 2"}
+    listed = ", ".join(f"{name} AS {text}" for name, text in columns.items())
+    flow.sql(
+        f"CREATE STREAM s (item STRING, n INT, text STRING, {listed}, WATERMARK ts DELAY OF INTERVAL 5 SECONDS) "
+        f"USING json OPTIONS (path '{tmp_path}'); CREATE VIEW v AS SELECT * FROM s; "
+        "CREATE VIEW minutes AS SELECT WINDOW_START(TUMBLE(ts, INTERVAL 1 MINUTE)) AS m, count(*) AS n FROM s "
+        "GROUP BY TUMBLE(ts, INTERVAL 1 MINUTE) EMIT FINAL"
+    )
+    for epoch in range(2):
+        lines = [f'{{"item": "i{at % 3}", "n": {at}, "text": "2026-01-31 10:0{epoch}:{at:02d}"}}' for at in range(40)]
+        (tmp_path / f"{epoch}.json").write_text("\n".join([*lines, '{"item": "none"}']))
+        flow.run()
+    frame = flow.spark.read.schema("item STRING, n INT, text STRING").json(str(tmp_path))
+    expected = frame.selectExpr("item", "n", "text", *(f"{text} AS {name}" for name, text in columns.items()))
+    assert view(flow, "v") == bag([tuple(row) for row in expected.collect()])
+    assert [row["n"] for row in flow.table("minutes").collect()] == [40]

@@ -78,6 +78,7 @@ def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -
             values=repr(rows)[:200],
             hint='as in flow.insert("orders", [{"id": 1}])',
         )
+    source = source.recorded
     given = rows.column_names if isinstance(rows, pa.Table) else dict.fromkeys(name for row in rows for name in row)
     names = source.schema.names
     for name in given:

@@ -199,7 +199,7 @@ def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
     source = statement.source
     known = catalog.find(source.name)
     if statement.if_not_exists and isinstance(known, Source):
-        there, here = ((s.schema, s.kind, dict(s.watermarks), _timing(s)) for s in (known, source))
+        there, here = ((s.schema, s.kind, dict(s.watermarks), s.computed, _timing(s)) for s in (known, source))
         if there != here:
             raise DefinitionConflict(
                 f"`{source.name}` exists with other columns or watermarks, or of another kind",
@@ -218,7 +218,11 @@ def _timing(source: Source) -> str:
 
 
 def _columns(source: Source) -> str:
-    return ", ".join(f"{field.name} {spark_name(field.type)}" for field in source.schema)
+    texts = dict(source.computed)
+    return ", ".join(
+        f"{field.name} AS {texts[field.name]}" if field.name in texts else f"{field.name} {spark_name(field.type)}"
+        for field in source.schema
+    )
 
 
 def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:

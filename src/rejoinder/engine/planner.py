@@ -27,6 +27,7 @@ from rejoinder.plan.retention import is_timed, on_time, refuse_unbounded, refuse
 from rejoinder.plan.steps import OnTime
 from rejoinder.plan.variants import Reading
 from rejoinder.sql.binder import bind_view
+from rejoinder.sql.computed_columns import with_expressions
 from rejoinder.sql.text_limits import with_stack
 
 
@@ -55,7 +56,7 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
 
 def _plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     blocks: dict[str, tuple[Block, Mapping[str, Derived]]] = {}
-    declared = {source.name: source for source in catalog.sources}
+    declared = {source.name: with_expressions(source) for source in catalog.sources}
     sources, imposers = declared, dict[str, str]()
     gates: list[Gate] = []
     relations: dict[str, Derived] = {}

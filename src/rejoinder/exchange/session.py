@@ -206,10 +206,11 @@ def check_java() -> int:
         ) from missing
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     major = int(found.group(1)) if found is not None else 0
+    said = next(iter((answer.stderr or answer.stdout).splitlines()), "nothing")
     if major < OLDEST_JAVA:
         raise RuntimeMismatch(
-            f"Java {major or '?'} is too old",
-            detail=f"`{java} -version` says: {(answer.stderr or answer.stdout).splitlines()[:1]}",
+            f"Java {major} is too old" if major else "Java does not tell its version",
+            detail=f"`{java} -version` says: {said}",
             hint="install Java 17, or set JAVA_HOME to it",
         )
     return major

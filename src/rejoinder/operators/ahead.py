@@ -35,10 +35,12 @@ def split_ahead(rows: pa.Table, source: Source, now: int, path: str | None) -> t
     if not ahead.any():
         return rows, None
     refused = np.flatnonzero(ahead)
-    return take(rows, np.flatnonzero(~ahead)), _rejected(take(rows, refused), reasons[refused].tolist(), source, path)
+    return take(rows, np.flatnonzero(~ahead)), rejected_rows(
+        take(rows, refused), reasons[refused].tolist(), source, path
+    )
 
 
-def _rejected(rows: pa.Table, reasons: list[str], source: Source, path: str | None) -> pa.Table:
+def rejected_rows(rows: pa.Table, reasons: list[str], source: Source, path: str | None) -> pa.Table:
     """Records of the rejected relation: where they came from as far as that is known, the row, and why."""
     schema = source.rejected_schema
     known = {

@@ -30,7 +30,7 @@ class NullColumns:
         is_file = isinstance(scan, SourceScan) and split.path is not None and split.payload is None
         if not is_file or not isinstance(scan, SourceScan) or scan.source.format != "json":
             return cls(split.source, "", "")
-        return cls(split.source, split.path or "", scan.stream, set(scan.source.schema.names))
+        return cls(split.source, split.path or "", scan.stream, set(scan.source.recorded.schema.names))
 
     def see(self, stream: str, table: pa.Table) -> None:
         """Take a chunk in."""

@@ -20,6 +20,7 @@ from rejoinder.kernels.exchange import decode
 from rejoinder.kernels.unreadable import Unreadable
 from rejoinder.operators.ahead import split_ahead
 from rejoinder.operators.coalescer import Input
+from rejoinder.operators.computed import with_computed
 from rejoinder.operators.formats import read_file
 from rejoinder.operators.formats.conform import conform
 from rejoinder.operators.formats.records import read_records
@@ -85,26 +86,28 @@ def scan(
     if isinstance(scan_, UnitScan):
         yield scan_.stream, pa.Table.from_pylist([{}], schema=UNIT_SCHEMA)
         return
-    source = scan_.source
+    source, recorded = scan_.source, scan_.source.recorded
     sequence = (split.modified << 20) | (zlib.crc32((split.path or "").encode()) & 0xFFFFF)
     tables: Iterator[tuple[bool, pa.Table]]
     if split.payload is not None and split.path is not None:
-        tables = read_records(split.path, decode(split.payload), source)
+        tables = read_records(split.path, decode(split.payload), recorded)
         place = f"topic {split.path}"
     elif split.payload is not None:
         tables = ((True, chunk) for chunk in _chunks(decode(split.payload)))
         place = f"a batch of `{source.name}`"
     else:
         assert split.path is not None
-        tables = read_file(split.path, source, CHUNK_ROWS, opened)
+        tables = read_file(split.path, recorded, CHUNK_ROWS, opened)
         place = split.path
     for usable, table in tables:
         if not usable:
             yield source.rejected, table
         elif table.num_rows:
-            delta, ahead = split_ahead(_as_delta(table, source, sequence, place), source, now, split.path)
-            if ahead is not None:
-                yield source.rejected, ahead
+            delta, failed = with_computed(_as_delta(table, recorded, sequence, place), source, split.path)
+            delta, ahead = split_ahead(delta, source, now, split.path)
+            for rejected in (failed, ahead):
+                if rejected is not None:
+                    yield source.rejected, rejected
             if delta.num_rows:
                 yield scan_.stream, delta
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
+from rejoinder.kernels.expression import Expression
 from rejoinder.plan.variants import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
@@ -55,6 +56,18 @@ class Source:
     watermarks: Mapping[str, int | None] = field(default_factory=dict)
     mark_at: int | None = None
     """Where the column of `op` or `diff` stands among the declared ones; None if it is not declared."""
+    computed: tuple[tuple[str, str], ...] = ()
+    """Columns that records do not have, each with the SQL text of its value."""
+    outputs: tuple[tuple[str, Expression], ...] = field(default=(), compare=False)
+    """The same, bound; empty until the flow is planned."""
+
+    @property
+    def recorded(self) -> Source:
+        """The source with the columns that its records have."""
+        names = {name for name, _ in self.computed}
+        if not names:
+            return self
+        return replace(self, schema=pa.schema([f for f in self.schema if f.name not in names]), computed=(), outputs=())
 
     @property
     def rejected(self) -> str:
@@ -310,6 +323,7 @@ def _relation_to_json(relation: Relation) -> dict[str, Any]:
         "options": dict(relation.options),
         "watermarks": dict(relation.watermarks),
         "mark_at": relation.mark_at,
+        **({"computed": [list(pair) for pair in relation.computed]} if relation.computed else {}),
     }
 
 
@@ -331,6 +345,7 @@ def _relation_from_json(data: Mapping[str, Any]) -> Relation:
         dict(data["options"]),
         dict(data["watermarks"]),
         data.get("mark_at"),
+        tuple((name, text) for name, text in data.get("computed", ())),
     )
 
 

@@ -76,6 +76,7 @@ _SINK = "CREATE SINK name FROM view USING kafka OPTIONS (topic '…', bootstrap 
 _IN_COLUMN = {
     "METADATA": "on Kafka, OPTIONS (timestamp 'column') fills a column with the record's time: see docs/kafka.md",
     "DEFAULT": "a field that is missing is NULL; write COALESCE(column, value) in a view",
+    "GENERATED": "write the expression behind the name: column AS expression",
     "KEY": "a STREAM has no key; CREATE TABLE … PRIMARY KEY (column) keeps the last row of each",
     "REFERENCES": "join the relations in a view",
     "UNIQUE": "a TABLE has one row for each PRIMARY KEY",

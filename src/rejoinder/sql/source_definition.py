@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.kernels.columns import RESERVED
 from rejoinder.options import refuse_clear
 from rejoinder.plan.catalog import Kind, Source
+from rejoinder.sql.computed_columns import computed_expression
 from rejoinder.sql.emission import Clause, interval_microseconds
 from rejoinder.sql.envelope_definition import check_envelope
 from rejoinder.sql.feed_definition import DELTA, FEED_OPTIONS, feed_options
@@ -35,8 +36,12 @@ def make_source(
     format_: str,
     options: Mapping[str, str],
     watermarks: Mapping[str, str] | None = None,
+    computed: Sequence[tuple[int, str, str]] = (),
 ) -> Source:
-    """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault."""
+    """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault.
+
+    `fields` are the columns that records have. `computed` are the others: where they stand among all, name and text.
+    """
     refuse_clear(f"`{name}`", options)  # before any check that quotes a value
     given = {option: text.lower() if option in _POLICIES else text for option, text in options.items()}
     _check_options(name, format_, given)
@@ -49,7 +54,11 @@ def make_source(
     kept = [f for f in fields if f.name.lower() not in marks]
     mark_at = next((at for at, f in enumerate(fields) if f.name.lower() in marks), None)
     listed = f"columns: {', '.join(f.name for f in fields) or 'none'}"
-    _check_columns(name, [f.name for f in kept], listed)
+    recorded = list(kept)
+    for at, column, text in computed:
+        kept.insert(at, pa.field(column, computed_expression(name, column, text, recorded).type))
+    _check_columns(name, [f.name for f in kept] if recorded else [], listed)
+    _check_recorded(name, [*primary_key, *([order] if order else [])], [column for _, column, _ in computed], listed)
     key = tuple(_column(name, column, kept, listed) for column in primary_key)
     if order is not None:
         order = _column(name, order, kept, listed)
@@ -67,12 +76,13 @@ def make_source(
             detail=listed,
             hint="RETAIN ALL keeps it up to date whether a view reads it or not",
         )
-    source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays, mark_at)
+    texts = tuple((column, text) for _, column, text in computed)
+    source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays, mark_at, texts)
     check_envelope(source)
     if format_ == KAFKA:
-        check_layout(source)
+        check_layout(source.recorded)
     elif format_ != DELTA:
-        check_files(source)
+        check_files(source.recorded)
     return source
 
 
@@ -141,6 +151,18 @@ def _check_columns(name: str, columns: list[str], listed: str) -> None:
             )
     if not columns:
         raise InvalidSql(f"`{name}` has no columns", detail=listed, hint="declare at least one that holds data")
+
+
+def _check_recorded(name: str, columns: list[str], computed: list[str], listed: str) -> None:
+    """Refuse a computed column where records must have the column themselves."""
+    lowered = {column.lower() for column in computed}
+    found = next((column for column in columns if column.lower() in lowered), None)
+    if found is not None:
+        raise Unsupported(
+            f"computed column `{found}` of `{name}` is part of the primary key or of `order`",
+            detail=listed,
+            hint="take columns that the records have, or compute the key in a view",
+        )
 
 
 def _column(name: str, wanted: str, fields: list[pa.Field], listed: str) -> str:

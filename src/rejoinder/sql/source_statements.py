@@ -30,6 +30,8 @@ class _Columns:
     primary_key: tuple[str, ...] = ()
     watermarks: dict[str, str] = field(default_factory=dict)
     not_null: dict[str, Token] = field(default_factory=dict)
+    computed: list[tuple[int, str, str]] = field(default_factory=list)
+    """Computed columns: where they stand among all columns, name and text."""
 
 
 class SourceReader(TokenReader):
@@ -54,8 +56,8 @@ class SourceReader(TokenReader):
                 if foreign is not None:
                     raise foreign
                 raise self.unexpected(word, name)
-        source = make_source(name, kind, columns.fields, columns.primary_key, format_, options, columns.watermarks)
-        return source, unless
+        key, watermarks, computed = columns.primary_key, columns.watermarks, columns.computed
+        return make_source(name, kind, columns.fields, key, format_, options, watermarks, computed), unless
 
     def unexpected(self, word: str, relation: str) -> InvalidSql:
         """The error for a word after the columns that is not known there."""
@@ -99,7 +101,7 @@ class SourceReader(TokenReader):
         format_, options = mapped(name, type_, outside, options)
         kind: Kind = "table" if columns.primary_key else "stream"
         fields, key, watermarks = columns.fields, columns.primary_key, columns.watermarks
-        return make_source(name, kind, fields, key, format_, options, watermarks), unless
+        return make_source(name, kind, fields, key, format_, options, watermarks, columns.computed), unless
 
     def columns(self, relation: str) -> _Columns:
         """Columns, PRIMARY KEY and WATERMARK clauses between parentheses."""
@@ -118,7 +120,8 @@ class SourceReader(TokenReader):
             elif word == "WATERMARK":
                 self.watermark(relation, result.watermarks)
             else:
-                result.fields.append(self.column(result))
+                column = self.column(result)
+                result.fields += [] if column is None else [column]
             if self.peek() == ",":
                 self.expect(",")
                 continue
@@ -200,11 +203,12 @@ class SourceReader(TokenReader):
             )
         return self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
 
-    def column(self, result: _Columns) -> pa.Field:
-        """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT."""
+    def column(self, result: _Columns) -> pa.Field | None:
+        """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT; None for a computed one, `name AS …`."""
         name = self.name()
         if self.peek() == "AS":
-            raise self.computed(name)
+            result.computed.append((len(result.fields) + len(result.computed), name, self.computed(name)))
+            return None
         first = self.at
         depth = 0
         while self.at < len(self.tokens):
@@ -250,18 +254,23 @@ class SourceReader(TokenReader):
                 self.take()
         return pa.field(name, kind)
 
-    def computed(self, name: str) -> Unsupported:
-        """The error for Flink's computed column, `name AS expression`."""
-        is_clock = any(token.text.upper() == "PROCTIME" for token in self.tokens[self.at : self.at + 2])
-        return Unsupported(
-            f"the computed column `{name}` of a source is not supported",
-            detail=self.place(self.tokens[self.at]),
-            hint="leave it out; a join FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP takes rows as they are on arrival"
-            if is_clock
-            else f"declare the columns that the data has, and compute `{name}` in a view: "
-            f"CREATE VIEW … AS SELECT *, … AS {name} FROM …; "
-            f"a TIMESTAMP, DATE or integer column of the data can have the WATERMARK",
-        )
+    def computed(self, name: str) -> str:
+        """The text of a computed column, up to the next item of the columns."""
+        self.expect("AS")
+        first, depth = self.at, 0
+        while self.at < len(self.tokens) and (depth or self.peek() not in (",", ")", "COMMENT")):
+            depth += (self.peek() == "(") - (self.peek() == ")")
+            self.at += 1
+        if first == self.at:
+            raise InvalidSql(
+                f"computed column `{name}` has no expression",
+                detail=self.place(self.tokens[first - 1]),
+                hint=f"as in {name} AS TO_TIMESTAMP(text)",
+            )
+        text = self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
+        if self.peek() == "COMMENT":
+            self.at += 2
+        return text
 
     def options(self) -> dict[str, str]:
         """Key and value pairs: `key 'value'` or `'key' = 'value'`; keys may have dots, quoted or not."""

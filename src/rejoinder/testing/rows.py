@@ -32,6 +32,7 @@ def refuse_other_than_rows(source: Source, rows: Iterable[object]) -> None:
 def encoded(source: Source, entries: Iterable[tuple[Row, int]]) -> bytes:
     """Rows with their signs, as a task reads them. Raises `InputError` if one does not fit the source."""
     rows, signs = zip(*entries, strict=True)
+    source = source.recorded
     try:
         table = pa.Table.from_pylist([_checked(source, row) for row in rows], schema=source.schema)
     except (ValueError, TypeError, ArithmeticError) as failure:

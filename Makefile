@@ -33,7 +33,7 @@ GROUPED := --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-deep test-fast format lock bench soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,9 +49,15 @@ check: $(INSTALLED) ## Lint, formatting, types, and the layers
 	$(BIN)/mypy $(wildcard src tests benchmarks)
 	$(BIN)/lint-imports --no-logo
 
-test: need-java check ## Run the checks, then all tests
+test: need-java $(INSTALLED) ## Run the checks and all tests: up to 12 minutes on two cores
+	@$(MAKE) --no-print-directory --jobs 2 check test-local
+	@$(MAKE) --no-print-directory test-spark
+
+test-local: $(INSTALLED) ## Run the tests that need no Spark
 	$(BIN)/pytest -n 2 -m "not spark" tests/unit tests/oracle tests/golden tests/simulation
-	$(BIN)/pytest -n 2 -m "spark" $(GROUPED) tests/spark tests/faults tests/golden
+
+test-spark: need-java $(INSTALLED) ## Run the tests on Spark, and those that kill processes
+	$(BIN)/pytest -n 2 -m spark $(GROUPED) tests/spark tests/faults tests/golden
 
 test-deep: need-java $(INSTALLED) ## Run what is random or long: a new SEED, SEEDS (10,000) simulated worlds
 	$(BIN)/python -m tests --worlds $(SEEDS) $(if $(SEED),--seed $(SEED))

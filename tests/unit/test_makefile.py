@@ -43,9 +43,9 @@ def test_the_demonstration_installs_no_developer_tools() -> None:
 
 def test_every_folder_has_tests_and_make_test_runs_it() -> None:
     """A folder that is missing, or a run without a test, fails by itself: pytest says so."""
-    recipe = re.search(r"^test: .*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
-    assert recipe is not None
-    run = set(re.findall(r"tests/(\w+)(?=\s)", recipe[1]))
+    recipes = dict(re.findall(r"^([\w-]+): .*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE))
+    assert all(part in recipes["test"] for part in ("check test-local", "test-spark"))
+    run = set(re.findall(r"tests/(\w+)(?=\s)", recipes["test-local"] + recipes["test-spark"]))
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert run == folders
     for folder in folders:

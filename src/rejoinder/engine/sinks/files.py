@@ -8,8 +8,12 @@ anew over its own names, and what it left over is removed. So an epoch is there 
 Fence: an attempt stages its files in a folder of its own, `staged-<writer epoch>-<random>`. It changes the sink only by
 renames from and to that folder, the note of the epoch among them. A driver removes the staged folders of the writers
 before it, never those of later ones, before it stages its own. A driver that was replaced and wakes up later finds its
-folder gone: its renames fail and change nothing. (An object store has no renames. There, a driver that was replaced
-between its look at the manifests and its next request can repeat that one request; it writes what is there already.)
+folder gone: its renames fail and change nothing.
+
+An object store has no renames: a move is a copy, which fails if its source is gone, and a delete. So there, too, only a
+copy that the store was asked for before the takeover and carries out after it can still change something. It does no
+harm. Two drivers deliver an epoch from the same manifest, so a file that is written late holds what it held. A note
+that is written late says that the sink is less far: the next start writes later epochs again, under the same names.
 """
 
 from __future__ import annotations
@@ -99,6 +103,9 @@ class FilesTarget:
                 )
             )
             reach("in_delivery", delivery.epoch)
+            # The note is staged before the look at the fence: after it nothing is done but moves out of our folder.
+            with filesystem.open_output_stream(posixpath.join(staged, PROGRESS)) as file:
+                file.write(_sealed({**self._owner, "epoch": delivery.epoch, "writer": delivery.writer}))
             delivery.check_fence()
             self._publish(filesystem, staged, list(filter(None, written)), delivery)
         except Exception:
@@ -117,8 +124,7 @@ class FilesTarget:
                 filesystem.move(info.path, posixpath.join(staged, f"left-{info.base_name}"))
         for source, name in zip(written, names, strict=True):
             filesystem.move(posixpath.join(staged, source), posixpath.join(folder, name))
-        note = _sealed({**self._owner, "epoch": delivery.epoch, "writer": delivery.writer})
-        _replace(filesystem, staged, posixpath.join(folder, HIDDEN, PROGRESS), note)
+        filesystem.move(posixpath.join(staged, PROGRESS), posixpath.join(folder, HIDDEN, PROGRESS))
 
     def _check_owner(self, owner: Mapping[str, Any]) -> None:
         if owner["identity"] != self.identity:

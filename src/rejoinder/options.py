@@ -21,18 +21,26 @@ HIDDEN = "***"
 _SECRET_WORDS = (
     r"password|passwd|pwd|passphrase|secret|token|credential|jaas[._-]?config|user[._-]?info|authorization|bearer"
     r"|private[._-]?key|keystore[._-]?key|access[._-]?key|account[._-]?key|shared[._-]?key|api[._-]?key|sas[._-]?key"
+    r"|encryption[._-]?key|assertion|signature"
 )
 _PLAIN_NAME = re.compile(
     r"(url|uri|location|endpoint|type|path|class|name|credentials\.source|[._](?:seconds|ms|buffer))$", re.IGNORECASE
 )
-_SECRET_NAME = re.compile(_SECRET_WORDS, re.IGNORECASE)
+_SECRET_NAME = re.compile(rf"{_SECRET_WORDS}|(?:^|[._-])(?:auth|pass|jwt|sig)$", re.IGNORECASE)
 # `/token=a/` is a folder of a partitioned table, `?token=a` is not.
 _IN_VALUE = re.compile(
     rf"(?P<before>(?<![/\w.-])[\w.-]*(?:{_SECRET_WORDS})[\w.-]{{0,64}}\s*=\s*)(?P<secret>\"[^\"]*\"|[^&;\s'\"]+)",
     re.IGNORECASE,
 )
-# Signed URLs: S3 and GCS (`X-…-Signature`), Azure (`sig`), CloudFront (`Signature`, `Key-Pair-Id`).
-_IN_SIGNED = re.compile(r"(?P<before>[?&](?:[\w-]*signature|sig|key-pair-id)=)(?P<secret>[^&;\s'\"]+)", re.IGNORECASE)
+# Signed URLs: S3 and GCS (`X-…-Signature`), Azure (`sig`), CloudFront (`Signature`, `Key-Pair-Id`); words of others.
+_IN_SIGNED = re.compile(
+    r"(?P<before>[?&;#](?:[\w-]*signature|sig|key-pair-id|auth|key|pass|jwt|code|session(?:[_-]?(?:id|key))?)=)"
+    r"(?P<secret>[^&;\s'\"]+)",
+    re.IGNORECASE,
+)
+# `Authorization: Basic …`, as headers of HTTP are written; `user:password@host:9092` in a list of hosts.
+_IN_HEADER = re.compile(r"(?P<before>authorization\s*:\s*(?:\w+\s+)?)(?P<secret>[^\s'\",;]+)", re.IGNORECASE)
+_IN_HOSTS = re.compile(r"(?P<before>(?:^|(?<=[\s,'\"]))[^\s,:@/'\"]+:)(?P<secret>[^\s,:@/'\"]+)(?=@[\w.-]+:\d+)")
 # The host of hdfs://name:9000/a@b has a port; a bucket has none, and a secret key of AWS may have a slash.
 _IN_ADDRESS = re.compile(
     r"(?P<before>://[^/\s:@]*:|:(?:thin|oci):[^/\s:@]+/)(?P<secret>[^/\s@]+)(?=@)"
@@ -41,7 +49,7 @@ _IN_ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _IN_PEM = re.compile(r"(?P<before>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<secret>.*?)(?=-----END|'|$)", re.DOTALL)
-_IN_VALUES = (_IN_VALUE, _IN_SIGNED, _IN_ADDRESS, _IN_PEM)
+_IN_VALUES = (_IN_VALUE, _IN_SIGNED, _IN_ADDRESS, _IN_HEADER, _IN_HOSTS, _IN_PEM)
 _ENCODED = re.compile(r"(?<![^\s'\"])[^\s'\"]*%[0-9A-Fa-f]{2}[^\s'\"]*")
 _PLACES = ("path", "sourcearchivedir")
 _IN_TEXT = re.compile(
@@ -89,6 +97,21 @@ def redacted_text(text: str) -> str:
     for pattern in _IN_VALUES:
         text = pattern.sub(_hide_part, text)
     return _ENCODED.sub(lambda found: HIDDEN if is_secret("", found[0]) else found[0], text)
+
+
+def refuse_broken_secret(text: str) -> None:
+    """Refuse a text in which the value of a secret option ends within a word: a quote in it was not written twice.
+
+    What follows would be read as names, and shown in errors.
+    """
+    for found in _IN_TEXT.finditer(text):
+        follows = text[found.end() : found.end() + 1]
+        if follows and not follows.isspace() and follows not in ",;)" and found[0].endswith("'"):
+            raise InvalidSql(
+                "the value of an option that holds a secret contains a quote",
+                detail=f"line {text.count(chr(10), 0, found.start()) + 1}",
+                hint="put the secret into an environment variable, and write 'env:NAME' as the value",
+            )
 
 
 def shown_line(text: str, number: int) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rejoinder.cli.screen import err, note
+from rejoinder.kernels.private_files import FILE_MODE, replace_file
+from rejoinder.options import redacted_text
 from rejoinder.sql.texts import is_complete
 
 HISTORY = Path.home() / ".rejoinder_history"
@@ -62,6 +65,15 @@ def _remembered() -> Iterator[None]:
     try:
         yield
     finally:
-        readline.set_history_length(HISTORY_LINES)
+        count = readline.get_current_history_length()
+        typed = [readline.get_history_item(number) for number in range(max(1, count - HISTORY_LINES + 1), count + 1)]
         with contextlib.suppress(OSError):
-            readline.write_history_file(HISTORY)
+            write_history(HISTORY, typed)
+
+
+def write_history(path: Path, lines: Iterable[str | None]) -> None:
+    """Write lines for their owner alone, with secrets hidden. Raises `OSError` if the file is a link."""
+    text = redacted_text("\n".join(line for line in lines if line))  # a secret may be on the line after its name
+    with replace_file(path) as file:
+        os.fchmod(file.fileno(), FILE_MODE)
+        file.write(f"{text}\n".encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rejoinder.cli.screen import count, note, size
 from rejoinder.cli.state import refuse_missing
+from rejoinder.engine.neutral_text import neutral
 from rejoinder.engine.vacuuming import vacuum
 from rejoinder.store.objects import open_store
 
@@ -14,7 +15,7 @@ def vacuum_state(place: str, *, dry_run: bool, older_than_hours: float) -> None:
     refuse_missing(place, store)
     done = vacuum(store, dry_run=dry_run, older_than_seconds=older_than_hours * 3600)
     for each in done.garbage:
-        print(each.name)
+        print(neutral(each.name))
     for kind, (number, total) in done.by_kind().items():
         note(f"{kind}: {number:,}, {size(total)}")
     verb = "would be deleted" if dry_run else "deleted"

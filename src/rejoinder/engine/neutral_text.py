@@ -12,14 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
-# C1 controls; Arabic letter mark; left-to-right and other marks, embeddings, overrides, isolates; line separators.
-_MARKS = (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)
+# C1 controls; Arabic letter mark; left-to-right and other marks, embeddings, overrides, isolates and what Unicode had
+# before them; line separators; characters without width that join nothing, the byte order mark among them; tags.
+_MARKS = (
+    *(*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x2070), 0x2028, 0x2029),
+    *(0x00AD, 0x200B, *range(0x2060, 0x2065), 0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080)),
+)
 _NEUTRAL = {**_PICTURES, **dict.fromkeys(_MARKS, 0xFFFD), 0x0A: 0x23CE}
 _NEUTRAL_LINES = {code: sign for code, sign in _NEUTRAL.items() if code not in (0x09, 0x0A)}
 _ODD = "".join(map(chr, _MARKS))
 _ODD_JSON = re.compile(f"[{re.escape(_ODD)}\x7f]")
 _ODD_FIELD = f"[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f{_ODD}]"
-_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+_FORMULA = r"^\s*[=+\-@\t\r\n＝＋－＠﹦﹢﹣﹫]"  # as they are, in full width, and as small forms
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 

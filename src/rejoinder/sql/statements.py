@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
+from rejoinder.options import refuse_broken_secret
 from rejoinder.plan.catalog import Sink, Source
 from rejoinder.sql.dialect import SparkSql
 from rejoinder.sql.emission import split_emission
@@ -110,6 +111,7 @@ Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | D
 
 def parse_statements(text: str) -> list[Statement]:
     """Read a text of statements separated by semicolons. Raises `InvalidSql`, which shows the place."""
+    refuse_broken_secret(text)
     return with_stack([text], _statements, text)
 
 

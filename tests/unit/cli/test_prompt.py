@@ -87,3 +87,15 @@ def test_backslash_x_switches_the_expanded_form(typed: Type, shop: str, capsys: 
         f"expanded form: {word}" for word in ("on", "off", "auto")
     ]
     assert "`\\x what` is not known" in err
+
+
+def test_the_history_belongs_to_its_owner_and_holds_no_secret(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    path.write_text("old")
+    path.chmod(0o666)
+    prompt.write_history(path, ["CREATE SINK k FROM v USING jdbc OPTIONS (url 'u', password", " 'CANARY');", None])
+    assert "CANARY" not in path.read_text() and "CREATE SINK" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(OSError, match="symbolic"):
+        prompt.write_history(tmp_path / "link", ["x"])

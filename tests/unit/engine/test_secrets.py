@@ -30,6 +30,13 @@ PLACES = (
     f"https://account.blob.core.windows.net/c/x?sv=2024&sig={CANARY}",
     f"abfss://c@account.dfs.core.windows.net/x?sig={CANARY}",
     f"hdfs://ada:{CANARY}@name:9000/x",
+    f"S3://AKIA:{CANARY}@bucket/x",
+    f"https://host/x?auth={CANARY}",
+    f"https://host/x?KEY={CANARY}",
+    f"https://host/x?jwt={CANARY}",
+    f"https://host/x#access_token={CANARY}",
+    f"https://host/x?SIG={CANARY}",
+    f"https://host/x?session={CANARY}",
 )
 CLIENT_OPTIONS = {
     "kafka.basic.auth.user.info": f"ada:{CANARY}",
@@ -39,6 +46,11 @@ CLIENT_OPTIONS = {
     "kafka.sasl.oauthbearer.client.secret": CANARY,
     "kafka.schema.registry.url": f"https://ada:{CANARY}@registry",
     "kafka.bearer.auth.token": CANARY,
+    "KAFKA.SASL.JAAS.CONFIG": f"PlainLoginModule required password='{CANARY}';",
+    "Kafka.Basic.Auth.User.Info": f"ada:{CANARY}",
+    "kafka.oauth.client.assertion": CANARY,
+    "kafka.interceptor.auth": f"Basic {CANARY}",
+    "kafka.http.header": f"Authorization: Bearer {CANARY}",
 }
 URLS = (
     f"jdbc:postgresql://db/shop?user=ada&password={CANARY}",
@@ -46,6 +58,10 @@ URLS = (
     f"jdbc:sqlserver://db;databaseName=shop;password={CANARY}",
     f"jdbc:oracle:thin:ada/{CANARY}@db:1521:shop",
     f"jdbc:mysql://db/shop?trustCertificateKeyStorePassword={CANARY}",
+    f"jdbc:mysql://(host=db,user=ada,password={CANARY})/shop",
+    f"JDBC:POSTGRESQL://ada:{CANARY}@db/shop",
+    f"jdbc:derby:shop;encryptionKey={CANARY}",
+    f"jdbc:postgresql://db/shop?user=ada&pass={CANARY}",
 )
 FINE = (
     "data/token=7/day=1",
@@ -54,6 +70,8 @@ FINE = (
     "abfss://container@account.dfs.core.windows.net/x",
     "data/orders@home",
     "/data/a b/*.json",
+    "/data/key=3/code=7/*.json",
+    "/data/part-?/session=1",
 )
 
 
@@ -73,6 +91,7 @@ SOURCES = [
         for option, value in CLIENT_OPTIONS.items()
     ),
     f"CREATE STREAM s (a BIGINT) USING kafka OPTIONS (bootstrap 'https://ada:{CANARY}@h:9092', topic 't')",
+    f"CREATE STREAM s (a BIGINT) USING kafka OPTIONS (bootstrap 'one:9092,ada:{CANARY}@h:9092', topic 't')",
     f"CREATE STREAM s (a BIGINT) USING kafka OPTIONS (bootstrap 'h:9092', topic 'https://ada:{CANARY}@h')",
     f"CREATE MAPPING s (a BIGINT) TYPE File OPTIONS ('format' = 'json', 'path' = 's3://AKIA:{CANARY}@bucket')",
     f"CREATE MAPPING s EXTERNAL NAME `s3://AKIA:{CANARY}@bucket` (a BIGINT) TYPE File OPTIONS ('format' = 'json')",

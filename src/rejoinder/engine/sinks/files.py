@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -161,7 +162,18 @@ class FilesTarget:
         return {"sink": self.sink.name, "identity": self.identity}
 
     def _open(self) -> tuple[pafs.FileSystem, str]:
-        return open_path(absolute(self.sink.options["path"]))
+        """The folder. Raises `SinkFailed` if what the sink keeps for itself in it is reached through a link."""
+        filesystem, folder = open_path(absolute(self.sink.options["path"]))
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            hidden = os.path.join(folder, HIDDEN)
+            entries = list(os.scandir(hidden)) if os.path.isdir(hidden) else []
+            for path in [hidden] * os.path.islink(hidden) + [entry.path for entry in entries if entry.is_symlink()]:
+                raise SinkFailed(
+                    f"sink `{self.sink.name}` does not follow the symbolic link `{path}`",
+                    detail="it keeps its progress there, and files that are not complete yet",
+                    hint="remove the link; the folder of the sink itself may be one",
+                )
+        return filesystem, folder
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def _check_fence(store: ObjectStore, manifest: Manifest) -> None:
 def _fenced(manifest: Manifest, stored: bytes) -> errors.Fenced:
     try:
         other = Manifest.from_bytes(stored, manifest.name)
-        by = f"another driver did, with epoch {other.epoch}, processing time {other.time_ms} ms"
+        by = f"another driver has committed it, with epoch {other.epoch}"
     except errors.StateError as error:
         by = f"another driver did, and what it wrote cannot be read ({error.fact})"
     return errors.Fenced(

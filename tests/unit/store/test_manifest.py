@@ -157,9 +157,7 @@ def test_the_second_driver_is_fenced(store: ObjectStore) -> None:
     base = grow(store, 2)[-1]
     ours, theirs = (base.successor(keep_versions=10, epoch=1, time_ms=ms) for ms in (7, 8))
     commit(store, theirs)
-    with pytest.raises(
-        errors.Fenced, match=r"version 2 \(epoch 1\)[^$]*epoch 1, processing time 8 ms[^$]*Hint: run one driver"
-    ):
+    with pytest.raises(errors.Fenced, match=r"version 2 \(epoch 1\)[^$]*epoch 1[^$]*Hint: run one driver"):
         commit(store, ours)
     assert latest(store) == theirs
 

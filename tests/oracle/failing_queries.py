@@ -8,7 +8,7 @@ that meet by the equalities, on which no condition is false, and on which someth
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 ALIASES = {"x": "x", "y": "y", "z": "z"}
@@ -42,9 +42,61 @@ class Test:
         return f"(coalesce({self.value}, FALSE) OR {self.fails})"
 
 
+def _where_sound(fails: str, value: str) -> str:
+    return f"CASE WHEN NOT ({fails}) THEN {value} END"
+
+
+def casts(a: str) -> list[Term]:
+    """Casts of text to each type. Texts are 1, 2, 3, n/a and NULL."""
+    fails, digit = f"{a}.s = 'n/a'", f"TRY_CAST({a}.s AS INTEGER)"
+    flag = f"replace(replace({a}.s, '2', 'no'), '3', 'F')"
+    texts = {
+        f"CAST({a}.s AS BIGINT)": digit,
+        f"CAST({a}.s AS SMALLINT)": digit,
+        f"CAST({a}.s AS TINYINT)": digit,
+        f"CAST(CAST({a}.s AS DOUBLE) AS INT)": digit,
+        f"CAST(CAST({a}.s AS FLOAT) AS INT)": digit,
+        f"CAST(CAST({a}.s AS DECIMAL(5, 2)) AS INT)": digit,
+        f"DAY(CAST(concat('2026-01-0', {a}.s) AS DATE))": digit,
+        f"HOUR(CAST(concat('2026-01-01 0', {a}.s, ':00:00') AS TIMESTAMP))": digit,
+        f"CASE WHEN CAST({flag} AS BOOLEAN) THEN 7 END": f"CASE WHEN {a}.s = '1' THEN 7 END",
+    }
+    return [Term(text, value, fails) for text, value in texts.items()]
+
+
+def arithmetic(a: str) -> list[Term]:
+    """Divisions, overflows of each type, arrays and dates. Numbers are 0 to 5 and NULL."""
+    b, most = f"{a}.b", "50000000000000000000000000000000000000"
+    return [
+        Term(f"100 % {b}", _where_sound(f"{b} = 0", f"100 % {b}"), f"{b} = 0"),
+        Term(f"CAST(100 / {b} AS INT)", _where_sound(f"{b} = 0", f"100 // {b}"), f"{b} = 0"),
+        Term(f"{b} * 1000000000", _where_sound(f"{b} > 2", f"{b} * 1000000000::BIGINT"), f"{b} > 2"),
+        Term(f"2147483645 + {b}", _where_sound(f"{b} > 2", f"2147483645::BIGINT + {b}"), f"{b} > 2"),
+        Term(f"-2147483646 - {b}", _where_sound(f"{b} > 2", f"-2147483646::BIGINT - {b}"), f"{b} > 2"),
+        Term(
+            f"CAST({b} AS BIGINT) * 4000000000000000000",
+            _where_sound(f"{b} > 2", f"{b} * 4000000000000000000::BIGINT"),
+            f"{b} > 2",
+        ),
+        Term(f"CAST({b} AS SMALLINT) * CAST(16000 AS SMALLINT)", _where_sound(f"{b} > 2", f"{b} * 16000"), f"{b} > 2"),
+        Term(
+            f"CAST(CAST({b} AS DECIMAL(38, 0)) * CAST('{most}' AS DECIMAL(38, 0)) > 0 AS INT)",
+            _where_sound(f"{b} > 1", f"CAST({b} > 0 AS INTEGER)"),
+            f"{b} > 1",
+        ),
+        Term(
+            f"CAST(CAST({b} AS DOUBLE) * 1e9 AS INT)",
+            _where_sound(f"{b} > 2", f"CAST({b} * 1000000000::BIGINT AS BIGINT)"),
+            f"{b} > 2",
+        ),
+        Term(f"element_at(array(7, 8, 9, 7, 8), {b})", _where_sound(f"{b} = 0", f"[7, 8, 9, 7, 8][{b}]"), f"{b} = 0"),
+        Term(f"MONTH(make_date(2026, {b}, 1))", _where_sound(f"{b} = 0", b), f"{b} = 0"),
+    ]
+
+
 def terms(alias: str, other: str | None = None) -> list[Term]:
     """What can fail on a row of a relation, or on a pair."""
-    a, found = alias, []
+    a, found = alias, [*casts(alias), *arithmetic(alias)]
     found.append(Term(f"100 DIV {a}.b", f"CASE WHEN {a}.b <> 0 THEN 100 // {a}.b END", f"{a}.b = 0"))
     number = f"TRY_CAST({a}.s AS INTEGER)"
     found.append(Term(f"CAST({a}.s AS INT)", number, f"{a}.s IS NOT NULL AND {number} IS NULL"))
@@ -78,8 +130,112 @@ class Writer:
 
     def write(self) -> Query:
         """One query."""
-        kinds = [self.inner, self.inner, self.inner, self.one_sided, self.one_sided, self.full, self.group, self.nested]
+        kinds = [self.inner, self.one_sided, self.full, self.group, self.nested, *self.further]
         return self.numbers.choice(kinds)()
+
+    @property
+    def further(self) -> list[Callable[[], Query]]:
+        """Kinds of queries in which something fails elsewhere than in outputs and conditions on pairs."""
+        return [self.keyed, self.grouped, self.total, self.overflow, self.contained, self.below, self.united]
+
+    def keyed(self) -> Query:
+        """A join of any kind on an equality that fails: a row of the left side that passes its conditions fails."""
+        kind = self.numbers.choice(["", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])
+        term, tests = self.term("x"), [] if kind in ("FULL", "RIGHT") else self.tests("x", most=1)
+        shown = "x.id" if kind.endswith(("SEMI", "ANTI")) else "x.id, y.id AS other"
+        joins = f"{kind.removeprefix('LEFT ') if shown == 'x.id' else kind} JOIN y ON"
+        return Query(
+            f"SELECT {shown} FROM x {kind} JOIN y ON {term.text} = y.k{_where(test.text for test in tests)}",
+            f"SELECT {shown} FROM x {joins} {term.value} = y.k{_where(test.value for test in tests)}",
+            [_failing("x", tests, [term])],
+        )
+
+    def grouped(self) -> Query:
+        """Groups by a key that fails, of one relation or of a join, with DISTINCT or a HAVING."""
+        term, tests = self.term("x"), self.tests("x", most=1)
+        joins = self.numbers.choice(["x", "x JOIN y ON x.k = y.k"])
+        where, batch = (_where(getattr(test, part) for test in tests) for part in ("text", "value"))
+        if self.numbers.random() < 0.3:
+            distinct = "SELECT DISTINCT {} AS g FROM {}{}"
+            texts = distinct.format(term.text, joins, where), distinct.format(term.value, joins, batch)
+            return Query(*texts, [_failing(joins, tests, [term])])
+        failing = [_failing(joins, tests, [term])]
+        apart = "(MAX(x.b) - MIN(x.b))"
+        text = f"SELECT {term.text} AS g, COUNT(*) AS n FROM {joins}{where} GROUP BY {term.text}"
+        asked = f"SELECT {term.value} AS g, COUNT(*) AS n FROM {joins}{batch} GROUP BY 1"
+        if self.numbers.random() < 0.5:
+            return Query(text, asked, failing)
+        failing.append(f"SELECT 1 FROM {joins}{batch} GROUP BY {term.value} HAVING {apart} = 0")
+        sound = f"CASE WHEN {apart} <> 0 THEN 12 // {apart} END > 3"
+        return Query(f"{text} HAVING 12 DIV {apart} > 3", f"{asked} HAVING {sound}", failing)
+
+    def total(self) -> Query:
+        """An aggregate without keys, of what fails, or in what fails; over nothing it has no row where it fails."""
+        tests = self.tests("x", most=1)
+        where, batch = (_where(getattr(test, part) for test in tests) for part in ("text", "value"))
+        failing = [_failing("x", tests, [])]
+        match self.numbers.choice(["of", "sum", "count"]):
+            case "of":
+                term = self.term("x")
+                shown = "SELECT MAX({}) AS q, COUNT(*) AS n FROM x{}"
+                return Query(
+                    shown.format(term.text, where), shown.format(term.value, batch), [_failing("x", tests, [term])]
+                )
+            case "sum":
+                failing.append(f"SELECT 1 FROM x{batch} HAVING SUM(x.b) = 0")
+                sound = f"SELECT CASE WHEN SUM(x.b) <> 0 THEN 100 // SUM(x.b) END AS q FROM x{batch}"
+                return Query(f"SELECT 100 DIV SUM(x.b) AS q FROM x{where}", sound, failing)
+            case _:
+                sound = f"SELECT 100 // COUNT(*) AS q FROM x{batch} HAVING COUNT(*) > 0"
+                return Query(f"SELECT 100 DIV COUNT(*) AS q FROM x{where}", sound, failing)
+
+    def overflow(self) -> Query:
+        """A sum that does not fit its type: only that of all rows of a group counts."""
+        large, keyed = "1000000000000000000", self.numbers.random() < 0.6
+        joins = self.numbers.choice(["x", "x JOIN y ON x.k = y.k"])
+        keys = ("x.k, ", " GROUP BY x.k") if keyed else ("", "")
+        total = f"SUM(CAST(x.b AS HUGEINT) * {large})"
+        return Query(
+            f"SELECT {keys[0]}SUM(CAST(x.b AS BIGINT) * {large}) AS q FROM {joins}{keys[1]}",
+            f"SELECT {keys[0]}{total} AS q FROM {joins}{keys[1]}",
+            [f"SELECT 1 FROM {joins}{keys[1]} HAVING {total} > 9223372036854775807"],
+        )
+
+    def contained(self) -> Query:
+        """IN and EXISTS over what fails. Conditions of the subquery are asked of rows that meet one outside."""
+        term, tests = self.term("y"), self.tests("y", most=1)
+        where, batch = (_where(getattr(test, part) for test in tests) for part in ("text", "value"))
+        if self.numbers.random() < 0.5:
+            return Query(
+                f"SELECT x.id FROM x WHERE x.b IN (SELECT {term.text} FROM y{where})",
+                f"SELECT x.id FROM x WHERE x.b IN (SELECT {term.value} FROM y{batch})",
+                [_failing("y", tests, [term], only=[]), _failing(f"x JOIN y ON x.b = {term.value}", tests, [])],
+            )
+        pair = self.test("x", "y")
+        sound = f"y.k = x.k AND coalesce({pair.value}, FALSE)"
+        return Query(
+            f"SELECT x.id FROM x WHERE EXISTS (SELECT 1 FROM y WHERE y.k = x.k AND {pair.text})",
+            f"SELECT x.id FROM x WHERE EXISTS (SELECT 1 FROM y WHERE {sound})",
+            [_failing("x JOIN y ON y.k = x.k", [pair], [])],
+        )
+
+    def below(self) -> Query:
+        """What fails below a join: on rows that are joined; below a DISTINCT: on every row there."""
+        term, inner = self.term("x"), self.tests("x", most=1)
+        where, batch = (_where(getattr(test, part) for test in inner) for part in ("text", "value"))
+        distinct = "DISTINCT " * (self.numbers.random() < 0.5)
+        shape = "SELECT u.id, u.q, y.id AS other FROM (SELECT {}x.id, x.k, {} AS q FROM x{}) u JOIN y ON u.k = y.k"
+        failing = _failing("x" if distinct else "x JOIN y ON x.k = y.k", inner, [term])
+        return Query(shape.format(distinct, term.text, where), shape.format(distinct, term.value, batch), [failing])
+
+    def united(self) -> Query:
+        """A UNION, with or without ALL, joined with another relation. It is computed by itself, on every row."""
+        first, second = self.term("x"), self.term("y")
+        union = self.numbers.choice(["UNION", "UNION ALL"])
+        shape = "SELECT u.q, z.id FROM (SELECT x.k, {} AS q FROM x {} SELECT y.k, {} AS q FROM y) u JOIN z ON u.k = z.k"
+        failing = [_failing("x", [], [first]), _failing("y", [], [second])]
+        text = shape.format(first.text, union, second.text)
+        return Query(text, shape.format(first.value, union, second.value), failing)
 
     def term(self, *aliases: str) -> Term:
         """What can fail, on one of the relations or on a pair of them."""

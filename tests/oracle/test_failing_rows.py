@@ -17,7 +17,7 @@ import pytest
 from rejoinder.errors import EvaluationError
 from rejoinder.testing import Driver
 from tests.deep import seeds
-from tests.oracle.failing_queries import Query, Writer
+from tests.oracle.failing_queries import Query, Term, Writer, terms
 
 Row = dict[str, Any]
 Rows = Counter[tuple[Any, ...]]
@@ -25,6 +25,7 @@ COLUMNS = "id INT, k INT, b INT, s STRING"
 SCHEMA = pa.schema([("id", pa.int32()), ("k", pa.int32()), ("b", pa.int32()), ("s", pa.string())])
 SEEDS = 10
 EPOCHS = 10
+FAILED = "failed on a row|overflows"
 
 
 class Flow:
@@ -102,7 +103,7 @@ class Flow:
         """Make a view; say whether it could be made, as it has to if the batch query answers."""
         expected = self.batch(self.rows)
         if expected is None:
-            with pytest.raises(EvaluationError, match="failed on a row"):
+            with pytest.raises(EvaluationError, match=FAILED):
                 self.driver.sql(f"CREATE VIEW {view} AS {self.query.text}")
             return False
         self.driver.sql(f"CREATE VIEW {view} AS {self.query.text}")
@@ -115,7 +116,7 @@ class Flow:
         expected = self.batch(after) if views else Counter()
         epoch = self.driver.epoch
         if expected is None:
-            with pytest.raises(EvaluationError, match="failed on a row"):
+            with pytest.raises(EvaluationError, match=FAILED):
                 self.driver.step()
             assert self.driver.epoch == epoch
             expected = self.batch(self.rows)
@@ -137,6 +138,28 @@ def test_an_epoch_fails_if_and_only_if_the_batch_query_does(seed: int) -> None:
             flow.driver.restart(parallelism=flow.numbers.choice([1, 3, 7]))
         if epoch == EPOCHS // 2 and flow.define("w"):
             views.append("w")
+
+
+@pytest.mark.parametrize("term", terms("x"), ids=lambda term: term.text)
+def test_a_term_fails_where_the_model_says_so(term: Term) -> None:
+    """Each expression by itself, on each value that rows have."""
+    driver = Driver()
+    driver.sql(f"CREATE CHANGELOG x ({COLUMNS}); CREATE VIEW v AS SELECT id, {term.text} AS q FROM x")
+    values = [(b, "1") for b in (0, 1, 2, 3, 5, None)] + [(1, s) for s in ("1", "2", "3", "n/a", None)]
+    found: list[tuple[int | None, bool]] = []
+    for at, (b, s) in enumerate(values):
+        driver.insert("x", {"id": at, "k": 1, "b": b, "s": s})
+        try:
+            ((row, _),) = driver.step()["v"]
+            found.append((row["q"], False))
+        except EvaluationError:
+            found.append((None, True))
+    with duckdb.connect() as connection:
+        rows = [{"id": at, "k": 1, "b": b, "s": s} for at, (b, s) in enumerate(values)]
+        connection.register("x", pa.Table.from_pylist(rows, SCHEMA))
+        asked = f"SELECT {term.value}, {term.is_failing} FROM x ORDER BY id"
+        wanted = connection.execute(asked).fetchall()
+    assert found == [(None if fails else value, fails) for value, fails in wanted]
 
 
 def test_both_outcomes_are_met() -> None:

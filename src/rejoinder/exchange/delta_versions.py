@@ -25,13 +25,27 @@ class NotReadableError(Exception):
     """A table cannot be read up to a position; its text says why."""
 
 
-def last_version(offset: str) -> int:
-    """The last version that a feed has read whole. Raises `NotReadableError` if it stopped within a version."""
+def last_version(session: SparkSession, path: str, offset: str) -> int:
+    """The last version that a feed has read whole. Raises `NotReadableError` if it stopped within a version.
+
+    An offset is the next version and no file of it, or a version and the last file of it that was read.
+    """
     found = json.loads(offset)
-    version = int(found["reservoirVersion"])
-    if int(found["index"]) not in _BASES or found.get("isStartingVersion"):
+    version, index = int(found["reservoirVersion"]), int(found["index"])
+    if index in _BASES and not found.get("isStartingVersion"):
+        return version - 1
+    if found.get("isStartingVersion") or index + 1 < _files_in(session, path, version):
         raise NotReadableError(f"its last epoch ended within version {version} of the Delta table")
-    return version - 1
+    return version
+
+
+def _files_in(session: SparkSession, path: str, version: int) -> int:
+    """How many files of a version a feed reads: those with changes, or else those that were added and removed."""
+    actions = session.read.json(f"{path.rstrip('/')}/_delta_log/{version:020d}.json")
+    counts = {name: F.count(name).alias(name) for name in ("cdc", "add", "remove") if name in actions.columns}
+    row = actions.agg(*counts.values()).first()
+    numbers = {} if row is None else row.asDict()
+    return int(numbers.get("cdc", 0) or numbers.get("add", 0) + numbers.get("remove", 0))
 
 
 def feed_until(session: SparkSession, options: Mapping[str, str], columns: Sequence[str], offset: str) -> DataFrame:
@@ -41,10 +55,11 @@ def feed_until(session: SparkSession, options: Mapping[str, str], columns: Seque
     of its files.
     """
     prepare(session)
-    path, last = options["path"], last_version(offset)
+    path = options["path"]
     try:
         with quick(session):
             _check_identity(session, path, offset)
+            last = last_version(session, path, offset)
             frame = _frame(session, options, last)
             plan: Any = frame._jdf.queryExecution()
             plan.executedPlan()  # looks the versions up
@@ -52,7 +67,7 @@ def feed_until(session: SparkSession, options: Mapping[str, str], columns: Seque
     except NotReadableError:
         raise
     except Exception as failure:  # noqa: BLE001 - whatever Delta raises is told in our words
-        raise NotReadableError(f"Delta cannot read it up to version {last}: {_said(failure)}") from None
+        raise NotReadableError(f"Delta does not have its versions any more: {_said(failure)}") from None
     if lost is not None:
         raise NotReadableError(f"file `{lost}` of version {last} of the Delta table no longer exists")
     there = {column.lower(): column for column in frame.columns}

@@ -214,9 +214,11 @@ def _relations(node: Node) -> set[str]:
 def _first(join: Join, types: Mapping[str, pa.DataType], releases: list[Expression]) -> Expression:
     """From when on a row without a partner is final: when the first of its bounds leaves it behind.
 
-    At once (NULL) if conditions on it alone rule a partner out, or a time that is compared is NULL.
+    At once (NULL) if conditions on it alone rule a partner out, or a time that is compared is NULL. Conditions that can
+    fail are left out: they are asked of pairs, and a row that no partner meets must not fail.
     """
-    guards = [p.expression for p in join.predicates if p.expression.columns and types.keys() >= {*p.expression.columns}]
+    asked = [p.expression for p in join.predicates if not p.expression.throws]
+    guards = [each for each in asked if each.columns and types.keys() >= {*each.columns}]
     compared = dict.fromkeys(i for each in releases for i in each.columns)
     guards += [Expression(f"{quoted(i)} IS NOT NULL", pa.bool_(), (i,)) for i in compared]
     guard = conjunction(guards)

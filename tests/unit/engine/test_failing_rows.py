@@ -454,3 +454,29 @@ class TestTime:
         driver.insert("x", PARTNER)
         driver.step()
         assert rows(driver) == [(1, 5)]
+
+    @pytest.mark.parametrize("join", ["LEFT ANTI JOIN", "LEFT JOIN"])
+    def test_when_a_row_is_final_does_not_depend_on_a_condition_that_fails(self, join: str) -> None:
+        driver = Driver()
+        for name in "lr":
+            driver.sql(f"CREATE STREAM {name} (a INT, b INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 0 SECONDS)")
+        driver.sql(
+            f"CREATE VIEW v AS SELECT l.a, l.b FROM l {join} r ON l.a = r.a AND 10 DIV l.b > 1 "
+            "AND r.ts BETWEEN l.ts AND l.ts + INTERVAL 1 HOUR EMIT FINAL"
+        )
+        driver.insert("l", {"a": 1, "b": 0, "ts": datetime(2020, 1, 1)})
+        driver.step()  # no pair, so nothing fails
+        for name in "lr":
+            driver.insert(name, {"a": 2, "b": 1, "ts": datetime(2020, 1, 1, 5)})
+        driver.step()
+        assert (1, 0) in rows(driver)
+
+
+@pytest.mark.parametrize("join", ["JOIN", "LEFT SEMI JOIN"])
+def test_a_row_on_which_a_key_and_a_condition_fail_is_not_left_out(join: str) -> None:
+    driver = Driver()
+    driver.sql(CHANGELOGS)
+    driver.sql(f"CREATE VIEW v AS SELECT x.a, x.c FROM x {join} y ON 10 DIV x.c = y.a WHERE 10 DIV x.a > 1")
+    driver.insert("x", {"a": 0, "c": 0})
+    with pytest.raises(EvaluationError, match="failed on a row"):
+        driver.step()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from rejoinder.cli.answers import Showing, show_answer
+from rejoinder.cli.encodings import as_typed
 from rejoinder.cli.expanded import toggled
 from rejoinder.cli.places import placed, show_place
 from rejoinder.cli.prompt import statements
@@ -44,7 +45,7 @@ def ask(place: str, text: str | None, showing: Showing) -> None:
     if text is None and sys.stdin.isatty():
         _converse(place, showing)
         return
-    given = sys.stdin.read() if text is None else text
+    given = as_typed(sys.stdin.read() if text is None else text)
     with placed(given, ""):
         parsed = parse_statements(given)
     if not parsed:

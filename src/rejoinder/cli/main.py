@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from rejoinder import __version__
 from rejoinder.cli import screen
 from rejoinder.cli.answers import Format, Showing
+from rejoinder.cli.encodings import adapt_output
 from rejoinder.cli.places import show_place
 from rejoinder.cli.screen import DEBUG
 from rejoinder.cli.settings import DEFAULT_MEMORY, memory_size, settings_of
@@ -36,6 +37,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; show errors without a traceback, unless `--debug` asks for it."""
         warnings.showwarning = screen.show_warning
+        adapt_output()
         try:
             return super().invoke(ctx)
         except RejoinderError as error:

@@ -1,0 +1,48 @@
+"""Terminals and pipes that do not take UTF-8: signs become plain ones, other letters escapes; nothing fails."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+
+ERRORS = "rejoinder-plain"
+_PLAIN = {"─": "-", "│": "|", "…": "...", "−": "-", "→": "->", "×": "x", "‘": "'", "’": "'", "⠋": "*"}
+
+
+def plain(failure: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace what an encoding does not have: lines and arrows by plain signs, letters by the escapes of JSON.
+
+    >>> plain(UnicodeEncodeError("ascii", "─ é", 0, 1, ""))[0], plain(UnicodeEncodeError("ascii", "─ é", 2, 3, ""))[0]
+    ('-', '\\\\u00e9')
+    """
+    if not isinstance(failure, UnicodeEncodeError):
+        raise failure
+    letters = failure.object[failure.start : failure.end]
+    return "".join(_PLAIN.get(letter) or _escaped(letter) for letter in letters), failure.end
+
+
+def _escaped(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+codecs.register_error(ERRORS, plain)
+
+
+def adapt_output() -> None:
+    """Let standard output and standard error take every text, whatever their encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        encoding = str(getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
+        if not encoding.startswith("utf") and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=ERRORS)
+
+
+def as_typed(text: str) -> str:
+    """A text of the command line, which Python may have read as another encoding than that of the terminal.
+
+    >>> as_typed("gr" + b"\\xc3\\xb6".decode("ascii", "surrogateescape") + "ße")
+    'größe'
+    """
+    if not any(0xDC80 <= ord(letter) <= 0xDCFF for letter in text):
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

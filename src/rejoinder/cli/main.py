@@ -51,6 +51,11 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             screen.drop_output()  # whoever read it has seen enough
             raise typer.Exit(0) from None
+        except OSError as error:
+            if ctx.obj:
+                traceback.print_exc()
+            screen.show_error(screen.refused(error))
+            raise typer.Exit(1) from error
         except Exception as error:
             if type(error).__module__.partition(".")[0] in ("typer", "click"):  # about the line, or how to end
                 raise

@@ -70,6 +70,15 @@ def unexpected(error: Exception) -> RejoinderError:
     )
 
 
+def refused(error: OSError) -> RejoinderError:
+    """What the operating system refused outside of a state, such as output to a full disk."""
+    what = f" `{error.filename}`" if error.filename else " standard output"
+    return RejoinderError(
+        f"cannot write or read{what}: {error.strerror or type(error).__name__}",
+        hint="check the free space and the permissions",
+    )
+
+
 def note(text: str) -> None:
     """Say something in passing."""
     err.print(Text(text, style="dim"))

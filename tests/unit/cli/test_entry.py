@@ -27,3 +27,14 @@ def test_it_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 0 and capsys.readouterr().out.startswith("rejoinder ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written(shop: str) -> None:
+    command = [sys.executable, "-m", "rejoinder.cli.entry", "sql", shop, "SELECT * FROM priced"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1 and "error: cannot write or read standard output: No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, "")

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 import rejoinder as rj
+from tests.deep import DEEP
 from tests.faults.damage import cut, delete, flip
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import write_rows
@@ -55,7 +56,23 @@ def generation(state: str) -> Path:
     return max(Path(state, "spark").iterdir(), key=lambda path: int(path.name.partition("-")[0]))
 
 
+@pytest.mark.parametrize("is_restarted", [True, False], ids=["new process", "same process"])
+@pytest.mark.parametrize("damage", [flip, cut, delete])
+def test_all_files_at_once(open_flow: OpenFlow, state: str, tmp_path: Path, damage: Damage, is_restarted: bool) -> None:
+    files = Files(open_flow, tmp_path / "in", is_restarted=is_restarted)
+    for _ in range(2):
+        files.step()
+    draw = Random(1)
+    damaged = [path for path in sorted(generation(state).rglob("*")) if path.is_file()]
+    for path in damaged:
+        damage(path, draw)
+    assert {path.parent.name for path in damaged} >= {"offsets", "commits"}
+    files.step()
+
+
+@DEEP
 @pytest.mark.slow
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("is_restarted", [True, False], ids=["new process", "same process"])
 @pytest.mark.parametrize("damage", [flip, cut, delete])
 def test_each_file_in_turn(open_flow: OpenFlow, state: str, tmp_path: Path, damage: Damage, is_restarted: bool) -> None:
@@ -80,7 +97,9 @@ def _kind(path: Path) -> str:
     folder = path.parent
     numbers = sorted((int(each.name) for each in folder.iterdir() if each.name.isdigit()), reverse=True)
     number = path.name.strip(".").removesuffix(".crc").removesuffix(".compact")
-    rank = min(numbers.index(int(number)), 2) if number.isdigit() and int(number) in numbers else number
+    rank: int | str = "other" if number.isdigit() else number
+    if number.isdigit() and int(number) in numbers:
+        rank = min(numbers.index(int(number)), 2)
     marks = path.name.startswith("."), path.name.endswith(".crc"), path.name.endswith(".compact")
     return f"{'/'.join(folder.parts[-2:]) if folder.parent.name == 'sources' else folder.name}/{rank} {marks}"
 

@@ -380,7 +380,7 @@ class Engine(Holder):
         accepted: Callable[[], None] = lambda: None,
     ) -> None:
         """Publish the manifest; only then take the new content over, and call `accepted`."""
-        now = self.clock() if time_ms is None else time_ms
+        now = self.time.now(self.timeline.latest) if time_ms is None else time_ms
         if epoch > self.epoch:
             timeline = self.timeline.after(self.store, epoch, now, epoch - self.history)
             content = replace(content, timeline=timeline)

@@ -7,6 +7,7 @@ Without a mutant the same seeds pass, so whatever they find with it is its doing
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from unittest import mock
 
 from rejoinder.errors import RejoinderError
 from tests.simulation.defects import DEFECTS, Defect
+from tests.simulation.flows import SinkSpec, draw
 from tests.simulation.knobs import Knobs
 from tests.simulation.ledger import Violation
 from tests.simulation.world import World
@@ -26,13 +28,16 @@ def found_by(mutant: Defect, seeds: int) -> tuple[int, str] | None:
     with ExitStack() as stack:
         for place, name, value in mutant.patches:
             stack.enter_context(mock.patch.object(place, name, value))
-        return _first(mutant.focus, seeds)
+        return _first(mutant.focus, mutant.sink, seeds)
 
 
-def _first(focus: Knobs | None, seeds: int) -> tuple[int, str] | None:
+def _first(focus: Knobs | None, sink: str, seeds: int) -> tuple[int, str] | None:
     for seed in range(seeds):
+        flow = draw(random.Random(f"flow {seed}"))
+        if sink:
+            flow.sinks = (SinkSpec("sink0", flow.views[0].name, sink),)
         try:
-            World(seed, focus).run()
+            World(seed, focus, flow).run()
         except Violation as violation:
             return seed, str(violation).splitlines()[0]
         except RejoinderError as error:
@@ -50,10 +55,10 @@ def main() -> int:
     wanted = None if given.only is None else given.only.split(",")
     chosen = [each for each in DEFECTS if wanted is None or each.name in wanted]
     if given.check:
-        foci = list({each.focus: None for each in chosen})
-        found = [_first(focus, given.seeds) for focus in foci]
-        print("\n".join(f"{focus}: {each}" for focus, each in zip(foci, found, strict=True)))
-        return 1 if any(found) else 0
+        worlds = {(each.focus, each.sink): each.name for each in chosen}
+        found = {name: _first(focus, sink, given.seeds) for (focus, sink), name in worlds.items()}
+        print("\n".join(f"the world of {name}: {each or 'nothing'}" for name, each in found.items()))
+        return 1 if any(found.values()) else 0
     missed = 0
     for mutant in chosen:
         started = time.process_time()

@@ -33,6 +33,7 @@ LAGGING = Knobs({"rot": 0.4, "kill": 0.3, "refuse": 0.05}, switch=0.1, ticks=40,
 CRASHES = Knobs({"kill": 0.2}, switch=0.05, ticks=40, commits=14)
 BACKUPS = Knobs({"backup": 0.3, "restore": 0.1}, switch=0.2, ticks=60, commits=18, keep_versions=2)
 RESTORES = Knobs({"backup": 0.2, "restore": 0.15, "kill": 0.2}, switch=0.05, ticks=60, commits=18, keep_versions=8)
+GAPS = Knobs({"backup": 0.08, "restore": 0.1, "kill": 0.3}, switch=0.08, ticks=80, commits=18, keep_versions=8)
 OLD_FILES = Knobs({"rival": 0.3, "sleep": 0.3}, switch=0.2, ticks=60, commits=12, keep_versions=2, recent_files=2)
 
 
@@ -167,7 +168,7 @@ DEFECTS = (
         "foreign notes",
         "a note is believed that belongs to another commit of the same version",
         ((content, "recorded", edited(sink_progress.recorded, 'note["manifest"] != manifest.checksum', "False")),),
-        RESTORES,
+        GAPS,
         "function",
     ),
     Defect(

@@ -30,7 +30,7 @@ def test_the_same_seed_gives_the_same_trace_whatever_the_order_of_sets() -> None
     def digests(hash_seed: str) -> list[str]:
         command = [sys.executable, "-m", "tests.simulation", "--first", "20", "--seeds", "8", "--digests"]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=200)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=600)
         return [line for line in done.stdout.splitlines() if line[:2].isdigit() and ":" in line]
 
     first = digests("1")

@@ -50,5 +50,5 @@ def test_emission_goes_on_over_jumps_and_restarts(open_flow: OpenFlow, monkeypat
     flow = open_flow()
     back = [clock.run(flow, jump=jump) for jump in (-YEARS, 0, 0)]
     assert back[-1] >= 7 and back == sorted(back) and "behind the last epoch" in notices(flow)
-    times = [row["_emit_time"] for row in flow.sql("SELECT STREAM * FROM e").collect()]
-    assert times == sorted(times)
+    times = [row["_emit_time"] for row in flow.sql("SELECT STREAM * FROM e").collect() if row["_emit_time"]]
+    assert times and times == sorted(times)

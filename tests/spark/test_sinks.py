@@ -214,7 +214,7 @@ def test_a_key_whose_rows_come_in_two_epochs(shop: rj.Flow, spark: SparkSession,
     put(shop, row(1, "Ada"))
     with pytest.raises(SinkFailed, match="does not hold what sink `double` has put there") as failure:
         put(shop, row(2, "Bob"))
-    assert 'the row of key {"id":0} is there already' in str(failure.value.values)
+    assert 'the row of key {"id":0} exists already' in str(failure.value.values)
     assert [tuple(each) for each in spark.read.format("delta").load(str(tmp_path / "double")).collect()] == [(0, "Ada")]
 
 

@@ -19,7 +19,7 @@ from rejoinder.engine.sinks.delivery import DELIVERED_COLUMNS, Delivery
 from rejoinder.engine.sinks.delta import one_per_key, other_rows, refuse_other_columns
 from rejoinder.errors import SinkFailed
 from rejoinder.exchange.jdbc import Connection, DatabaseError, fill, full_options, parts_of
-from rejoinder.exchange.keyed import ACT, DELETED, INSERTED
+from rejoinder.exchange.keyed import ACT, DELETED, INSERTED, quoted_name
 from rejoinder.kernels.entropy import token
 from rejoinder.kernels.faults import reach
 from rejoinder.options import redacted, resolved, scrubbed
@@ -51,7 +51,7 @@ class JdbcTarget:
         return self.sink.options["dbtable"]
 
     def _table(self, connection: Connection) -> str:
-        """The table as the database wants it: whatever is not a plain name is quoted, never pasted."""
+        """The table as the database wants it: quoted, never pasted."""
         return ".".join(connection.part(part) for part in parts_of(self.table))
 
     @property
@@ -63,7 +63,7 @@ class JdbcTarget:
         """Refuse a database that cannot be reached, and a table that is not there or has other columns."""
         with self._connected() as connection:
             try:
-                there = connection.columns(self._table(connection))
+                there = list(connection.columns(self._table(connection)))
             except DatabaseError as missing:
                 columns = ", ".join(f"{field.name} {spark_name(field.type)}" for field in self._columns())
                 raise SinkFailed(
@@ -90,7 +90,11 @@ class JdbcTarget:
             changes = delivery.whole()
             rows = one_per_key(self.sink, changes, key_of(self.sink, self.schema)) if self.is_keyed else changes
             attempt = token(8)
-            fill(rows.drop("_copies").selectExpr("*", f"'{attempt}' AS {ATTEMPT}"), staging, self._options(), [ATTEMPT])
+            staged = self._staged()
+            kept = rows.selectExpr(
+                *(f"{quoted_name(name)} AS {column}" for name, column in staged.items()), f"'{attempt}' AS {ATTEMPT}"
+            )
+            fill(kept, staging, self._options(), self._types(connection))
             count = rows.count()
             rows.unpersist()
             reach("in_delivery", delivery.epoch)
@@ -140,8 +144,11 @@ class JdbcTarget:
     def _merge(self, connection: Connection, staging: str, epoch: int) -> None:
         """Take out the rows that are gone or replaced, put in the new ones; both must find the table as expected."""
         pairs, table = self._pairs(connection, key_of(self.sink, self.schema)), self._table(connection)
-        same = " AND ".join(_same(f"s.{connection.quoted(name)}", f"{table}.{actual}") for name, actual in pairs)
-        act = connection.quoted(ACT)
+        staged = self._staged()
+        same = " AND ".join(
+            _same(f"s.{connection.quoted(staged[name])}", f"{table}.{actual}") for name, actual in pairs
+        )
+        act = connection.quoted(staged[ACT])
 
         def matching(condition: str) -> str:
             return f"EXISTS (SELECT 1 FROM {staging} s WHERE s.{act} {condition} AND {same})"
@@ -173,7 +180,24 @@ class JdbcTarget:
         return ", ".join(actual for _, actual in self._pairs(connection, self._columns().names))
 
     def _here(self, connection: Connection) -> str:
-        return ", ".join(connection.quoted(name) for name in self._columns().names)
+        staged = self._staged()
+        return ", ".join(connection.quoted(staged[name]) for name in self._columns().names)
+
+    def _staged(self) -> dict[str, str]:
+        """The columns of the staging table, by what they hold: Spark does not write every name as it should."""
+        names = [*self._columns().names, *([ACT] if self.is_keyed else [])]
+        return {name: f"c{number}" for number, name in enumerate(names)}
+
+    def _types(self, connection: Connection) -> dict[str, str | None]:
+        """The types of columns of the staging table that have to be those of the table, so that keys compare."""
+        there = {name.lower(): kind for name, kind in connection.columns(self._table(connection)).items()}
+        kinds = {field.name: field.type for field in self._columns()}
+        types = {
+            column: there.get(name.lower())
+            for name, column in self._staged().items()
+            if name in kinds and (pa.types.is_string(kinds[name]) or pa.types.is_decimal(kinds[name]))
+        }
+        return {**types, ATTEMPT: "VARCHAR(64)"}
 
     def _beside(self, connection: Connection, name: str) -> str:
         """A name in the schema of the table."""

@@ -9,6 +9,7 @@ committed yet takes over first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -186,9 +187,7 @@ def failures_of(sink: Sink, epoch: int | None) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - a foreign system may fail in any way
         cause = None if any(map(is_reference, sink.options.values())) else error  # a trace may tell a secret
         said = scrubbed(str(error).strip(), sink.options)[:LONGEST_DETAIL]
-        first, _, rest = ("", "", said) if sink.format == PYTHON else said.partition("\n")
-        detail = f"{type(error).__name__}: {first}" if first else f"it raised {type(error).__name__}"
-        values = rest.strip() or None  # databases quote the row below the first line, a function may do so anywhere
+        detail, values = _told(sink, error, said)
         if epoch is None:
             hint = "fix it, or DROP SINK it"
             raise SinkFailed(f"sink `{sink.name}` cannot be used", detail=detail, values=values, hint=hint) from cause
@@ -198,3 +197,23 @@ def failures_of(sink: Sink, epoch: int | None) -> Iterator[None]:
             values=values,
             hint=f"fix it and run again: epoch {epoch} is committed, and is delivered first",
         ) from cause
+
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+
+
+def _told(sink: Sink, error: Exception, said: str) -> tuple[str, str | None]:
+    """What may be shown of a foreign error, and the rest, which may quote rows.
+
+    A function may quote rows anywhere, Spark behind the name of its condition, a database in its message unless that is
+    about a connection, a name or the like (`DatabaseError.kind`), and below the first line.
+    """
+    name, first = type(error).__name__, said.partition("\n")[0]
+    kind, condition = getattr(error, "kind", None), _CONDITION.match(said)
+    if sink.format == PYTHON or not said:
+        return f"it raised {name}", said or None
+    if isinstance(kind, str):
+        return kind, said
+    if condition is not None:
+        return f"{name}: {condition[1]}", said
+    return f"{name}: {first}", said.removeprefix(first).strip() or None

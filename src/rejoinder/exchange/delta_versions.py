@@ -8,6 +8,7 @@ that version's log and files; `VACUUM` and log retention remove them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -109,6 +110,6 @@ def _lost_files(session: SparkSession, frame: DataFrame) -> str | None:
 
 
 def _said(failure: BaseException) -> str:
-    """The first line of what Delta says."""
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    return next((line for line in lines if "DELTA_" in line), lines[0] if lines else type(failure).__name__)[:300]
+    """What Delta says, without the names of its classes."""
+    found = re.search(r"\[DELTA_\w+(\.\w+)*\][^\n]*", str(failure))
+    return type(failure).__name__ if found is None else found[0][:300]

@@ -276,10 +276,8 @@ class Engine(Holder):
 
     def _note(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
-        notices = (
-            *(() if self.time.notice is None else (self.time.notice,)),
-            *self._notices.about(totals.null_columns),
-        )
+        clock = () if self.time.notice is None else (self.time.notice,)
+        notices = (*clock, *self._notices.about(totals.null_columns))
         rows_out, lag = shown_rows(totals), lag_of(totals, self.clock())
         progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late, notices)
         self.progress.append(progress)
@@ -372,12 +370,7 @@ class Engine(Holder):
     # -- commit -----------------------------------------------------------------------------------------------------
 
     def _commit(
-        self,
-        content: Content,
-        *,
-        epoch: int,
-        time_ms: int | None = None,
-        accepted: Callable[[], None] = lambda: None,
+        self, content: Content, *, epoch: int, time_ms: int | None = None, accepted: Callable[[], None] = lambda: None
     ) -> None:
         """Publish the manifest; only then take the new content over, and call `accepted`."""
         now = self.time.now(self.timeline.latest) if time_ms is None else time_ms

@@ -111,11 +111,11 @@ Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | D
 
 def parse_statements(text: str) -> list[Statement]:
     """Read a text of statements separated by semicolons. Raises `InvalidSql`, which shows the place."""
-    refuse_broken_secret(text)
     return with_stack([text], _statements, text)
 
 
 def _statements(text: str) -> list[Statement]:
+    refuse_broken_secret(text)
     return [_Reader(text, tokens).statement() for tokens in split_statements(text)]
 
 

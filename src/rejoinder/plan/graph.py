@@ -150,7 +150,7 @@ def _condition(block: Block, at: int, filters: list[Expression]) -> Condition:
             filters.append(predicate.expression)
         elif at in used and predicate.equality is not None:
             links.append(Link(predicate.equality, predicate.null_safe))
-        elif at in used or predicate.expression.throws:  # what can fail is asked only where there is a pair
+        elif used and (at in used or predicate.expression.throws):  # what can fail is asked only of pairs
             pairs.append(predicate.expression)
         else:
             guards.append(predicate.expression)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rejoinder.engine.deletion import deletion_named
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain, show
 from rejoinder.engine.reading import epoch_of, expanded, read_table
@@ -42,14 +43,17 @@ class Readings:
 
     def tvr(self, view: str) -> Snapshots:
         """The sequence of the view's snapshots with the time in which each held; `str` makes tables of it."""
-        return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), *find_view(self.engine, view)))
+        name, schema = find_view(self.engine, view)
+        with deletion_named(self.engine):
+            return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), name, schema))
 
     def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
         """The rows of a view as an Arrow table, read in this process."""
         name, schema = find_view(self.engine, view)
-        manifest = self._serving.manifest()  # once: a running flow goes on committing
-        epoch = epoch_of(self.engine.store, manifest, as_of)
-        return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
+        with deletion_named(self.engine):
+            manifest = self._serving.manifest()  # once: a running flow goes on committing
+            epoch = epoch_of(self.engine.store, manifest, as_of)
+            return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
 
     def explain(self, view: str) -> str:
         """The plan of a view or query: paths, orders, arrangements and who shares them."""

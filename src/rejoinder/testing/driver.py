@@ -354,20 +354,23 @@ class Driver:
     def table(self, view: str, as_of: int | datetime | None = None) -> Rows:
         """The rows of a view now, or as of an epoch or a time."""
         name, schema = find_view(self._engine, view)
-        epoch = None if as_of is None else epoch_of(self._store, self._manifest, as_of)
-        return table_rows(self._store, self._manifest, name, schema, epoch)
+        with deletion_named(self._engine):
+            epoch = None if as_of is None else epoch_of(self._store, self._manifest, as_of)
+            return table_rows(self._store, self._manifest, name, schema, epoch)
 
     @with_values
     def stream(self, view: str) -> Rows:
         """All changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
         name, schema = find_view(self._engine, view)
-        return stream_rows(changes_of(self._store, self._manifest, name, schema))
+        with deletion_named(self._engine):
+            return stream_rows(changes_of(self._store, self._manifest, name, schema))
 
     @with_values
     def tvr(self, view: str) -> Snapshots:
         """The sequence of the view's snapshots."""
         name, schema = find_view(self._engine, view)
-        return snapshots_of(changes_of(self._store, self._manifest, name, schema))
+        with deletion_named(self._engine):
+            return snapshots_of(changes_of(self._store, self._manifest, name, schema))
 
     def watermarks(self, view: str) -> dict[str, Any]:
         """Below which times nothing of a view changes any more, by its columns; of a window, by its start.

@@ -147,6 +147,7 @@ class DefinitionConflict(PlanningError):
 class Incomplete(PlanningError):
     code = "RJ107"
     source = ""
+    is_needed = True  # False: the rows would only be kept for views that may come later
 
 
 class InputError(RejoinderError):

@@ -34,13 +34,17 @@ def planned_from_start(
 ) -> tuple[Catalog, Planned]:
     """Plan a catalog. Sources of new views that are incomplete begin where the views say, if they do.
 
-    `planned` raises `Incomplete` if rows are missing; `epoch` is the last committed one.
+    `planned` raises `Incomplete` if rows are missing; `epoch` is the last committed one. Rows that only later views
+    might need are not worth a refusal: what is left of them is no longer kept.
     """
     while True:
         try:
             return catalog, planned(catalog)
         except Incomplete as refused:
-            catalog = started(catalog, state, refused, epoch)
+            if refused.is_needed:
+                catalog = started(catalog, state, refused, epoch)
+            else:
+                catalog = catalog.with_incomplete(refused.source)
 
 
 def started(catalog: Catalog, state: State, refused: Incomplete, epoch: int) -> Catalog:

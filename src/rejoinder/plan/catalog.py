@@ -60,6 +60,8 @@ class Source:
     """Columns that records do not have, each with the SQL text of its value."""
     outputs: tuple[tuple[str, Expression], ...] = field(default=(), compare=False)
     """The same, bound; empty until the flow is planned."""
+    incomplete: bool = field(default=False, compare=False)
+    """Whether rows were lost that no view needs: then the others are not kept for later views either."""
 
     @property
     def recorded(self) -> Source:
@@ -248,6 +250,11 @@ class Catalog:
         changed = [replace(r, reading=reading) if isinstance(r, View) and r.name == name else r for r in self.relations]
         return replace(self, relations=tuple(changed))
 
+    def with_incomplete(self, name: str) -> Catalog:
+        """Note that rows of a source are lost."""
+        changed = [replace(r, incomplete=True) if isinstance(r, Source) and r.name == name else r for r in self.relations]
+        return replace(self, relations=tuple(changed))
+
     def with_index(self, index: Index) -> Catalog:
         """Add an index; the name must be free."""
         if any(known.name.lower() == index.name.lower() for known in self.indexes):
@@ -324,6 +331,7 @@ def _relation_to_json(relation: Relation) -> dict[str, Any]:
         "watermarks": dict(relation.watermarks),
         "mark_at": relation.mark_at,
         **({"computed": [list(pair) for pair in relation.computed]} if relation.computed else {}),
+        **({"incomplete": True} if relation.incomplete else {}),
     }
 
 
@@ -346,6 +354,7 @@ def _relation_from_json(data: Mapping[str, Any]) -> Relation:
         dict(data["watermarks"]),
         data.get("mark_at"),
         tuple((name, text) for name, text in data.get("computed", ())),
+        incomplete=data.get("incomplete", False),
     )
 
 

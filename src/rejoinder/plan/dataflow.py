@@ -41,6 +41,9 @@ from rejoinder.plan.steps import Arrange, Channel, Derive, Distinct, Emit, Hold,
 from rejoinder.plan.validity import validate, versions_arrangement
 from rejoinder.plan.variants import is_on_time, source_of, variant_of
 
+LATER_VIEWS = "source"
+"""The user of an arrangement that is kept to fill views that may come later."""
+
 
 class Builder:
     """Collects the steps of a dataflow round by round."""
@@ -114,12 +117,13 @@ class Builder:
         if source.kind == "table":
             self.require(base, "primary key")
         elif source.name not in self.needed and (not any(map(self._forgets, timely)) or self._is_lost(source)):
-            self.require(base, "source")
+            if not source.incomplete:
+                self.require(base, LATER_VIEWS)
         elif source.kind == "changelog" and source.name not in self.needed:
             for name in timely:
                 if name not in self.needed:
                     own = self.retentions.own(name, source.schema.names)
-                    self.require(row_arrangement(name, source.schema), "source", own)
+                    self.require(row_arrangement(name, source.schema), LATER_VIEWS, own)
 
     def _is_lost(self, source: Source) -> bool:
         """Whether views that take every row of a source would be the last to see it: it cannot be read again."""

@@ -12,9 +12,10 @@ Rules:
 
 from __future__ import annotations
 
+from rejoinder.errors import Incomplete
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
-from rejoinder.plan.dataflow import Builder
+from rejoinder.plan.dataflow import LATER_VIEWS, Builder
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.grouping import group
 from rejoinder.plan.holdings import QUERY_WORDS, Holdings
@@ -72,7 +73,11 @@ class Hydration(Builder):
             self.relation(name)
         for arrangement in lacking:
             self._for = f"`{arrangement.id}`, which {', '.join(self.program.named(self.users[arrangement.id]))} use,"
-            self.relation(arrangement.relation.removesuffix("/input"))
+            try:
+                self.relation(arrangement.relation.removesuffix("/input"))
+            except Incomplete as refused:
+                refused.is_needed = set(self.users[arrangement.id]) != {LATER_VIEWS}
+                raise
         for source in self.program.sources.values():
             if source.keeps_changes and source.changes not in known:
                 self.relation(source.name)

@@ -252,8 +252,10 @@ class Catalog:
 
     def with_incomplete(self, name: str) -> Catalog:
         """Note that rows of a source are lost."""
-        changed = [replace(r, incomplete=True) if isinstance(r, Source) and r.name == name else r for r in self.relations]
-        return replace(self, relations=tuple(changed))
+        source = self.get(name)
+        assert isinstance(source, Source)
+        lost = replace(source, incomplete=True)
+        return replace(self, relations=tuple(lost if each is source else each for each in self.relations))
 
     def with_index(self, index: Index) -> Catalog:
         """Add an index; the name must be free."""

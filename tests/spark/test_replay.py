@@ -184,19 +184,6 @@ def test_a_checkpoint_that_hadoop_reaches(open_flow: OpenFlow, tmp_path: Path, m
     assert view(flow, "w") == bag([(7,)]) and view(flow, "v").total() == 4
 
 
-def test_a_checkpoint_that_started_over(open_flow: OpenFlow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark would hand the first files over once more as epoch 0, and be believed that it is done."""
-    flow = open_flow()
-    fill(flow, 3)
-    before = everything(flow)
-    shutil.rmtree(generation(flow))
-    monkeypatch.setattr(Checkpoint, "_is_own", lambda self, folder: True)
-    flow = open_flow()
-    with pytest.raises(Corrupt, match="the sources are at epoch 0, and the state is at epoch 2"):
-        flow.run()
-    assert everything(flow) == before
-
-
 def test_a_second_flow_takes_over(open_flow: OpenFlow) -> None:
     first = open_flow()
     fill(first, 2)

@@ -99,3 +99,15 @@ def test_a_row_that_does_not_fit_is_refused_before_anything_happens() -> None:
     with pytest.raises(RejoinderError, match="does not fit the columns of `a`"):
         driver.step()
     assert driver.epoch == -1
+
+
+def test_sources_that_started_over_are_refused() -> None:
+    """An epoch of sources that were read from their start again would be taken for one that is committed."""
+    driver = Driver()
+    driver.sql("CREATE STREAM s (k INT); CREATE VIEW v AS SELECT k FROM s")
+    for number in range(3):
+        driver.insert("s", {"k": number})
+        driver.step()
+    with pytest.raises(Corrupt, match="the sources are at epoch 0, and the state is at epoch 2"):
+        driver._engine.run_epoch(0, [])
+    assert driver.epoch == 2 and len(driver.table("v")) == 3

@@ -21,12 +21,12 @@ import pytest
 from rejoinder import errors
 from rejoinder.testing import Driver
 from tests.deep import seeds
+from tests.oracle.sources import declare
 
 Row = dict[str, Any]
 START = datetime(2026, 1, 1)
 DELAY = 5
 COLUMNS = f"(k INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL {DELAY} MINUTES)"
-TOPIC = "USING kafka OPTIONS (topic '{name}', format 'json', `kafka.bootstrap.servers` 'h:1')"
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.driver = Driver(store=self.folder / "state", parallelism=self.pick.choice([1, 7]))
-        for name in "st":
-            where = {"memory": "", "topic": TOPIC.format(name=name)}.get(self.format)
-            if where is None:
-                (self.folder / name).mkdir()
-                where = f"USING json OPTIONS (path '{self.folder / name}')"
-            self.driver.sql(f"CREATE STREAM {name} {COLUMNS} {where}")
-        self.driver.sql("CREATE TABLE p (k INT, name STRING, PRIMARY KEY (k))")
+        declare(self.driver, COLUMNS, self.format, self.folder)
         self.create("anchor", "near")  # a source that nobody reads would not be fed
 
     # -- what happens -------------------------------------------------------------------------------------------------

@@ -22,11 +22,11 @@ import pytest
 from rejoinder import errors
 from rejoinder.testing import Driver
 from tests.deep import IS_DEEP, seeds
+from tests.oracle.sources import declare
 
 Row = dict[str, Any]
 START = datetime(2026, 1, 1)
 COLUMNS = "(k INT, x INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 5 MINUTES)"
-TOPIC = "USING kafka OPTIONS (topic '{name}', format 'json', `kafka.bootstrap.servers` 'h:1')"
 FORMATS = ["memory", "files", "topic"]
 NOW = "FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP"
 WITHIN = "b.ts BETWEEN a.ts - INTERVAL 10 MINUTES AND a.ts + INTERVAL 10 MINUTES"
@@ -169,13 +169,7 @@ class World:
             parallelism=1 if self.is_plain else self.draw.choice([1, 2, 7]),
             functions=[doubled],
         )
-        for name in "st":
-            where = {"memory": "", "topic": TOPIC.format(name=name)}.get(self.format)
-            if where is None:
-                (self.folder / name).mkdir()
-                where = f"USING json OPTIONS (path '{self.folder / name}')"
-            self.driver.sql(f"CREATE STREAM {name} {COLUMNS} {where}")
-        self.driver.sql("CREATE TABLE p (k INT, name STRING, PRIMARY KEY (k))")
+        declare(self.driver, COLUMNS, self.format, self.folder)
         if self.is_plain:
             self.driver.sql("CREATE VIEW kept_s AS SELECT * FROM s; CREATE VIEW kept_t AS SELECT * FROM t")
         else:

@@ -11,7 +11,7 @@ from unittest import mock
 import pyarrow.fs as pafs
 
 from rejoinder.engine import engine as engine_module
-from rejoinder.engine import planner, redefinition, timeline
+from rejoinder.engine import collecting, planner, redefinition, timeline
 from rejoinder.engine.sinks import delivery, files
 from rejoinder.kernels.entropy import drawn_from
 from rejoinder.operators import arrange, formats, stateless
@@ -56,6 +56,7 @@ def in_place(world: World) -> Iterator[None]:
         put(driver_module, "LocalExecutor", lambda: SimulatedExecutor(lambda: world.current))
         put(driver_module, "LocalHost", lambda: SimulatedHost(lambda: world.current))
         put(engine_module, "KEEP_VERSIONS", wanted.keep_versions)
+        put(collecting, "KEEP_VERSIONS", wanted.keep_versions)
         put(engine_module, "plan", caching.plan)
         put(redefinition, "plan", caching.plan)
         put(planner, "bind_view", caching.bind_view)

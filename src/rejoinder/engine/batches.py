@@ -21,7 +21,6 @@ from rejoinder.engine.definitions import (
 )
 from rejoinder.engine.dependents import Defined, Key, definitions_of, key_of, sources_of, with_dependents, without
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.removal import removed_first
 from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.plan.catalog import Catalog, Sink, Source, View
 from rejoinder.sql.statements import AlterView, CreateSource, CreateView, Drop, Explain, Select, Show, Statement
@@ -49,6 +48,8 @@ class Batch:
     """Names that DROP took out, dependents last."""
     removed: set[Key] = field(default_factory=set)
     """What was there before and was taken out on the way; some of it may exist again."""
+    uncollected: str | None = None
+    """Why files of old versions could not be deleted after the commit."""
     _displaced: list[Creation] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -165,10 +166,11 @@ class Batch:
     @property
     def notes(self) -> list[str]:
         """What a user should hear about, as sentences."""
-        if not self.replaced:
-            return []
-        whose = "its" if len(self.replaced) == 1 else "their"
-        return [f"replaced {_listed(self.replaced)}: no row of {whose} sources was committed yet"]
+        notes = [] if self.uncollected is None else [self.uncollected]
+        if self.replaced:
+            whose = "its" if len(self.replaced) == 1 else "their"
+            notes.append(f"replaced {_listed(self.replaced)}: no row of {whose} sources was committed yet")
+        return notes
 
 
 def planned(engine: Engine, statements: Iterable[Definition], *, is_rerun: bool = False) -> Batch:
@@ -197,8 +199,8 @@ def define_all(
         before_commit(batch)
         if batch.removed or batch.catalog != engine.catalog:
             renewed = batch.removed & {key_of(each) for each in definitions_of(batch.catalog)}
-            with removed_first(engine, without(engine.catalog, batch.removed), is_needed=bool(renewed)):
-                engine.define(batch.catalog)
+            engine.define(batch.catalog, kept=without(engine.catalog, batch.removed) if renewed else None)
+            batch.uncollected = engine.collector.notice
     return batch
 
 

@@ -11,27 +11,26 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
+from rejoinder.engine.collecting import KEEP_VERSIONS, Collector
 from rejoinder.engine.completeness import covers
-from rejoinder.engine.content import Content, Holder, fingerprint, named_files
+from rejoinder.engine.content import Content, Holder, fingerprint
 from rejoinder.engine.deletion import deletion_named, refuse_deleted
 from rejoinder.engine.epoch import attempt
 from rejoinder.engine.epoch_progress import Progress, lag_of, shown_rows
 from rejoinder.engine.executor import Executor
 from rejoinder.engine.filling import Filling
 from rejoinder.engine.format_errors import format_named
-from rejoinder.engine.hydrating import hydrate
-from rejoinder.engine.limits import NO_LIMITS, Limits, check_count, check_limits
+from rejoinder.engine.limits import NO_LIMITS, Limits, check_count
 from rejoinder.engine.notices import Notices
-from rejoinder.engine.planner import plan, refuse_products
+from rejoinder.engine.planner import plan
 from rejoinder.engine.positions import Position, position_of
 from rejoinder.engine.processing_time import ProcessingTime, steady_clock, system_clock
 from rejoinder.engine.publishing import Publisher
-from rejoinder.engine.redefinition import redefinition
+from rejoinder.engine.redefinition import redefined
+from rejoinder.engine.removal import reduced
 from rejoinder.engine.rereading import READ_BY_SPARK, Topics, delivered_files, unreadable
-from rejoinder.engine.starting import settled
 from rejoinder.engine.state import Listed, State
 from rejoinder.engine.telling import Promise, Promises
 from rejoinder.engine.ticking import may_tick, next_due
@@ -42,13 +41,11 @@ from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import MAX_PAIRS, Clock, Report
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.physical import Dataflow
-from rejoinder.store import gc
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.newest import newest
 from rejoinder.store.objects import ObjectStore
 from rejoinder.store.spool import Spool
 
-KEEP_VERSIONS = 8
 HISTORY = 10_000
 REMEMBERED = 10_000
 SILENT = Signals()
@@ -87,7 +84,7 @@ class Engine(Holder):
         self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
         self.publisher = Publisher(store)
         self.clock = clock
-        self._named: gc.Seen = {}
+        self.collector = Collector()
         self.started: int | None = None  # on the clock, when silence began to count
         self._idle: dict[str, set[Partition]] = {}
         self.promises = Promises()
@@ -196,7 +193,7 @@ class Engine(Holder):
                 content = replace(content, positions=found)
             self._commit(content, epoch=epoch, time_ms=now, accepted=lambda: self._take_in(signals, totals))
             reach("after_commit", epoch)
-            self._collect()
+            self.collector.collect(self)
             reach("after_collection", epoch)
             return self._note(epoch, time.perf_counter() - start, totals, done.written)
 
@@ -276,8 +273,8 @@ class Engine(Holder):
 
     def _note(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
-        clock = () if self.time.notice is None else (self.time.notice,)
-        notices = (*clock, *self._notices.about(totals.null_columns))
+        general = [notice for notice in (self.time.notice, self.collector.notice) if notice is not None]
+        notices = (*general, *self._notices.about(totals.null_columns))
         rows_out, lag = shown_rows(totals), lag_of(totals, self.clock())
         progress = Progress(epoch, seconds, totals.rows_in, rows_out, written, size, lag, totals.late, notices)
         self.progress.append(progress)
@@ -285,29 +282,26 @@ class Engine(Holder):
 
     # -- definitions ------------------------------------------------------------------------------------------------
 
-    def define(self, catalog: Catalog) -> None:
+    def define(self, catalog: Catalog, *, kept: Catalog | None = None) -> None:
         """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit.
 
-        Raises `Incomplete` if rows that something new needs are no longer kept.
+        `kept` has the definitions that stay (None: those of today). Of any other nothing is taken over, though it may
+        be in the new catalog again. Raises `Incomplete` if rows that something new needs are no longer kept.
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
-            catalog = settled(catalog, self.state, self.deliveries)
-            planned = redefinition(self, catalog)
-            catalog, new = planned.catalog, planned.plan
-            net_rows = partial(self.state.net_rows, self.store)
-            refuse_products(new, self.dataflow, self.state.statistics(), self.max_pairs, net_rows)
-            self.executor.check(new.dataflow.functions - self.dataflow.functions)
-            state = hydrate(self, planned.filling, planned.clock)
-            state = state.keeping([a.id for a in new.dataflow.arrangements], new.dataflow.views)
-            changed = [view for view in catalog.views if view not in self.catalog.views]
-            check_limits(new, changed, state, self.limits)
-            created = {name: self.created.get(name, self.epoch) for name in new.dataflow.views}
-            content = replace(self.content, catalog=catalog, plan=new, state=state, created=created)
-            self._commit(replace(content, watermarks=planned.watermarks), epoch=self.epoch)
-            self.promises.forget_but(source.name for source in catalog.sources)
+            before = self.content if kept is None else reduced(self.content, kept)
+            staying = {source.name for source in (kept or self.catalog).sources}
+            content = redefined(self, before, catalog)
+            self._commit(content, before=before, epoch=self.epoch, accepted=lambda: self._forget_but(staying))
             reach("after_definition", self.epoch)
-            self._collect()
+            self.collector.collect(self)
+
+    def _forget_but(self, staying: set[str]) -> None:
+        """Forget what was said of sources that were dropped, also if others of their names were created."""
+        names = staying & {source.name for source in self.catalog.sources}
+        self.promises.forget_but(names)
+        self._idle = {name: partitions for name, partitions in self._idle.items() if name in names}
 
     def annotate(self, positions: dict[str, Any]) -> None:
         """Commit how far the sources are read, between epochs."""
@@ -370,14 +364,23 @@ class Engine(Holder):
     # -- commit -----------------------------------------------------------------------------------------------------
 
     def _commit(
-        self, content: Content, *, epoch: int, time_ms: int | None = None, accepted: Callable[[], None] = lambda: None
+        self,
+        content: Content,
+        *,
+        epoch: int,
+        before: Content | None = None,
+        time_ms: int | None = None,
+        accepted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Publish the manifest; only then take the new content over, and call `accepted`."""
+        """Publish the manifest; only then take the new content over, and call `accepted`.
+
+        `before` has what the content builds on, identities of sources and sinks among it (None: what is committed).
+        """
         now = self.time.now(self.timeline.latest) if time_ms is None else time_ms
         if epoch > self.epoch:
             timeline = self.timeline.after(self.store, epoch, now, epoch - self.history)
             content = replace(content, timeline=timeline)
-        content = content.settled(self.content, epoch, now)
+        content = content.settled(before or self.content, epoch, now)
         fields = content.to_json(since=epoch - self.history, wall=self.time.wall)
         fields |= {"writer": self.publisher.writer, "epoch": epoch, "time_ms": now}
         if self.manifest is None:
@@ -391,6 +394,3 @@ class Engine(Holder):
             accepted()
 
         self.publisher.publish(manifest, accept)
-
-    def _collect(self) -> None:
-        gc.collect(self.store, KEEP_VERSIONS, named_files, known=self.manifest, seen=self._named)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rejoinder.engine.engine import Engine
 
 
-def hydrate(engine: Engine, filling: Filling, clock: Clock) -> State:
-    """Fill what is new; give the committed state with it. Changes nothing but files that nobody names yet."""
+def hydrate(engine: Engine, state: State, filling: Filling, clock: Clock) -> State:
+    """Fill what is new; give the state with it. Changes nothing but files that nobody names yet."""
     if not filling.splits and not filling.topics:
-        return filling.into(engine.state, {})
+        return filling.into(state, {})
     setting = replace(engine.setting(filling.dataflow), forgetting=filling.forgetting, fills=True)
     work = EpochWork(setting, engine.epoch, filling.before, clock)
     if filling.topics and engine.topics is not None:
@@ -29,4 +29,4 @@ def hydrate(engine: Engine, filling: Filling, clock: Clock) -> State:
     reach("in_hydration", engine.epoch)
     if engine.spool is not None:
         engine.spool.clear(engine.epoch)
-    return filling.into(engine.state, reports)
+    return filling.into(state, reports)

@@ -40,8 +40,8 @@ class Publisher:
         except RejoinderError:
             self._open = None
             raise
-        self._open = None
         accept()
+        self._open = None  # not before: after a Ctrl-C within `accept`, `settle` calls it again
 
     def settle(self) -> None:
         """Finish a commit whose answer was lost. Raises `Unconfirmed` or `StorageFailed` if it is lost again."""
@@ -53,8 +53,8 @@ class Publisher:
         except (Fenced, Corrupt):
             self._open = None
             raise
-        self._open = None
         accept()
+        self._open = None  # not before: after a Ctrl-C within `accept`, `settle` calls it again
 
     def is_open(self, epoch: int) -> bool:
         """Tell whether an epoch's commit has been sent and is not settled."""

@@ -156,11 +156,11 @@ def test_a_failure_after_the_removal_leaves_the_engine_as_it_was(monkeypatch: py
     driver.step()
     engine = driver._engine
 
-    def refuse(catalog: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PlanningError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "define", refuse)
+        patch.setattr(engine, "_commit", refuse)
         with pytest.raises(PlanningError, match="no"):
             driver.sql("DROP VIEW total; CREATE VIEW total AS SELECT COUNT(*) AS n, 1 AS m FROM priced")
     driver.insert("orders", {"id": 2, "item": "tea"})

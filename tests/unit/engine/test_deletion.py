@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.engine import KEEP_VERSIONS
+from rejoinder.engine.collecting import KEEP_VERSIONS
 from rejoinder.errors import Corrupt, Fenced, StateDeleted, StateError
 from rejoinder.store import file_log
 from rejoinder.store.commit import commit

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.engine import KEEP_VERSIONS
+from rejoinder.engine.collecting import KEEP_VERSIONS
 from rejoinder.engine.state import State
 from rejoinder.store.manifest import find, versions
 from rejoinder.store.run import _cache, _written

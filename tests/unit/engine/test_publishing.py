@@ -77,21 +77,6 @@ def test_a_storage_that_stays_away_is_said_again(place: str) -> None:
     assert values(driver) == [0, 1]
 
 
-def test_a_failure_after_the_commit_commits_no_row_twice(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, _ = opened(place)
-
-    def fail() -> None:
-        raise errors.StorageFailed("the collector failed")
-
-    monkeypatch.setattr(driver._engine, "_collect", fail)
-    driver.insert("t", {"a": 1})
-    with pytest.raises(errors.StorageFailed):
-        driver.step()
-    monkeypatch.undo()
-    driver.step()
-    assert values(driver) == [0, 1]
-
-
 def test_a_failure_before_the_commit_keeps_the_rows(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     driver, _ = opened(place)
 

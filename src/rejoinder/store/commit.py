@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import NoReturn
 
 from rejoinder import errors
 from rejoinder.store.lost_commits import is_young, mark_flow, write_hint
@@ -31,6 +32,7 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
     try:
         _put(store, manifest, data)
         _confirm(store, manifest)
+        is_overwritten = manifest.version == 0 and store.put_if_absent(manifest.name, data)
     except errors.StorageFailed as failure:
         raise errors.Unconfirmed(
             "the storage did not confirm a commit",
@@ -39,8 +41,8 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
             hint="fix the storage and go on: the next commit of this flow finishes this one first. "
             + (failure.hint or ""),
         ) from failure
-    if manifest.version == 0:
-        _check_fence(store, manifest)
+    if is_overwritten:
+        _refuse_overwriting(store, manifest)
     with suppress(errors.StateError):  # it is committed; what follows saves time, and shows losses
         write_hint(store, manifest)
         if is_young(manifest):
@@ -97,15 +99,14 @@ def _taken_over(store: ObjectStore, manifest: Manifest, why: str) -> errors.Fenc
     )
 
 
-def _check_fence(store: ObjectStore, manifest: Manifest) -> None:
-    """Raise, and withdraw `manifest`, if the storage would let a second driver have its name."""
-    if store.put_if_absent(manifest.name, manifest.to_bytes()):
-        store.delete([manifest.name])
-        raise errors.StorageFailed(
-            "the storage cannot hold state: it overwrites what it was told not to",
-            detail=f"`{manifest.name}` in {store.url} was created twice",
-            hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
-        )
+def _refuse_overwriting(store: ObjectStore, manifest: Manifest) -> NoReturn:
+    """Withdraw `manifest`, and raise: the storage would let a second driver have its name."""
+    store.delete([manifest.name])
+    raise errors.StorageFailed(
+        "the storage cannot hold state: it overwrites what it was told not to",
+        detail=f"`{manifest.name}` in {store.url} was created twice",
+        hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
+    )
 
 
 def _fenced(manifest: Manifest, stored: bytes) -> errors.Fenced:

@@ -64,6 +64,22 @@ def test_a_definition_whose_answer_is_lost_happens_once(place: str) -> None:
     assert [row["b"] for row in driver.table("w")] == [1]
 
 
+def test_the_first_commit_is_finished_though_its_last_request_fails(place: str) -> None:
+    """It is put twice, to see whether the storage would let a second driver have its name."""
+    driver = Driver(store=place)
+    line = unreliable(driver._store)
+    name = f"manifests/{0:020d}.json"
+    line.next(name, "")
+    line.next(name, "failed")
+    text = "CREATE STREAM t (a BIGINT); CREATE VIEW v AS SELECT a FROM t"
+    with pytest.raises(errors.Unconfirmed):
+        driver.sql(text)
+    driver.sql(text)
+    driver.insert("t", {"a": 1})
+    driver.step()
+    assert values(driver) == values(Driver(store=place)) == [1]
+
+
 def test_a_storage_that_stays_away_is_said_again(place: str) -> None:
     driver, line = opened(place)
     name = next_name(driver)

@@ -10,8 +10,8 @@ from unittest import mock
 
 import pyarrow.fs as pafs
 
-from rejoinder.engine import engine as engine_module
 from rejoinder.engine import collecting, planner, redefinition, timeline
+from rejoinder.engine import engine as engine_module
 from rejoinder.engine.sinks import delivery, files
 from rejoinder.kernels.entropy import drawn_from
 from rejoinder.operators import arrange, formats, stateless

@@ -16,19 +16,18 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
+from rejoinder.engine.backup_targets import CHECKPOINT, INBOX, check_content, check_place
 from rejoinder.engine.positions import STREAMS, position_of
 from rejoinder.engine.sink_progress import note_name, recorded
 from rejoinder.engine.state import State
 from rejoinder.engine.timeline import Timeline
-from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, StorageFailed, Unsupported
+from rejoinder.errors import Corrupt, NotCommitted, StorageFailed, Unsupported
 from rejoinder.store.checked import CheckedRef
 from rejoinder.store.lost_commits import mark_flow, write_hint
-from rejoinder.store.manifest import Manifest, find, name_of, versions
+from rejoinder.store.manifest import Manifest, name_of, versions
 from rejoinder.store.newest import latest
 from rejoinder.store.objects import ObjectStore
 
-INBOX = "inbox"
-CHECKPOINT = "spark"
 _TRIES = 100
 
 
@@ -46,16 +45,14 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
     """Copy the newest committed version of a state to `target`, which is empty or an earlier backup of the same flow.
 
     May run beside the flow. Raises `NotCommitted` if there is nothing to copy, `Corrupt` if the state or the copy is
-    damaged, `DefinitionConflict` if `target` is the state itself or holds something else.
+    damaged, `DefinitionConflict` if `target` is the state itself, inside of it or around it, or if it holds a newer
+    backup or something else.
     """
     manifest = latest(source)
     if manifest is None:
         raise NotCommitted(f"there is no state in {source.url}", hint="give the state directory of a flow")
-    if source.url == target.url:
-        raise DefinitionConflict(
-            f"{target.url} is the state itself", hint="give another folder or URL, such as backups/shop"
-        )
-    _check_target(target, manifest)
+    check_place(source, target)
+    check_content(target, manifest)
     copied: dict[str, int] = {}
     for _ in range(_TRIES):
         refs = refs_of(manifest)
@@ -76,6 +73,7 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
         )
     beside = [*_copy_note(source, target, manifest), *_copy_unread(source, target)]
     beside += _copy_frames(source, target, manifest)
+    check_content(target, manifest)  # another backup to the same place may have been faster
     target.put(manifest.name, manifest.to_bytes())
     mark_flow(target, manifest, manifest.version, first=manifest.version)
     write_hint(target, manifest)
@@ -93,24 +91,6 @@ def refs_of(manifest: Manifest) -> list[CheckedRef]:
         *(ref for _, _, ref in Timeline.from_json(manifest.extra["timeline"]).blocks),
         *(ref for log in logs for ref, _ in log.chunks),
     ]
-
-
-def _check_target(target: ObjectStore, manifest: Manifest) -> None:
-    stored = versions(target)
-    known = find(target, stored[-1]) if stored else None
-    is_other = known is not None and known.flow_id != manifest.flow_id
-    if is_other or (known is None and any(name != "flow.json" for name in target.list()) and not _is_begun(target)):
-        raise DefinitionConflict(
-            f"{target.url} is neither empty nor a backup of this flow",
-            detail="it holds another flow" if is_other else f"it holds `{target.list()[0]}`",
-            hint="give an empty folder, or one that an earlier backup of this flow made",
-        )
-
-
-def _is_begun(target: ObjectStore) -> bool:
-    """Whether all that is there may be what a backup copied that was interrupted."""
-    ours = ("runs/", "epochs/", "positions/", "sinks/", f"{INBOX}/", f"{CHECKPOINT}/")
-    return all(name.startswith(ours) for name in target.list())
 
 
 def _copy(source: ObjectStore, target: ObjectStore, ref: CheckedRef) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from rejoinder.cli.main import app
 from rejoinder.engine.backup import backup, refs_of
+from rejoinder.engine.backup_targets import check_place
 from rejoinder.engine.content import named_files
 from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, SinkFailed
 from rejoinder.store.newest import latest
@@ -38,10 +39,127 @@ def test_a_backup_is_a_state(tmp_path: Path) -> None:
     assert called == [7, 8], "the note of what sinks have taken comes along"
 
 
-def test_a_state_is_not_copied_onto_itself(tmp_path: Path) -> None:
+SPELLINGS = (
+    "s",
+    "s/",
+    "./s",
+    "copy/../s",
+    "s/../s",
+    "s/.",
+    "link",
+    "link/../s",
+    "file://s",
+    "file:///../s",
+    "relative",
+)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_state_is_not_copied_onto_itself(tmp_path: Path, spelling: str, monkeypatch: pytest.MonkeyPatch) -> None:
     insert(opened(tmp_path / "s", tmp_path / "out", []), 1)
-    with pytest.raises(DefinitionConflict, match="is the state itself"):
-        copy(tmp_path, "s")
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    (tmp_path / "copy").mkdir()
+    monkeypatch.chdir(tmp_path)
+    place = {
+        "relative": "s",
+        "file://s": f"file://{tmp_path}/s",
+        "file:///../s": f"file://{tmp_path}/copy/../s",
+    }.get(spelling, f"{tmp_path}/{spelling}")
+    before = in_folder(tmp_path / "s")
+    for source, target in ((str(tmp_path / "s"), place), (place, str(tmp_path / "s"))):
+        with pytest.raises(DefinitionConflict, match="is the state itself"):
+            backup(open_store(source), open_store(target))
+    assert in_folder(tmp_path / "s") == before
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "where"),
+    [
+        ("s", "s/copy", "inside the state"),
+        ("s", "link/copy/of", "inside the state"),
+        ("s", ".", "around the state"),
+        ("link", "../around", "around the state"),
+    ],
+)
+def test_a_state_is_not_copied_into_itself_or_around_itself(
+    tmp_path: Path, source: str, target: str, where: str
+) -> None:
+    folder = tmp_path / "around"
+    insert(opened(folder / "s", tmp_path / "out", []), 1)
+    (folder / "link").symlink_to(folder / "s")
+    before = in_folder(folder)
+    with pytest.raises(DefinitionConflict, match=where):
+        backup(open_store(str(folder / source)), open_store(str(folder / target)))
+    assert in_folder(folder) == before
+
+
+def test_places_whose_names_begin_alike_are_apart(tmp_path: Path) -> None:
+    insert(opened(tmp_path / "s", tmp_path / "out", []), 1)
+    assert copy(tmp_path, "s2") == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "where"),
+    [
+        ("s3://bucket/s", "s3://bucket//s/", "is the state itself"),
+        ("s3://bucket/s", "s3://bucket/s/copy", "inside the state"),
+        ("s3://bucket/s", "s3://bucket", "around the state"),
+        ("memory://s", "memory://s", "is the state itself"),
+    ],
+)
+def test_places_that_are_not_folders_are_compared_too(source: str, target: str, where: str) -> None:
+    with pytest.raises(DefinitionConflict, match=where):
+        check_place(open_store(source), open_store(target))
+    check_place(open_store("s3://bucket/s"), open_store("s3://bucket/s2"))
+    check_place(open_store("memory://s"), open_store("memory://s/2"))
+
+
+def test_an_older_state_is_not_copied_over_a_newer_backup(tmp_path: Path) -> None:
+    """It would be a newer manifest without its files."""
+    driver = opened(tmp_path / "s", tmp_path / "out", [])
+    insert(driver, 0, 1)
+    shutil.copytree(tmp_path / "s", tmp_path / "old")
+    insert(driver, *range(2, 12))
+    copy(tmp_path)
+    before = in_folder(tmp_path / "copy")
+    with pytest.raises(DefinitionConflict, match=r"holds a newer backup of this flow\s.*\(epoch 11\).*epoch 1\)"):
+        backup(open_store(str(tmp_path / "old")), open_store(str(tmp_path / "copy")))
+    assert in_folder(tmp_path / "copy") == before
+    assert in_view(Driver(store=tmp_path / "copy")) == list(range(12))
+
+
+def test_two_histories_of_a_flow_are_two_backups(tmp_path: Path) -> None:
+    insert(opened(tmp_path / "s", tmp_path / "out", []), 0, 1)
+    for name in ("one", "two"):
+        shutil.copytree(tmp_path / "s", tmp_path / name)
+        shutil.copytree(tmp_path / "out", tmp_path / f"out_{name}")
+        driver = Driver(store=tmp_path / name)
+        driver.sql("DROP SINK v_parquet; DROP SINK f")
+        insert(driver, 2)
+    backup(open_store(str(tmp_path / "one")), open_store(str(tmp_path / "copy")))
+    with pytest.raises(DefinitionConflict, match="holds a backup of another history of this flow"):
+        backup(open_store(str(tmp_path / "two")), open_store(str(tmp_path / "copy")))
+
+
+def test_a_slow_backup_does_not_spoil_a_newer_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = opened(tmp_path / "s", tmp_path / "out", [])
+    insert(driver, *range(3))
+    put, is_first = ObjectStore.put, iter([True])
+
+    def slow(self: ObjectStore, name: str, data: bytes) -> None:
+        if "/copy" in self.url and next(is_first, False):
+            insert(driver, 3)
+            copy(tmp_path)
+        put(self, name, data)
+
+    monkeypatch.setattr(ObjectStore, "put", slow)
+    with pytest.raises(DefinitionConflict, match="holds a newer backup of this flow"):
+        copy(tmp_path)
+    assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2, 3]
+
+
+def in_folder(folder: Path) -> dict[str, int]:
+    return {str(path): path.lstat().st_mtime_ns for path in folder.rglob("*")}
 
 
 def test_sinks_that_are_not_restored_are_ahead(tmp_path: Path) -> None:

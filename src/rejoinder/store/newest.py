@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rejoinder import errors
 from rejoinder.store.lost_commits import hinted_version, lost, refuse_lost, sign_of_use
-from rejoinder.store.manifest import Manifest, check_chain, find, has_parent, name_of, versions
+from rejoinder.store.manifest import Manifest, check_chain, find, has_parent, last_line, name_of, versions
 from rejoinder.store.objects import ObjectStore
 
 _PROBES = 16
@@ -114,7 +114,13 @@ def _walk_up(store: ObjectStore, start: Manifest) -> Manifest | None:
 
 
 def _hinted(store: ObjectStore) -> Manifest | None:
-    """Return the manifest that the hint points to, if it is certainly one of the chain."""
+    """Return the manifest that the hint points to, if it is certainly one of the chain.
+
+    Late requests may have brought back a hint, and manifests that were deleted or never committed: the listing decides.
+    """
     version = hinted_version(store)
     found = None if version is None else find(store, version)
-    return found if found is not None and has_parent(store, found) else None
+    if found is None or found.version == 0:
+        return None
+    before = store.find(name_of(found.version - 1))
+    return found if before is not None and before.endswith(last_line(found.parent)) else None

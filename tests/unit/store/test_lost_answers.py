@@ -163,3 +163,16 @@ def test_a_flow_that_begins_while_another_driver_looks_is_not_called_lost(
     monkeypatch.setattr(ObjectStore, "exists", begin_then_look)
     found = latest(store)
     assert found is not None and found.checksum == first.checksum
+
+
+def test_late_requests_bring_back_a_hint_and_manifests_of_replaced_drivers(store: ObjectStore) -> None:
+    """Version 3 of one driver, version 4 of another, and a hint to it, after both were dropped: the listing decides."""
+    base = grow(store, None, 3)
+    strangers = [base.successor(keep_versions=KEEP, writer=writer) for writer in ("one", "two")]
+    child = strangers[1].successor(keep_versions=KEEP, writer="two")
+    live = grow(store, base, 12)
+    assert versions(store)[0] > child.version
+    for manifest in (strangers[0], child):
+        store.put(manifest.name, manifest.to_bytes())
+    store.put("manifests/latest", hint_to(child.version))
+    assert latest(store) == newest(store) == live

@@ -30,7 +30,7 @@ from rejoinder.api.sources import Sources
 from rejoinder.api.unread import answer_unread
 from rejoinder.api.windowed import WindowedTable
 from rejoinder.engine.backup import backup
-from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
+from rejoinder.engine.batches import Batch, define_all, grouped
 from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.epoch_progress import Progress
@@ -135,7 +135,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         waiting = store.path if store.is_local else folder
         if "://" in waiting:  # rows of in-memory sources and ticks are where only this process looks
             waiting = own_folder(self, "waiting")
-        self._inbox = Inbox(waiting)
+        self._inbox = Inbox(waiting, lambda source: self.engine.attached[source])
         ticker = Ticker(f"{waiting}/ticks", self.engine.seconds_to_tick)
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker, name=name_of(store))
         self._listeners: list[Callable[[Progress], None]] = []
@@ -198,21 +198,13 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         if running:
             self._runner.stop()
         try:
-            batch = define_all(self.engine, statements, is_rerun=is_rerun, before_commit=self._before_definitions)
+            batch = define_all(self.engine, statements, is_rerun=is_rerun, before_commit=self._outbox.check_new)
         finally:
             if running:
                 self._start(once=False, interval=interval)
         for note in () if is_rerun else batch.notes:
             _say(note)
         return batch
-
-    def _before_definitions(self, batch: Batch) -> None:
-        self._outbox.check_new(batch)
-        sources = new_sources(batch)
-        if sources:
-            self.engine.check_fence()
-        for source in sources:
-            self._inbox.clear(source.name)  # rows of an earlier source of that name
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
         """Drop a source, a view, an index or a sink; with `cascade` also what reads it.

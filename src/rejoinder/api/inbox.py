@@ -7,9 +7,8 @@ source in the manifest says which files were read.
 from __future__ import annotations
 
 import os
-import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,18 @@ from rejoinder.store.failure import storage_failed
 
 
 class Inbox:
-    """Writes rows to the folder of their source. One writer at a time per source."""
+    """Writes rows to the folder of their source. One writer at a time per source.
 
-    def __init__(self, beside: str) -> None:
+    `identity` gives the identity that a source has in the committed state.
+    """
+
+    def __init__(self, beside: str, identity: Callable[[str], str]) -> None:
         self.base = f"{beside}/inbox"
+        self._identity = identity
 
     def folder(self, source: str) -> str:
         """Where the rows of a source wait."""
-        return f"{self.base}/{inbox_name(source)}"
+        return f"{self.base}/{inbox_name(source, self._identity(source))}"
 
     def prepare(self, source: Source) -> None:
         """Make the folder, so that there is something to watch."""
@@ -40,10 +43,6 @@ class Inbox:
             make_folder(self.folder(source.name), os.path.dirname(self.base))
         except OSError as failure:
             raise storage_failed(f"could not make the inbox of `{source.name}`", failure) from failure
-
-    def clear(self, source: str) -> None:
-        """Forget the rows of a source that is not there."""
-        shutil.rmtree(self.folder(source), ignore_errors=True)
 
     def newest(self, source: Source) -> int:
         """The number of the file that was written last; 0 if there is none."""

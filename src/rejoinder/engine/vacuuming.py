@@ -110,8 +110,9 @@ def _generations(folder: str, manifest: Manifest, old: float) -> Iterator[Garbag
 
 
 def _inserted(waiting: str, manifest: Manifest, store: ObjectStore, old: float) -> Iterator[Garbage]:
-    catalog = Catalog.from_json(manifest.catalog)
-    sources = {inbox_name(source.name): source for source in catalog.sources}
+    attached = manifest.extra["attached"]
+    read_sources = [source for source in Catalog.from_json(manifest.catalog).sources if source.name in attached]
+    sources = {inbox_name(source.name, attached[source.name]): source for source in read_sources}
     for folder, path in _in(f"{waiting}/inbox", _INBOX, is_folder=True):
         if folder not in sources:
             if os.lstat(path).st_mtime < old:  # a definition may be under way
@@ -126,10 +127,7 @@ def _inserted(waiting: str, manifest: Manifest, store: ObjectStore, old: float) 
 
 def _read(source: Source, manifest: Manifest, store: ObjectStore) -> set[str]:
     """The names of the files of a source that committed epochs have read."""
-    identity = manifest.extra["attached"].get(source.name)
-    if identity is None:
-        return set()
-    files = position_of(manifest.extra["positions"], f"{identity}/0").files
+    files = position_of(manifest.extra["positions"], f"{manifest.extra['attached'][source.name]}/0").files
     return {each.path.rpartition("/")[2] for each in files.read(store)}
 
 

@@ -131,13 +131,15 @@ def test_ticks_and_rows_of_dropped_sources(tmp_path: Path) -> None:
     for age, name in enumerate(("a" * 16, "b" * 16, "c" * 16)):
         (ticks / f"{name}.tick").touch()
         os.utime(ticks / f"{name}.tick", (100 - age, 100 - age))
-    for source in ("t", "gone"):
-        (inbox / inbox_name(source)).mkdir(parents=True)
-        (inbox / inbox_name(source) / f"{1:020d}-00000000.arrow").write_bytes(b"rows")
+    identity = driver._engine.attached["t"]
+    mine, gone = (inbox / inbox_name("t", each) for each in (identity, "that of a source that was dropped"))
+    for folder in (mine, gone):
+        folder.mkdir(parents=True)
+        (folder / f"{1:020d}-00000000.arrow").write_bytes(b"rows")
     assert [Path(each.name).name for each in driver.vacuum().garbage] == ["c" * 16 + ".tick", "b" * 16 + ".tick"]
-    os.utime(inbox / inbox_name("gone"), (1, 1))
+    os.utime(gone, (1, 1))
     assert driver.vacuum().by_kind() == {"rows of dropped sources": (1, 4)}
-    assert (inbox / inbox_name("t") / f"{1:020d}-00000000.arrow").exists(), "nobody has read it"
+    assert (mine / f"{1:020d}-00000000.arrow").exists(), "nobody has read it"
 
 
 def test_temporary_files_and_links(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_inbox_and_the_spool_are_their_owners(tmp_path: Path) -> None:
     import pyarrow as pa
 
     source = Source("t", "stream", pa.schema([("a", pa.int64())]))
-    Inbox(str(tmp_path / "state")).add(source, [{"a": 1}], 1)
+    Inbox(str(tmp_path / "state"), lambda _: "a1").add(source, [{"a": 1}], 1)
     _assert_private(tmp_path / "state")
     Spool(str(tmp_path / "spool")).write(0, [pa.table({"a": [1]})])
     _assert_private(tmp_path / "spool")

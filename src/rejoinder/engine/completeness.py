@@ -40,7 +40,7 @@ class Present(Protocol):
     @property
     def times(self) -> Times: ...
     def unreadable(self, source: Source) -> str | None:
-        """Why the rows that a source has delivered cannot be read again; None if they can."""
+        """Why the rows that a source has delivered cannot be read again; None if they can. Raises `InputError`."""
         ...
 
 

@@ -41,6 +41,7 @@ from rejoinder.operators.stage import EpochWork, Setting
 from rejoinder.operators.task import MAX_PAIRS, Clock, Report
 from rejoinder.plan.catalog import Catalog, Source
 from rejoinder.plan.physical import Dataflow
+from rejoinder.store.file_log import FileRead
 from rejoinder.store.manifest import Manifest
 from rejoinder.store.newest import newest
 from rejoinder.store.objects import ObjectStore
@@ -341,7 +342,7 @@ class Engine(Holder):
         return 0 if self.manifest is None else self.manifest.writer_epoch
 
     def unreadable(self, source: Source) -> str | None:
-        """Why the rows that a source has delivered cannot be read again; None if they can."""
+        """Why the rows that a source has delivered cannot be read again; None if they can. Raises `InputError`."""
         if source.format in READ_BY_SPARK and self.topics is not None:
             return self.topics.unreadable(source, self.position(source))
         return unreadable(self.store, self.positions, self.attached, source)
@@ -357,8 +358,8 @@ class Engine(Holder):
         found = [self.topics.collected(source, self.position(source)) for source in filling.topics]
         return [split for splits in found for split in splits]
 
-    def reread(self, source: Source) -> list[Listed]:
-        """The splits with all rows that a source has delivered."""
+    def reread(self, source: Source) -> list[FileRead]:
+        """The files with all rows that a source has delivered."""
         return delivered_files(self.store, self.positions, self.attached, source)
 
     # -- commit -----------------------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rejoinder.engine.completeness import Present, holdings_of
 from rejoinder.engine.planner import Plan
+from rejoinder.engine.rereading import refuse_changed
 from rejoinder.engine.state import Listed, Parts, State
 from rejoinder.engine.watermarks import Times
 from rejoinder.operators.task import Report, forgetting_of
@@ -15,14 +16,15 @@ from rejoinder.plan.catalog import Source
 from rejoinder.plan.holdings import Holdings
 from rejoinder.plan.hydration import Hydration
 from rejoinder.plan.physical import ArrangementScan, Dataflow, SourceScan
+from rejoinder.store.file_log import FileRead
 from rejoinder.store.forgetting import Forgetting
 
 
 class Filler(Present, Protocol):
     """Who can read a source again."""
 
-    def reread(self, source: Source) -> list[Listed]:
-        """The files with all rows that a source has delivered, as splits."""
+    def reread(self, source: Source) -> list[FileRead]:
+        """The files with all rows that a source has delivered."""
         ...
 
 
@@ -37,9 +39,16 @@ class Filling:
     forgetting: Mapping[str, Forgetting]
     topics: tuple[Source, ...] = ()
     """Sources whose records are read again by Spark."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The signatures of the files that are read again, by path."""
 
     def into(self, state: State, reports: Mapping[int, Report]) -> State:
-        """The state with what the hydration filled. What it built a second time is dropped."""
+        """The state with what the hydration filled. What it built a second time is dropped.
+
+        Raises `MissingInput` if a file was changed before a task read it again.
+        """
+        for report in reports.values():
+            refuse_changed(self.files, report.signatures)
         held = set(self.holdings.held)
         kept = replace(state, arrangements={name: each for name, each in state.arrangements.items() if name in held})
         told = {
@@ -62,6 +71,9 @@ def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
     before |= state.changelogs
     expired = {name: forgetting_of(retentions[name], filler.times) for name in scanned if name in retentions}
     again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
-    files = [source for source in again if source.is_file]
-    splits = state.splits(dataflow) + [split for source in files for split in filler.reread(source)]
-    return Filling(dataflow, holdings, before, splits, expired, tuple(each for each in again if not each.is_file))
+    files = {source.name: filler.reread(source) for source in again if source.is_file}
+    splits = state.splits(dataflow)
+    splits += [(name, file.path, file.modified, None) for name, read in files.items() for file in read]
+    signatures = {file.path: file.signature for read in files.values() for file in read}
+    topics = tuple(source for source in again if not source.is_file)
+    return Filling(dataflow, holdings, before, splits, expired, topics, signatures)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
 from rejoinder.engine.positions import Position, files_read
 from rejoinder.engine.state import Listed
+from rejoinder.errors import MissingInput
 from rejoinder.operators.formats import open_path
 from rejoinder.operators.formats.signatures import local_signature, remote_signature
 from rejoinder.operators.stage import EpochWork
@@ -30,7 +32,10 @@ class Topics(Protocol):
     """Who can read records of topics again: Spark."""
 
     def unreadable(self, source: Source, position: Position) -> str | None:
-        """Why the records up to a position cannot be read again; None if they can."""
+        """Why the records up to a position cannot be read again; None if they can.
+
+        Raises `InputError` if that cannot be found out now.
+        """
         ...
 
     def run(
@@ -47,7 +52,11 @@ class Topics(Protocol):
 def unreadable(
     store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
 ) -> str | None:
-    """Why the rows that a source has delivered cannot be read again; None if they can."""
+    """Why the rows that a source has delivered cannot be read again; None if they can.
+
+    Only what will not pass by itself is a reason. Raises `MissingInput` if that cannot be found out now: an answer must
+    not depend on whether the storage of a file happens to fail.
+    """
     if not source.is_file:
         if source.format in READ_BY_SPARK:
             return f"{READ_BY_SPARK[source.format]} is read again on Spark only"
@@ -58,45 +67,52 @@ def unreadable(
     read = files_read(store, positions, attached[source.name])
     remote = [file for file in read if local_path(file.path) is None and file.signature]
     with ThreadPoolExecutor(REQUESTS) as pool:  # starts a thread for each remote file only, up to its limit
-        problems = [*map(_changed, (file for file in read if local_path(file.path) is not None))]
-        problems += pool.map(_changed_elsewhere, remote)
+        problems = [_problem(source, file) for file in read if local_path(file.path) is not None]
+        problems += pool.map(partial(_problem, source), remote)
     return next((problem for problem in problems if problem is not None), None)
 
 
 def delivered_files(
     store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
-) -> list[Listed]:
-    """The files that the committed epochs have read, as splits."""
-    found = files_read(store, positions, attached[source.name])
-    return [(source.name, file.path, file.modified, None) for file in found]
+) -> list[FileRead]:
+    """The files that the committed epochs have read."""
+    return files_read(store, positions, attached[source.name])
 
 
-def _changed(file: FileRead) -> str | None:
-    """What happened to a file on a local disk since it was read; None if nothing did."""
-    local = local_path(file.path)
-    assert local is not None, "it is on a local disk"
+def _problem(source: Source, file: FileRead) -> str | None:
+    """What happened to a file since it was read; None if nothing did. Raises `MissingInput` if nobody can tell now."""
     try:
-        signature = local_signature(local)
-    except OSError:
-        return f"its file `{file.path}` no longer exists"
-    return None if signature == file.signature else _said_changed(file)
-
-
-def _changed_elsewhere(file: FileRead) -> str | None:
-    """The same of a file elsewhere. Costs a request."""
-    try:
-        filesystem, path = open_path(file.path)
-        with filesystem.open_input_file(path) as opened:
-            signature = remote_signature(filesystem, path, opened)
-    except FileNotFoundError:
+        signature = _signature(file.path)
+    except (FileNotFoundError, NotADirectoryError):
         return f"its file `{file.path}` no longer exists"
     except OSError as failure:
-        return f"its file `{file.path}` cannot be opened: {type(failure).__name__}"
-    return None if signature == file.signature else _said_changed(file)
+        raise MissingInput(
+            f"file `{file.path}` of `{source.name}` cannot be looked at, to read it again",
+            detail=str(failure) or type(failure).__name__,
+            hint="check the storage and the permissions of the file, and run the statement again",
+        ) from failure
+    return None if signature == file.signature else f"its file `{file.path}` was changed after it was read"
 
 
-def _said_changed(file: FileRead) -> str:
-    return f"its file `{file.path}` was changed after it was read"
+def _signature(path: str) -> str:
+    """The signature that a file has now. Costs a request if it is not on a local disk. Raises `OSError`."""
+    local = local_path(path)
+    if local is not None:
+        return local_signature(local)
+    filesystem, remote = open_path(path)
+    with filesystem.open_input_file(remote) as opened:
+        return remote_signature(filesystem, remote, opened)
+
+
+def refuse_changed(files: Mapping[str, str], read: Mapping[str, str]) -> None:
+    """Raise `MissingInput` if a file was changed just before it was read again. Both give signatures by path."""
+    for path, signature in read.items():
+        if files.get(path, "") not in ("", signature):
+            raise MissingInput(
+                f"file `{path}` was changed while it was read again",
+                detail="its rows are no longer those that the flow has read before",
+                hint="run the statement again, which says whether it can do without the file",
+            )
 
 
 def local_path(path: str) -> str | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rejoinder.engine.positions import NOTHING, Position
 from rejoinder.engine.spark import SparkExecutor
 from rejoinder.engine.state import Listed
-from rejoinder.errors import InputError
 from rejoinder.exchange.delta_versions import NotReadableError, feed_until
 from rejoinder.exchange.kafka import first_offsets, records_between
 from rejoinder.exchange.rounds import listed_splits
@@ -32,7 +31,8 @@ class TopicReader:
     def unreadable(self, source: Source, position: Position) -> str | None:
         """Why the records up to a position cannot be read again; None if the broker, or the table, has them all.
 
-        Asks the broker, or reads the log of the table, which may take some seconds.
+        Asks the broker, or reads the log of the table, which may take some seconds. Raises `InputError` if they do not
+        answer: that is no reason to do without the records.
         """
         if source.max_ahead is not None:
             return "it is not read again, since rows that `max_ahead` rejected could be accepted now"
@@ -43,15 +43,14 @@ class TopicReader:
         topic = source.options["topic"]
         ends = {int(number): int(offset) for number, offset in json.loads(position.offset)[topic].items()}
         starts = {int(number): int(offset) for number, offset in json.loads(_start(position)).get(topic, {}).items()}
-        try:
-            first = first_offsets(self.executor.session, f"source `{source.name}`", source.options, sorted(ends))
-        except InputError as failure:
-            return f"its topic cannot be read again: {failure.fact}"
+        first = first_offsets(self.executor.session, f"source `{source.name}`", source.options, sorted(ends))
         read = {number: starts.get(number, 0) for number, end in ends.items() if end > starts.get(number, 0)}
-        lost = [number for number, start in read.items() if first[number] > start]
+        lost = [number for number, start in read.items() if number not in first or first[number] > start]
         if not lost:
             return None
         number = min(lost)
+        if number not in first:
+            return f"its topic `{topic}` has no partition {number} any more"
         return f"its topic `{topic}` begins at offset {first[number]} of partition {number}; older records were removed"
 
     def _unreadable_feed(self, source: Source, position: Position) -> str | None:

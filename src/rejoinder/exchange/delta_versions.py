@@ -12,9 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from rejoinder.errors import MissingInput
 from rejoinder.exchange.delta import FEED, prepare, quick
 
 CHANGE_TYPE = "_change_type"
@@ -52,8 +54,8 @@ def _files_in(session: SparkSession, path: str, version: int) -> int:
 def feed_until(session: SparkSession, options: Mapping[str, str], columns: Sequence[str], offset: str) -> DataFrame:
     """What a feed has added up to at an offset, with `_change_type`.
 
-    Raises `NotReadableError` if Delta does not have all of it any more. Looks at the log of the table, and at the names
-    of its files.
+    Raises `NotReadableError` if Delta does not have all of it any more, and `MissingInput` if that cannot be found out
+    now. Looks at the log of the table, and at the names of its files.
     """
     prepare(session)
     path = options["path"]
@@ -68,7 +70,13 @@ def feed_until(session: SparkSession, options: Mapping[str, str], columns: Seque
     except NotReadableError:
         raise
     except Exception as failure:  # noqa: BLE001 - whatever Delta raises is told in our words
-        raise NotReadableError(f"Delta does not have its versions any more: {_said(failure)}") from None
+        if _is_final(failure):
+            raise NotReadableError(f"Delta does not have its versions any more: {_said(failure)}") from None
+        raise MissingInput(
+            f"the Delta table at `{path}` cannot be looked at, to read it again",
+            detail=_said(failure),
+            hint="check the storage of the table, and run the statement again",
+        ) from None
     if lost is not None:
         raise NotReadableError(f"file `{lost}` of version {last} of the Delta table no longer exists")
     there = {column.lower(): column for column in frame.columns}
@@ -107,6 +115,12 @@ def _lost_files(session: SparkSession, frame: DataFrame) -> str | None:
         if not path.getFileSystem(settings).exists(path):
             return name
     return None
+
+
+def _is_final(failure: BaseException) -> bool:
+    """Whether Delta or Spark says that something does not exist, as opposed to a storage that fails for now."""
+    found = re.search(r"\[DELTA_\w+|\bFileNotFoundException\b", str(failure))
+    return isinstance(failure, AnalysisException) or found is not None
 
 
 def _said(failure: BaseException) -> str:

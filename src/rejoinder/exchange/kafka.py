@@ -144,7 +144,7 @@ def partitions_of(session: SparkSession, owner: str, options: Mapping[str, str])
 def first_offsets(
     session: SparkSession, owner: str, options: Mapping[str, str], partitions: list[int]
 ) -> dict[int, int]:
-    """The oldest offset that the broker still has, by partition. Raises `MissingInput`."""
+    """The oldest offset that the broker still has, by partition, of those that exist. Raises `InputError`."""
     known = resolved(owner, options)
     provide(session, KAFKA)
     jvm: Any = session._jvm
@@ -154,7 +154,7 @@ def first_offsets(
         client = admin.Admin.create(settings)
         try:
             asked = jvm.java.util.HashMap()
-            for number in partitions:
+            for number in set(partitions) & set(_present(client, known["topic"])):
                 partition = jvm.org.apache.kafka.common.TopicPartition(known["topic"], number)
                 asked.put(partition, admin.OffsetSpec.earliest())
             found = client.listOffsets(asked).all().get()
@@ -178,17 +178,25 @@ def _settings(jvm: Any, known: Mapping[str, str]) -> Any:
 
 
 def _ask(client: Any, owner: str, topic: str, address: str) -> list[int]:
-    try:
-        found = client.describeTopics([topic]).allTopicNames().get()
-    except Py4JJavaError as failure:
-        if "UnknownTopicOrPartitionException" not in str(failure.java_exception):
-            raise
+    partitions = _present(client, topic)
+    if not partitions:
         topics = sorted(client.listTopics().names().get())
         raise MissingInput(
             f"there is no topic `{topic}` at {address}",
             detail=f"{owner}; topics there: {', '.join(topics[:20]) or 'none'}",
             hint=near_misses(topic, topics) or "create the topic, or correct OPTIONS (topic '…')",
-        ) from None
+        )
+    return partitions
+
+
+def _present(client: Any, topic: str) -> list[int]:
+    """The partitions of a topic; none if there is no such topic. Raises what Java raises if the broker is silent."""
+    try:
+        found = client.describeTopics([topic]).allTopicNames().get()
+    except Py4JJavaError as failure:
+        if "UnknownTopicOrPartitionException" not in str(failure.java_exception):
+            raise
+        return []
     return [part.partition() for part in found[topic].partitions()]
 
 

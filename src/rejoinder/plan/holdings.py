@@ -51,7 +51,7 @@ class Holdings:
     since: Mapping[str, Sequence[tuple[Arrangement, str, int]]] = field(default_factory=dict)
     """By source, the arrangements that hold all rows with a column not below a bound."""
     unreadable: Callable[[str], str | None] = lambda source: "it cannot be read again"
-    """Why the rows that a source has delivered cannot be read again; None if they can."""
+    """Why the rows that a source has delivered cannot be read again; None if they can. Raises `InputError`."""
     gap: Callable[[str, str], Gap] = lambda source, reason: Gap("", "", reason)
     """What is missing of a source, given why it cannot be read again."""
 
@@ -73,7 +73,7 @@ class Holdings:
 
     def too_early(self, source: str, wanted: str, epoch: int) -> Incomplete:
         """Make the error for a start at an epoch since which a source has delivered rows that nothing holds."""
-        gap = self.gap(source, self.unreadable(source) or "")
+        gap = self.gap(source, "")
         last = self.delivered[source]
         since = f", or at an event time: STARTING AT TIMESTAMP '{gap.since}'" if gap.since else ""
         return _incomplete(

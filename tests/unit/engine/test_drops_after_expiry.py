@@ -6,7 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from rejoinder.errors import Incomplete
+from rejoinder.engine.positions import Position
+from rejoinder.errors import Incomplete, MissingInput
+from rejoinder.plan.catalog import Source
 from rejoinder.testing import Driver
 
 STREAM = """CREATE STREAM s (k INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE)
@@ -47,3 +49,22 @@ def test_the_same_definition_is_still_the_same() -> None:
     driver.sql(BOUNDED.replace("CREATE VIEW bounded", "CREATE VIEW again STARTING AT NOW"))
     driver.insert("s", {"k": 1, "ts": datetime(2026, 1, 1, 6)}, {"k": 1, "ts": datetime(2026, 1, 1, 6, 5)})
     assert driver.step()["again"] == [({"k": 1}, 1)]
+
+
+def test_a_broker_that_does_not_answer_makes_no_source_incomplete() -> None:
+    """Whether its records can be read again is not known then, so the statement fails."""
+    driver = expired()
+    driver._engine.topics = Silent()  # type: ignore[assignment]
+    with pytest.raises(MissingInput, match="no broker answers"):
+        driver.sql("DROP VIEW bounded")
+    source = driver.catalog.get("s")
+    assert isinstance(source, Source) and not source.incomplete and driver.catalog.find("bounded") is not None
+    driver._engine.topics = None
+    driver.sql("DROP VIEW bounded")
+
+
+class Silent:
+    """A reader of topics whose broker does not answer."""
+
+    def unreadable(self, source: Source, position: Position) -> str | None:
+        raise MissingInput("no broker answers")

@@ -108,8 +108,10 @@ class Engine(Holder):
             self._recover()
 
     def _recover(self) -> None:
-        self.manifest = newest(self.store)
-        self.take_over(Content.read(self.store, self.manifest, self.buckets, plan))
+        manifest = newest(self.store)
+        content = Content.read(self.store, manifest, self.buckets, plan)
+        self.manifest = manifest  # not before its content is read: the two belong together
+        self.take_over(content)
         if self.manifest is not None:
             self.time.wall = self.manifest.extra.get("clock")
         self._reorder()

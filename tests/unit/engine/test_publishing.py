@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder import errors
+from rejoinder.engine.content import Content
 from rejoinder.store.manifest import versions
 from rejoinder.testing import Driver
 from tests.unit.store.unreliable import Line, unreliable
@@ -133,3 +134,23 @@ def test_only_a_driver_that_commits_takes_over(place: str) -> None:
     assert versions(driver._store)[-1] == before[-1] + 1
     with pytest.raises(errors.Fenced, match="our last commit was version"):
         driver._engine.claim()
+
+
+def test_a_recovery_that_fails_leaves_the_engine_as_it_was(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a manifest and a content that do not belong together could be committed."""
+    driver, _ = opened(place)
+    other = Driver(store=place)
+    other.insert("t", {"a": 1})
+    other.step()
+    engine, before = driver._engine, driver._engine.manifest
+
+    def fail(*_: object) -> None:
+        raise errors.StorageFailed("the storage of the state failed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Content, "read", fail)
+        with pytest.raises(errors.StorageFailed):
+            engine.recover()
+    assert engine.manifest is before and engine.epoch == 0
+    engine.recover()
+    assert engine.epoch == 1 and values(driver) == [0, 1]

@@ -53,6 +53,10 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
         raise NotCommitted(f"there is no state in {source.url}", hint="give the state directory of a flow")
     check_place(source, target)
     check_content(target, manifest)
+    # Rows that wait come first, and the manifest is looked up after them: what it has not read may be vacuumed as soon
+    # as a later epoch has. Those that were inserted since are copied at the end.
+    unread = _copy_unread(source, target)
+    manifest = latest(source) or manifest
     copied: dict[str, int] = {}
     for _ in range(_TRIES):
         refs = refs_of(manifest)
@@ -71,13 +75,13 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
             detail=f"{len(copied)} objects are copied to {target.url}, and others were dropped meanwhile",
             hint="copy to a faster storage, or stop the flow for the copy",
         )
-    beside = [*_copy_note(source, target, manifest), *_copy_unread(source, target)]
-    beside += _copy_frames(source, target, manifest)
+    beside = {*_copy_note(source, target, manifest), *unread, *_copy_unread(source, target)}
+    beside |= {*_copy_frames(source, target, manifest)}
     check_content(target, manifest)  # another backup to the same place may have been faster
     target.put(manifest.name, manifest.to_bytes())
     mark_flow(target, manifest, manifest.version, first=manifest.version)
     write_hint(target, manifest)
-    _drop_others(target, manifest, {ref.name for ref in refs} | set(beside))
+    _drop_others(target, manifest, {ref.name for ref in refs} | beside)
     return Backup(manifest.epoch, len(refs) + len(beside) + 1, len(copied), sum(copied.values()))
 
 

@@ -32,12 +32,12 @@ def _is_within(inner: ObjectStore, outer: ObjectStore) -> bool:
     if inner.is_local != outer.is_local:
         return False
     if not inner.is_local:
-        names, folder = (re.sub("/+", "/", store.url.rstrip("/")) for store in (inner, outer))
-        return names == folder or (names.startswith(f"{folder}/") and not names.startswith("memory:"))
+        url, around = (re.sub("/+", "/", store.url.rstrip("/")) for store in (inner, outer))
+        return url == around or (url.startswith(f"{around}/") and not url.startswith("memory:"))
     folder, place = Path(outer.path).resolve(), Path(inner.path).resolve()
-    around = (place, *place.parents)
+    folders = (place, *place.parents)
     # A mount or a file system that ignores case gives a folder several names.
-    return folder in around or (folder.exists() and any(each.exists() and each.samefile(folder) for each in around))
+    return folder in folders or (folder.exists() and any(each.exists() and each.samefile(folder) for each in folders))
 
 
 def check_content(target: ObjectStore, manifest: Manifest) -> None:

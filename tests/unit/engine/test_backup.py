@@ -204,6 +204,24 @@ def test_a_backup_while_the_flow_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert left == {ref.name for ref in refs_of(manifest)} == named_files(manifest) & left
 
 
+def test_rows_that_are_read_and_vacuumed_meanwhile_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The epoch that reads them may come after the one that is copied."""
+    insert(opened(tmp_path / "s", tmp_path / "out", []), *range(3))
+    rows = tmp_path / "s/inbox/0123456789abcdef" / f"{1:020d}-00000000.arrow"
+    rows.parent.mkdir(parents=True)
+    rows.write_bytes(b"rows")
+    read = ObjectStore.map
+
+    def meanwhile(self: ObjectStore, name: str, size: int) -> object:
+        rows.unlink(missing_ok=True)
+        return read(self, name, size)
+
+    monkeypatch.setattr(ObjectStore, "map", meanwhile)
+    copy(tmp_path)
+    assert not rows.exists()
+    assert (tmp_path / "copy" / rows.relative_to(tmp_path / "s")).read_bytes() == b"rows"
+
+
 def test_a_second_backup_copies_what_is_new(tmp_path: Path) -> None:
     driver = opened(tmp_path / "s", tmp_path / "out", [])
     insert(driver, *range(10))

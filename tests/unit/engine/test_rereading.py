@@ -16,6 +16,7 @@ from rejoinder.engine import rereading, topics
 from rejoinder.engine.positions import Position, with_files
 from rejoinder.engine.rereading import unreadable
 from rejoinder.errors import Incomplete, MissingInput
+from rejoinder.operators.formats.signatures import local_signature
 from rejoinder.plan.catalog import Source
 from rejoinder.store.file_log import FileRead
 from rejoinder.store.objects import open_store
@@ -49,7 +50,7 @@ def test_a_file_that_cannot_be_looked_at_fails_the_statement(
     version = driver._manifest.version
     for text in (f"CREATE VIEW daily {start} AS {DAILY}", f"{DAILY} {start}"):
         with monkeypatch.context() as patch:
-            patch.setattr(rereading, "local_signature", failing_once(failure, rereading.local_signature))
+            patch.setattr(rereading, "local_signature", failing_once(failure, local_signature))
             with pytest.raises(MissingInput, match=r"cannot be looked at, to read it again[\s\S]*Hint: check"):
                 driver.sql(text)
     assert driver._manifest.version == version

@@ -24,6 +24,6 @@ class Collector:
         except StateError as failure:
             refuse_deleted(owner, failure)
             reason = failure.fact if failure.detail is None else f"{failure.fact} ({failure.detail})"
-            self.notice = f"files of old versions could not be deleted, the next commit tries again: {reason}"
+            self.notice = f"files of old versions could not be deleted; the next commit tries again: {reason}"
         else:
             self.notice = None

@@ -15,7 +15,8 @@ class Progress:
 
     `lag_seconds` is the age of the newest file that the epoch read, at the commit; None if it read no file. `late` is
     how many rows came too late, by view and by whose they are. `notices` say what is odd: a clock that is not believed,
-    a column that is NULL in every record of a file (once for each column).
+    files of old versions that could not be deleted, a column that is NULL in every record of a file (once for each
+    column).
     """
 
     epoch: int

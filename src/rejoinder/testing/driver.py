@@ -180,6 +180,7 @@ class Driver:
         for source in new_sources(batch):
             _say(unheeded(source))
             self._pending = [entry for entry in self._pending if entry[0].name.lower() != source.name.lower()]
+            self._said.forget(source)
         for note in batch.notes:
             _say(note)
         return batch

@@ -39,6 +39,12 @@ class Said:
         by = source.partition_by
         self._active(source, {0 if by is None else row.get(by, 0) for row in rows})
 
+    def forget(self, source: Source) -> None:
+        """Drop what was said of an earlier source of this name."""
+        for said in (self.told, self.silent):
+            for name in [name for name in said if name.lower() == source.name.lower()]:
+                del said[name]
+
     def signals(self) -> Signals:
         """All that was said."""
         return Signals(self.told, self.silent)

@@ -16,7 +16,7 @@ from rejoinder.store.manifest import versions
 from rejoinder.testing import Driver
 from tests.unit.store.unreliable import Line, unreliable
 
-NOTICE = "files of old versions could not be deleted, the next commit tries again"
+NOTICE = "files of old versions could not be deleted; the next commit tries again"
 STATEMENTS = (
     "CREATE VIEW w AS SELECT a + 1 AS b FROM t",
     "CREATE OR REPLACE VIEW v AS SELECT a + 100 AS a, a AS was FROM t",
@@ -111,15 +111,3 @@ def test_a_state_that_was_deleted_is_told_as_such(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(driver._engine, "_commit", commit_and_delete)
     with pytest.raises(StateDeleted):
         step(driver, 50)
-
-
-def test_what_was_said_of_a_source_is_not_said_of_its_successor() -> None:
-    driver = Driver()
-    text = "CREATE STREAM t (a BIGINT, WATERMARK a); CREATE VIEW v AS SELECT a FROM t"
-    driver.sql(text)
-    engine, source = driver._engine, driver._source("t")
-    step(driver, 1)
-    engine.say_watermark(source, "a", 100, None, is_running=False)
-    engine.say_idle(source, None)
-    driver.sql(f"DROP STREAM t CASCADE; {text}")
-    assert engine.promises.pending == [] and not engine.has_pending_signals

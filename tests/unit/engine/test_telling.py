@@ -130,3 +130,20 @@ def test_a_promise_rises_above_those_that_wait_and_goes_with_its_source() -> Non
     engine.say_watermark(source(driver), "t", 20, None, is_running=True)
     driver.sql("DROP VIEW v; DROP STREAM s")
     assert engine.promises.pending == []
+
+
+def test_what_was_said_of_a_source_is_not_said_of_a_later_one() -> None:
+    """One that is created with the statement that drops the first; by the engine, as on Spark, and by the driver."""
+    driver = Driver()
+    text = "CREATE STREAM t (a BIGINT, WATERMARK a); CREATE VIEW v AS SELECT a FROM t EMIT WHEN WATERMARK PAST a"
+    driver.sql(text)
+    engine = driver._engine
+    driver.insert("t", {"a": 1})
+    driver.step()
+    engine.say_watermark(driver._source("t"), "a", 100, None, is_running=False)
+    engine.say_idle(driver._source("t"), None)
+    driver.watermark("t", 100)
+    driver.sql(f"DROP STREAM t CASCADE; {text}")
+    assert not engine.has_pending_signals
+    driver.insert("t", {"a": 2})
+    assert driver.step() == {"v": []}, "no watermark has passed it"

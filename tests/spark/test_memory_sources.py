@@ -7,8 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import rejoinder as rj
+from rejoinder.cli.main import app
 from rejoinder.errors import InputError, InvalidSql, NullKey, Unsupported
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, view
@@ -99,3 +101,19 @@ def test_state_folder_with_an_odd_name(spark: SparkSession, tmp_path: Path) -> N
 def test_state_in_memory_is_refused(spark: SparkSession) -> None:
     with pytest.raises(Unsupported, match="cannot be in memory"):
         rj.Flow("memory://somewhere", spark=spark)
+
+
+def test_rows_of_a_dropped_source_stay_behind(open_flow: OpenFlow) -> None:
+    """Whether they were read or wait, and though the command line, which knows no inbox, defines the new source."""
+    text = "CREATE STREAM t (a BIGINT); CREATE VIEW v AS SELECT a FROM t"
+    flow = open_flow()
+    flow.sql(text)
+    flow.insert("t", [{"a": 1}])
+    flow.run()
+    flow.insert("t", [{"a": 2}])
+    place = flow.engine.store.path
+    assert CliRunner().invoke(app, ["sql", place, f"DROP STREAM t CASCADE; {text}"]).exit_code == 0
+    again = open_flow()
+    again.insert("t", [{"a": 3}])
+    again.run()
+    assert [row.a for row in again.table("v").collect()] == [3]

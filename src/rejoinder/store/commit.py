@@ -31,6 +31,7 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
     try:
         _put(store, manifest, data)
         _confirm(store, manifest)
+        is_fenced = manifest.version > 0 or _is_fenced(store, manifest)
     except errors.StorageFailed as failure:
         raise errors.Unconfirmed(
             "the storage did not confirm a commit",
@@ -39,8 +40,12 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
             hint="fix the storage and go on: the next commit of this flow finishes this one first. "
             + (failure.hint or ""),
         ) from failure
-    if manifest.version == 0:
-        _check_fence(store, manifest)
+    if not is_fenced:
+        raise errors.StorageFailed(
+            "the storage cannot hold state: it overwrites what it was told not to",
+            detail=f"`{manifest.name}` in {store.url} was created twice",
+            hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
+        )
     with suppress(errors.StateError):  # it is committed; what follows saves time, and shows losses
         write_hint(store, manifest)
         if is_young(manifest):
@@ -97,15 +102,16 @@ def _taken_over(store: ObjectStore, manifest: Manifest, why: str) -> errors.Fenc
     )
 
 
-def _check_fence(store: ObjectStore, manifest: Manifest) -> None:
-    """Raise, and withdraw `manifest`, if the storage would let a second driver have its name."""
-    if store.put_if_absent(manifest.name, manifest.to_bytes()):
-        store.delete([manifest.name])
-        raise errors.StorageFailed(
-            "the storage cannot hold state: it overwrites what it was told not to",
-            detail=f"`{manifest.name}` in {store.url} was created twice",
-            hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
-        )
+def _is_fenced(store: ObjectStore, manifest: Manifest) -> bool:
+    """Tell whether the storage keeps a second driver from the name of `manifest`; withdraw it otherwise.
+
+    `errors.Fenced` if the name is free because other drivers have gone on and dropped it.
+    """
+    if not store.put_if_absent(manifest.name, manifest.to_bytes()):
+        return True
+    store.delete([manifest.name])
+    _check_place(store, manifest)
+    return False
 
 
 def _fenced(manifest: Manifest, stored: bytes) -> errors.Fenced:

@@ -64,6 +64,42 @@ def test_a_definition_whose_answer_is_lost_happens_once(place: str) -> None:
     assert [row["b"] for row in driver.table("w")] == [1]
 
 
+FIRST = "manifests/00000000000000000000.json"
+
+
+@pytest.mark.parametrize("probe", ["lost", "late", "failed"])
+@pytest.mark.parametrize("fate", ["answered", "refused", "twice"])
+def test_a_first_commit_whose_probe_fails_is_recognised(place: str, fate: str, probe: str) -> None:
+    """The first commit of a flow is put twice: the storage must refuse the second. That request may fail as well."""
+    driver = Driver(store=place)
+    line = unreliable(driver._store)
+    line.next(FIRST, fate)
+    line.next(FIRST, probe)
+    with pytest.raises(errors.Unconfirmed):
+        driver.sql("CREATE STREAM t (a BIGINT)")
+    driver.sql("CREATE VIEW v AS SELECT a FROM t")
+    driver.insert("t", {"a": 1})
+    driver.step()
+    line.arrive()
+    driver.insert("t", {"a": 2})
+    driver.step()
+    assert values(driver) == values(Driver(store=place)) == [1, 2]
+
+
+def test_a_first_commit_whose_flow_marker_is_lost_is_recognised(place: str) -> None:
+    driver = Driver(store=place)
+    line = unreliable(driver._store)
+    line.next(FIRST, "lost")
+    for _ in range(2):
+        line.next("flow.json", "lost")
+    with pytest.raises(errors.Unconfirmed):
+        driver.sql("CREATE STREAM t (a BIGINT)")
+    driver.sql("CREATE VIEW v AS SELECT a FROM t")
+    driver.insert("t", {"a": 1})
+    driver.step()
+    assert values(driver) == values(Driver(store=place)) == [1]
+
+
 def test_a_storage_that_stays_away_is_said_again(place: str) -> None:
     driver, line = opened(place)
     name = next_name(driver)

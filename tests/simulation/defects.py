@@ -50,7 +50,7 @@ class Defect:
     """The format of the one sink that there is; else the sinks of each seed."""
 
 
-OPEN = outbox.Outbox._open
+COMPARE = outbox.Outbox._compare
 
 DEFECTS = (
     # Lost answers of a PUT, fences (point 6)
@@ -141,7 +141,7 @@ DEFECTS = (
     Defect(
         "wrong advice",
         "a driver that was replaced calls the state older than the sink",
-        ((outbox.Outbox, "_open", edited(OPEN, "engine.check_fence()", "pass")),),
+        ((outbox.Outbox, "_compare", edited(COMPARE, "engine.check_fence()", "pass")),),
         SLEEPERS,
     ),
     # One commit (point 5)
@@ -167,14 +167,14 @@ DEFECTS = (
     Defect(
         "older sink",
         "a sink that was restored from an older copy does not get what it lacks",
-        ((outbox.Outbox, "_open", edited(OPEN, "known < recorded.changed", "False")),),
+        ((outbox.Outbox, "_compare", edited(COMPARE, "known < recorded.changed", "False")),),
         ROTTEN,
         "json",
     ),
     Defect(
         "older state",
         "a sink may be ahead of the state",
-        ((outbox.Outbox, "_open", edited(OPEN, "known is not None and known > engine.epoch", "False")),),
+        ((outbox.Outbox, "_compare", edited(COMPARE, "known is not None and known > engine.epoch", "False")),),
         RESTORES,
         "json",
     ),
@@ -184,9 +184,9 @@ DEFECTS = (
         (
             (
                 outbox.Outbox,
-                "_open",
+                "_compare",
                 edited(
-                    OPEN,
+                    COMPARE,
                     "recorded.changed is not None:",
                     "recorded.changed is not None and known is not None:",
                 ),

@@ -15,6 +15,7 @@ import pytest
 from rejoinder import errors
 from rejoinder.engine.sinks import files
 from rejoinder.engine.sinks.delivery import Delivery
+from rejoinder.store.run import forget_runs
 from rejoinder.testing import Driver
 
 
@@ -70,6 +71,19 @@ def test_a_driver_that_wakes_before_its_delivery_is_fenced(tmp_path: Path) -> No
         wake()
     insert(live, 3)
     assert delivered(tmp_path) == [0, 1, 2, 3] and progress(tmp_path)["epoch"] == 3
+
+
+def test_a_driver_that_wakes_after_the_changes_were_collected_is_fenced(tmp_path: Path) -> None:
+    """It is not told that the state is damaged: whoever took over has collected what it reads."""
+    opened(tmp_path)
+    wake = asleep_before_delivery(Driver(store=tmp_path / "state", history=1), 1)
+    live = Driver(store=tmp_path / "state", history=1)
+    for value in range(2, 26):  # until runs are merged
+        insert(live, value)
+    forget_runs(live._store)  # what this process has mapped would still be there
+    with pytest.raises(errors.Fenced):
+        wake()
+    assert delivered(tmp_path) == list(range(26))
 
 
 def test_a_driver_that_wakes_while_the_live_one_delivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from rejoinder.engine.batches import Batch, new_sinks
+from rejoinder.engine.deletion import deletion_named
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.reading import changelog_refs
 from rejoinder.engine.sink_progress import Delivered, write_note
@@ -54,7 +55,7 @@ class Outbox:
     def deliver(self) -> None:
         """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""
         engine = self.engine
-        with engine.lock:
+        with engine.lock, deletion_named(engine):  # a driver that took over may have collected what we deliver
             before = dict(engine.delivered)
             for sink in engine.catalog.sinks:
                 identity = engine.sinks[sink.name][0]

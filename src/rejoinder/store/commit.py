@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rejoinder import errors
-from rejoinder.store.lost_commits import is_young, mark_flow, write_hint
+from rejoinder.store.lost_commits import is_young, mark_flow, marked_flow, write_hint
 from rejoinder.store.manifest import Manifest, find, has_parent, name_of, versions
 from rejoinder.store.objects import ObjectStore
 
@@ -73,16 +73,28 @@ def _confirm(store: ObjectStore, manifest: Manifest) -> None:
     """Raise `errors.Fenced` if the name of `manifest`, which is put, had been used and deleted before."""
     stored = versions(store)
     if not stored or stored[-1] <= manifest.version:
-        # The listing is proof where listings are consistent; a name is deleted after the one below it in any case.
-        if manifest.version == 0 or store.exists(name_of(manifest.version - 1)):
+        # The listing is proof where listings are consistent. In any case a name is deleted after the one below it, and
+        # the first one after its flow was marked.
+        if manifest.version == 0:
+            if marked_flow(store) in (None, manifest.flow_id):
+                return
+            _withdraw(store, manifest)
+            raise _taken_over(store, manifest, "another flow has begun here")
+        if store.exists(name_of(manifest.version - 1)):
             return
         raise _taken_over(store, manifest, "the one before it is no longer kept")
     child = find(store, manifest.version + 1) if manifest.version + 1 in stored else None
     if child is not None and child.parent == manifest.checksum:
         return  # another driver has built on it
-    if manifest.version in stored and store.find(manifest.name) == manifest.to_bytes():
-        store.delete([manifest.name])
+    if manifest.version in stored:
+        _withdraw(store, manifest)
     raise _taken_over(store, manifest, f"version {stored[-1]} is committed")
+
+
+def _withdraw(store: ObjectStore, manifest: Manifest) -> None:
+    """Delete `manifest`, unless another one is under its name."""
+    if store.find(manifest.name) == manifest.to_bytes():
+        store.delete([manifest.name])
 
 
 def _check_place(store: ObjectStore, manifest: Manifest) -> None:

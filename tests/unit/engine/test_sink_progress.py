@@ -166,11 +166,16 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
         opened(tmp_path / "s", tmp_path / "out", []).step()
 
 
+def empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
 LOSSES: dict[str, Callable[[Path], object]] = {
     "the folder": shutil.rmtree,
     "what the folder remembers": lambda out: shutil.rmtree(out / "_rejoinder"),
     "the progress": lambda out: (out / "_rejoinder/progress.json").unlink(),
-    "all but the folder, as where nothing is mounted": lambda out: (shutil.rmtree(out), out.mkdir()),
+    "all but the folder, as where nothing is mounted": empty,
 }
 
 

@@ -181,6 +181,17 @@ def test_a_driver_that_was_replaced_is_not_told_to_restore_the_sink(tmp_path: Pa
         replaced._outbox.deliver()
 
 
+def test_a_driver_that_was_replaced_is_not_told_that_its_sink_belongs_to_another(tmp_path: Path) -> None:
+    """The live driver has defined the same sink since: the folder has an owner that the replaced one does not know."""
+    replaced = Driver(store=tmp_path / "state")
+    replaced.sql("CREATE STREAM t (a BIGINT); CREATE VIEW v AS SELECT a FROM t")
+    live = Driver(store=tmp_path / "state")
+    live.sink("v", "parquet", path=tmp_path / "out")
+    insert(live, 1)
+    with pytest.raises(errors.Fenced):
+        replaced.sink("v", "parquet", path=tmp_path / "out")
+
+
 @pytest.mark.parametrize("place", ["clears", "ends"])
 def test_two_drivers_that_clear_the_same_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """What is to be removed may be gone by then: that is no failure of the sink."""

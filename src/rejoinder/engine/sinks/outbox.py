@@ -47,10 +47,14 @@ class Outbox:
         self._targets: dict[str, Target] = {}
 
     def check_new(self, batch: Batch) -> None:
-        """Refuse sinks that could not be written to, before they are defined."""
+        """Refuse sinks that could not be written to, before they are defined. Raises `Fenced` if we were replaced."""
         for sink in new_sinks(batch):
-            with failures_of(sink, None):
-                self._make(sink, "", readable(batch.catalog, sink.view).schema).check()
+            try:
+                with failures_of(sink, None):
+                    self._make(sink, "", readable(batch.catalog, sink.view).schema).check()
+            except SinkFailed:
+                self.engine.check_fence()  # whoever took over may have defined this very sink
+                raise
 
     def deliver(self) -> None:
         """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""

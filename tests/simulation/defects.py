@@ -38,6 +38,7 @@ BACKUPS = Knobs({"backup": 0.3, "restore": 0.1}, switch=0.2, ticks=60, commits=1
 RESTORES = Knobs({"backup": 0.2, "restore": 0.15, "kill": 0.2}, switch=0.05, ticks=60, commits=18, keep_versions=8)
 GAPS = Knobs({"backup": 0.1, "restore": 0.1, "crash": 0.4}, ticks=60, commits=18, keep_versions=8)
 UNMOUNTED = Knobs({"unmount": 0.3}, ticks=30, commits=10)
+FORKS = Knobs({"rival": 0.4, "hint": 0.4, "sleep": 0.3}, switch=0.2, ticks=25, commits=4, keep_versions=2)
 FIRST_COMMITS = Knobs({"fail": 0.03}, ticks=8, commits=3)
 OLD_FILES = Knobs({"rival": 0.3, "sleep": 0.3}, switch=0.2, ticks=60, commits=12, keep_versions=2, recent_files=2)
 
@@ -82,6 +83,12 @@ DEFECTS = (
             ),
         ),
         FIRST_COMMITS,
+    ),
+    Defect(
+        "unmarked flow",
+        "a first commit under a name that was dropped counts if the listing is stale",
+        ((commit, "marked_flow", designs.nothing),),
+        FORKS,
     ),
     Defect(
         "kept rows",
@@ -171,6 +178,19 @@ DEFECTS = (
         "a driver that was replaced calls the state older than the sink",
         ((outbox.Outbox, "_compare", edited(COMPARE, ("engine.check_fence()", "pass"))),),
         SLEEPERS,
+    ),
+    Defect(
+        "wrong owner",
+        "a driver that was replaced is told that the folder of its new sink belongs to another sink",
+        (
+            (
+                outbox.Outbox,
+                "check_new",
+                edited(outbox.Outbox.check_new, ("self.engine.check_fence()", "pass")),
+            ),
+        ),
+        SLEEPERS,
+        "json",
     ),
     # One commit (point 5)
     Defect(

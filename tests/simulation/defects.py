@@ -95,7 +95,11 @@ DEFECTS = (
         "rows of a commit that is not settled are kept as well",
         ((Publisher, "is_open", lambda *_: False),),
     ),
-    Defect("new flow", "an empty listing without a hint is a new flow", ((newest, "sign_of_use", designs.nothing),)),
+    Defect(
+        "new flow",
+        "an empty listing without a hint is a new flow, whatever marks the old one",
+        ((newest, "sign_of_use", designs.nothing), (commit, "marked_flow", designs.nothing)),
+    ),
     Defect(
         "marker first",
         "a flow is marked before its first commit: a crash in between looks like a lost flow",

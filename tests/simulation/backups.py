@@ -106,11 +106,12 @@ def restore(world: World) -> None:
                 world.foreign_notes[name] = data
     for receiver in world.receivers.values():  # what takes epochs at least once goes back with the state
         receiver.calls = [call for call in receiver.calls if call[0] <= manifest.epoch]
-    if world.dice.random() < 0.5:
-        for sink in world.flow.sinks:
-            _restore_sink(world, vault, sink.name, manifest.epoch)
+    has_sinks = world.dice.random() < 0.5
+    for sink in world.flow.sinks if has_sinks else ():
+        _restore_sink(world, vault, sink.name, manifest.epoch)
     world.invariants.forget_progress()
-    _go_on(world, vault)
+    if has_sinks or not world.foreign_notes or _ahead(world, manifest.epoch):
+        _go_on(world, vault)  # else the drivers to come do, which may die between a commit and its note
 
 
 def _go_on(world: World, vault: Vault) -> None:

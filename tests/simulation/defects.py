@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rejoinder.engine import content, deletion, sink_progress, timeline
+from rejoinder.engine import content, deletion, publishing, sink_progress, timeline
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.processing_time import ProcessingTime
 from rejoinder.engine.publishing import Publisher
@@ -27,13 +27,19 @@ SLEEPERS = Knobs(
 PROMPT = Knobs({"rival": 0.2, "sleep": 0.3}, switch=0.2, ticks=60, commits=12, keep_versions=8, is_prompt=True)
 STALE = Knobs({"rival": 0.3, "stale": 0.1}, switch=0.1, ticks=60, commits=12, keep_versions=8, is_prompt=True)
 LIGHTS_OUT = Knobs({"power": 0.2, "rival": 0.1}, switch=0.1, ticks=60, commits=10, on_disk=True, keep_versions=3)
+MERGERS = Knobs(
+    {"rival": 0.2, "sleep": 0.6}, switch=0.04, ticks=100, commits=30, keep_versions=2, history=1, small_spines=True
+)
 NOTES = Knobs({"rot": 0.2}, ticks=20, commits=10, keep_versions=2)
 ROTTEN = Knobs({"rot": 0.3, "kill": 0.1}, ticks=30, commits=12, keep_versions=3, timeline_block=2, recent_files=2)
-LAGGING = Knobs({"rot": 0.2}, switch=0.1, ticks=50, commits=16, keep_versions=3)
+LAGGING = Knobs({"rot": 0.4, "crash": 0.4}, ticks=40, commits=16, keep_versions=3)
 CRASHES = Knobs({"kill": 0.2}, switch=0.05, ticks=40, commits=14)
 BACKUPS = Knobs({"backup": 0.3, "restore": 0.1}, switch=0.2, ticks=60, commits=18, keep_versions=2)
 RESTORES = Knobs({"backup": 0.2, "restore": 0.15, "kill": 0.2}, switch=0.05, ticks=60, commits=18, keep_versions=8)
-GAPS = Knobs({"backup": 0.08, "restore": 0.1, "kill": 0.3}, switch=0.08, ticks=80, commits=18, keep_versions=8)
+GAPS = Knobs({"backup": 0.1, "restore": 0.1, "crash": 0.4}, ticks=60, commits=18, keep_versions=8)
+UNMOUNTED = Knobs({"unmount": 0.3}, ticks=30, commits=10)
+FORKS = Knobs({"rival": 0.4, "hint": 0.4, "sleep": 0.3}, switch=0.2, ticks=25, commits=4, keep_versions=2)
+FIRST_COMMITS = Knobs({"fail": 0.03}, ticks=8, commits=3)
 OLD_FILES = Knobs({"rival": 0.3, "sleep": 0.3}, switch=0.2, ticks=60, commits=12, keep_versions=2, recent_files=2)
 
 
@@ -50,7 +56,7 @@ class Defect:
     """The format of the one sink that there is; else the sinks of each seed."""
 
 
-OPEN = outbox.Outbox._open
+COMPARE = outbox.Outbox._compare
 
 DEFECTS = (
     # Lost answers of a PUT, fences (point 6)
@@ -63,11 +69,37 @@ DEFECTS = (
         ((Publisher, "publish", designs.forgetful_publish), (Publisher, "settle", designs.nothing)),
     ),
     Defect(
+        "forgotten probe",
+        "a first commit is forgotten if the request fails that checks the storage after it",
+        (
+            (
+                publishing,
+                "commit",
+                edited(
+                    commit.commit,
+                    ("is_fenced = manifest.version > 0 or _is_fenced(store, manifest)", "pass"),
+                    ("if not is_fenced:", "if manifest.version == 0 and not _is_fenced(store, manifest):"),
+                ),
+            ),
+        ),
+        FIRST_COMMITS,
+    ),
+    Defect(
+        "unmarked flow",
+        "a first commit under a name that was dropped counts if the listing is stale",
+        ((commit, "marked_flow", designs.nothing),),
+        FORKS,
+    ),
+    Defect(
         "kept rows",
         "rows of a commit that is not settled are kept as well",
         ((Publisher, "is_open", lambda *_: False),),
     ),
-    Defect("new flow", "an empty listing without a hint is a new flow", ((newest, "sign_of_use", designs.nothing),)),
+    Defect(
+        "new flow",
+        "an empty listing without a hint is a new flow, whatever marks the old one",
+        ((newest, "sign_of_use", designs.nothing), (commit, "marked_flow", designs.nothing)),
+    ),
     Defect(
         "marker first",
         "a flow is marked before its first commit: a crash in between looks like a lost flow",
@@ -75,7 +107,7 @@ DEFECTS = (
             (
                 Publisher,
                 "publish",
-                edited(Publisher.publish, "self._is_marked and manifest.version:", "self._is_marked:"),
+                edited(Publisher.publish, ("self._is_marked and manifest.version:", "self._is_marked:")),
             ),
         ),
         CRASHES,
@@ -93,6 +125,13 @@ DEFECTS = (
         OLD_FILES,
     ),
     Defect(
+        "damage alarm of deliveries",
+        "a driver that was replaced calls the changes damaged that it delivers",
+        ((outbox, "deletion_named", designs.unnamed),),
+        MERGERS,
+        "function",
+    ),
+    Defect(
         "unfenced delivery",
         "a driver delivers without a look whether it was replaced",
         ((Engine, "check_fence", designs.nothing),),
@@ -106,7 +145,7 @@ DEFECTS = (
             (
                 Publisher,
                 "check_fence",
-                edited(Publisher.check_fence, "self.store.exists(name_of(manifest.version + 1))", "False"),
+                edited(Publisher.check_fence, ("self.store.exists(name_of(manifest.version + 1))", "False")),
             ),
         ),
         STALE,
@@ -132,7 +171,7 @@ DEFECTS = (
             (
                 files,
                 "_clear_staged",
-                edited(files._clear_staged, " and not (number.isdigit() and int(number) > writer)", ""),
+                edited(files._clear_staged, (" and not (number.isdigit() and int(number) > writer)", "")),
             ),
         ),
         SLEEPERS,
@@ -141,8 +180,21 @@ DEFECTS = (
     Defect(
         "wrong advice",
         "a driver that was replaced calls the state older than the sink",
-        ((outbox.Outbox, "_open", edited(OPEN, "engine.check_fence()", "pass")),),
+        ((outbox.Outbox, "_compare", edited(COMPARE, ("engine.check_fence()", "pass"))),),
         SLEEPERS,
+    ),
+    Defect(
+        "wrong owner",
+        "a driver that was replaced is told that the folder of its new sink belongs to another sink",
+        (
+            (
+                outbox.Outbox,
+                "check_new",
+                edited(outbox.Outbox.check_new, ("self.engine.check_fence()", "pass")),
+            ),
+        ),
+        SLEEPERS,
+        "json",
     ),
     # One commit (point 5)
     Defect(
@@ -167,14 +219,14 @@ DEFECTS = (
     Defect(
         "older sink",
         "a sink that was restored from an older copy does not get what it lacks",
-        ((outbox.Outbox, "_open", edited(OPEN, "known < recorded.changed", "False")),),
+        ((outbox.Outbox, "_compare", edited(COMPARE, ("known < recorded.changed", "False"))),),
         ROTTEN,
         "json",
     ),
     Defect(
         "older state",
         "a sink may be ahead of the state",
-        ((outbox.Outbox, "_open", edited(OPEN, "known is not None and known > engine.epoch", "False")),),
+        ((outbox.Outbox, "_compare", edited(COMPARE, ("known is not None and known > engine.epoch", "False"))),),
         RESTORES,
         "json",
     ),
@@ -184,15 +236,41 @@ DEFECTS = (
         (
             (
                 outbox.Outbox,
-                "_open",
+                "_compare",
                 edited(
-                    OPEN,
-                    "recorded.changed is not None:",
-                    "recorded.changed is not None and known is not None:",
+                    COMPARE,
+                    ("recorded.changed is not None:", "recorded.changed is not None and known is not None:"),
                 ),
             ),
         ),
         ROTTEN,
+    ),
+    Defect(
+        "lost folder",
+        "a sink is asked how far it is once per process: a folder that is lost later is made anew",
+        (
+            (
+                outbox.Outbox,
+                "_deliver",
+                edited(outbox.Outbox._deliver, ("or not is_compared", ""), ("is_first=", "is_first=True or ")),
+            ),
+        ),
+        UNMOUNTED,
+        "json",
+    ),
+    Defect(
+        "loose sink",
+        "what the folder of a sink remembers is not checked",
+        ((files.FilesTarget, "_read", edited(files.FilesTarget._read, ("_sealed(dict(fields)) != data", "False"))),),
+        LAGGING,
+        "json",
+    ),
+    Defect(
+        "foreign notes",
+        "a note is believed that belongs to another commit of the same version",
+        ((content, "recorded", edited(sink_progress.recorded, ('note["manifest"] != manifest.checksum', "False"))),),
+        GAPS,
+        "function",
     ),
     Defect("loose timeline", "timeline blocks are unchecked", ((timeline, "read_checked", designs.unchecked),), ROTTEN),
     Defect("loose runs", "runs are read unchecked", ((run, "_verified", designs.unverified),), ROTTEN),
@@ -214,22 +292,4 @@ DEFECTS = (
     Defect("unsynced files", "content is not flushed", ((disk.Disk, "_flush", designs.nothing),), LIGHTS_OUT),
     Defect("unsynced names", "folders are not flushed", ((disk.Disk, "_flush_folder", designs.nothing),), LIGHTS_OUT),
     Defect("blind vacuum", "vacuum finds nothing", ((invariants, "find_garbage", lambda *_: []),)),
-)
-
-# Not found in 60 seeds. `tests/unit/engine/test_sink_progress.py` covers both. Only by `--only`.
-NOT_FOUND = (
-    Defect(
-        "foreign notes",
-        "a note is believed that belongs to another commit of the same version",
-        ((content, "recorded", edited(sink_progress.recorded, 'note["manifest"] != manifest.checksum', "False")),),
-        GAPS,
-        "function",
-    ),
-    Defect(
-        "loose sink",
-        "what the folder of a sink remembers is not checked",
-        ((files.FilesTarget, "_read", edited(files.FilesTarget._read, "_sealed(dict(fields)) != data", "False")),),
-        LAGGING,
-        "json",
-    ),
 )

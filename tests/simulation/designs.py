@@ -23,12 +23,14 @@ from rejoinder.store.objects import ObjectStore
 from rejoinder.testing.files import new_files
 
 
-def edited(function: Any, old: str, new: str) -> Callable[..., Any]:
-    """A function with a part of its source replaced."""
+def edited(function: Any, *changes: tuple[str, str]) -> Callable[..., Any]:
+    """A function with parts of its source replaced: pairs of what is there and what takes its place."""
     text = textwrap.dedent(inspect.getsource(function))
-    assert text.count(old) == 1, f"{function.__name__} has changed: look for its fix again"
+    for old, new in changes:
+        assert text.count(old) == 1, f"{function.__name__} has changed: look for its fix again"
+        text = text.replace(old, new)
     made: dict[str, Any] = {}
-    source = "from __future__ import annotations\n" + text.replace(old, new)
+    source = "from __future__ import annotations\n" + text
     exec(compile(source, f"<{function.__name__} without a fix>", "exec"), function.__globals__, made)  # noqa: S102
     return made[function.__name__]  # type: ignore[no-any-return]
 

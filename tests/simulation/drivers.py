@@ -36,6 +36,8 @@ class SimulatedDriver:
         self.action = ""
         self.wakes = 0
         self.is_dead = False
+        self.is_crashed = False
+        self.is_defined = False
         self.is_blinded = False
         self.is_refused = False
         self.has_looked = False
@@ -44,11 +46,15 @@ class SimulatedDriver:
     # -- what it does ---------------------------------------------------------------------------------------------
 
     def start(self, action: str) -> None:
-        """Begin an action: `open`, `step`, `rest` (a step without rows), `read`, `define` or `restart`."""
+        """Begin an action: `open`, `step`, `rest` (a step without rows), `read`, `define` or `restart`.
+
+        `finish` goes on with the definitions of an `open` or `restart` that failed half way.
+        """
         self.action = action
         self.is_blinded = self.is_refused = self.has_looked = False
         actions: dict[str, Callable[[], None]] = {
             "open": self._open,
+            "finish": self._finish,
             "step": self._step,
             "read": self._read,
             "restart": self._restart,
@@ -68,8 +74,14 @@ class SimulatedDriver:
         )
         self._define()
 
+    def _finish(self) -> None:
+        assert self.driver is not None
+        self.driver._engine.publisher.settle()  # as any operation does first
+        self._define()
+
     def _define(self) -> None:
         assert self.driver is not None
+        self.is_defined = False
         flow, catalog = self.world.flow, self.driver.catalog
         for source in flow.sources:
             if source not in {known.name for known in catalog.sources}:
@@ -84,6 +96,7 @@ class SimulatedDriver:
                 self.driver.foreach_epoch(sink.view, self.world.receivers[sink.name], name=sink.name)
             else:
                 self.driver.sink(sink.view, sink.format, name=sink.name, path=f"sim://{sink.name}")
+        self.is_defined = True
 
     def _toggle(self) -> None:
         """Create the view that comes and goes, or drop it. What cannot be filled must be refused for a reason."""
@@ -157,6 +170,10 @@ class SimulatedDriver:
         world = self.world
         world.trace(f"{self.name} {what} {name}")
         self._note_look(what, name)
+        if what == "after create" and name.startswith(f"{FOLDER}/") and not world.is_quiet and world.happens("crash"):
+            assert self.coroutine is not None
+            self.is_crashed = True  # the world ends it here
+            self.coroutine.pause()
         if not world.is_quiet and not self._is_awake and world.dice.random() < world.knobs.switch:
             assert self.coroutine is not None
             if world.dice.random() < world.knobs.chance("sleep"):

@@ -22,6 +22,7 @@ CALL_FAULTS = {
 # Faults that the world decides on between two steps.
 WORLD_FAULTS = {
     "kill": "a driver is killed",
+    "crash": "a driver dies right after its commit, before it has delivered anything",
     "sleep": "a driver sleeps through several steps of the others",
     "rival": "a second or third driver is opened on the state",
     "jump": "the clock of a driver jumps",
@@ -30,6 +31,7 @@ WORLD_FAULTS = {
     "hint": "the hint of the newest manifest is lost and listings are empty for a while",
     "twice": "a task runs twice, and the result of either attempt counts",
     "refuse": "a sink fails half way",
+    "unmount": "the folder of a sink is not there while a driver runs an epoch",
     "define": "a view is dropped, or created again",
     "clean": "an input file that was read is removed",
     "backup": "a backup is made while the flow runs",

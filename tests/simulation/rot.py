@@ -1,14 +1,14 @@
 """Damage at rest: one object of the state, or a file by which a sink remembers, is flipped, cut, lost or replaced.
 
 All processes are dead meanwhile. The next one must be told so by name, or must not be affected. Then what was damaged
-is restored, as a user would from a backup.
+is restored, as a user would from a backup. A folder that is unmounted is lost under a driver that is alive.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rejoinder.errors import RejoinderError
+from rejoinder.errors import RejoinderError, SinkFailed
 from rejoinder.store.lost_commits import HINT, hint_to
 from rejoinder.store.manifest import FOLDER
 from rejoinder.store.run import forget_runs
@@ -123,6 +123,9 @@ def _damage_sink(world: World, sink: str) -> None:
     good = folder.of(sink)
     copies = [] if world.vault is None else world.vault.sinks
     path = dice.choice([path for path in sorted(good) if REMEMBERS in path])
+    reached = folder.reached(sink)
+    if reached is not None and reached < world.invariants.epoch and dice.random() < 0.5:
+        path = f"{sink}{REMEMBERS}progress.json"  # an epoch is to be delivered: what is added here would be left out
     past = folder.past.get(path, [])
     choices = ["flip", "digit", "digit", "cut", "lose", "empty", *(["older"] * 2 if past else [])]
     kind = dice.choice([*choices, "copy"] if copies else choices)
@@ -146,6 +149,26 @@ def _damage_sink(world: World, sink: str) -> None:
     if _use(world, f"sink {sink} ({kind} {path})"):
         folder.restore(sink, good)
         world.invariants.forget_progress()
+
+
+def unmount(world: World) -> None:
+    """Take the folder of a sink away, let a driver that is alive run an epoch, and give the folder back as it was."""
+    dice, folder = world.dice, world.folder
+    sinks = [sink.name for sink in world.flow.sinks if folder.reached(sink.name) is not None]
+    drivers = [driver for driver in world.drivers if driver.is_idle and driver.is_defined]
+    if not sinks or not drivers:
+        return
+    sink, driver = dice.choice(sinks), dice.choice(drivers)
+    files, folders = folder.take_away(sink)
+    world.trace(f"unmounted: {sink}")
+    error = world.run_alone("step", driver)
+    written, _ = folder.take_away(sink)
+    folder.files |= files
+    folder.folders |= folders
+    if written:
+        raise Violation("unmounted sink", f"{sink} was not there, and {driver.name} wrote {min(written)}")
+    driver.is_refused = isinstance(error, SinkFailed) and f"`{sink}`" in error.fact
+    world.judge(driver, error)
 
 
 def _use(world: World, what: str) -> str:

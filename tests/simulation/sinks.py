@@ -71,6 +71,8 @@ class Folder(pafs.FileSystemHandler):  # type: ignore[misc]
     def create_dir(self, path: str, recursive: bool) -> None:
         self._call("mkdir", path)
         parts = path.split("/")
+        if not recursive and "/".join(parts[:-1]) not in self.folders:
+            raise FileNotFoundError(errno.ENOENT, path)
         self.folders |= {"/".join(parts[:at]) for at in range(1, len(parts) + 1)}
 
     def delete_dir(self, path: str) -> None:
@@ -140,6 +142,14 @@ class Folder(pafs.FileSystemHandler):  # type: ignore[misc]
     def of(self, root: str) -> dict[str, bytes]:
         """A copy of a sink's files."""
         return {path: data for path, data in self.files.items() if path.startswith(f"{root}/")}
+
+    def take_away(self, root: str) -> tuple[dict[str, bytes], set[str]]:
+        """Remove the folder of a sink; gives its files and folders."""
+        files = self.of(root)
+        folders = {path for path in self.folders if path == root or path.startswith(f"{root}/")}
+        self.files = {path: data for path, data in self.files.items() if path not in files}
+        self.folders -= folders
+        return files, folders
 
     def restore(self, root: str, files: dict[str, bytes]) -> None:
         """Put a copy of a sink's files in the place of what is there."""

@@ -7,7 +7,7 @@ from unittest import mock
 
 from rejoinder.store.run import forget_runs
 from tests.simulation.backups import begin_backup, discard_foreign_notes, restore
-from tests.simulation.rot import damage
+from tests.simulation.rot import damage, unmount
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -31,6 +31,8 @@ def strike(world: World) -> None:
         _cut_power(world)
     if world.happens("rot"):
         damage(world)
+    if world.happens("unmount"):
+        unmount(world)
     if world.flow.files and world.happens("clean"):
         world.inputs.clean(world, world.invariants.files_read())
     if world.happens("backup"):

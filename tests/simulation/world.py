@@ -115,14 +115,17 @@ class World:
     def _advance(self, driver: SimulatedDriver) -> None:
         if driver.is_idle:
             is_defining = self.flow.passing is not None and self.happens("define")
-            driver.start("define" if is_defining else self.dice.choices(["step", "read", "restart"], [20, 2, 1])[0])
+            action = "define" if is_defining else self.dice.choices(["step", "read", "restart"], [20, 2, 1])[0]
+            driver.start(action if driver.is_defined or isinstance(driver, BackupProcess) else "finish")
         coroutine = driver.coroutine
         assert coroutine is not None
         self.trace(f"tick {self.tick}: {driver.name} {driver.action}")
         self.run_as(driver, coroutine.resume)
-        if coroutine.is_done:
+        if driver.is_crashed:
+            self.kill(driver)
+        elif coroutine.is_done:
             driver.coroutine = None
-            self._judge(driver, coroutine.error)
+            self.judge(driver, coroutine.error)
 
     def happens(self, fault: str) -> bool:
         """Whether a fault strikes now."""
@@ -157,7 +160,7 @@ class World:
         memory._stores.pop(f"simulation/{driver.name}", None)
         memory._stores.pop(f"simulation/{driver.name}-target", None)
 
-    def _judge(self, driver: SimulatedDriver, error: BaseException | None) -> None:
+    def judge(self, driver: SimulatedDriver, error: BaseException | None) -> None:
         """Decide whether an action may end like this, and what its user does next."""
         self.trace(f"{driver.name} {driver.action}: {'done' if error is None else repr(error)}")
         attempt, driver.attempt = driver.attempt, []
@@ -178,7 +181,8 @@ class World:
             raise Violation("raw error", f"{driver.name} {driver.action}: {type(error).__name__}: {error}") from error
         self.count(f"told {type(error).__name__}", driver.name)
         if (
-            driver.action in ("open", "restart", "backup")
+            driver.action in ("restart", "backup")
+            or (not driver.is_defined and (driver.driver is None or not isinstance(error, EXPECTED)))
             or isinstance(error, Fenced | Corrupt | StateDeleted)
             or self.dice.random() < 0.3
         ):
@@ -198,6 +202,8 @@ class World:
             self.clock.jump(driver.name, 0)
             if not driver.is_idle:
                 self._advance(driver)
+            if not driver.is_defined and driver in self.drivers:
+                self.kill(driver)
             self.invariants.check()
         for driver in list(self.drivers):
             self.inputs.add(self, self.flow.rows(self.dice, in_files=True, many=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,7 +154,7 @@ def test_databases_and_tables_that_are_not_there(shop: rj.Flow, postgres: Postgr
 
 
 def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> None:
-    """Changes appended and a row per key; an epoch that comes again is passed over by Delta itself."""
+    """Changes appended and a row per key; an epoch that the table has is passed over."""
     log, people = str(tmp_path / "log"), str(tmp_path / "people")
     put(shop, row(1, "Ada"), row(2, "Bob"))
     shop.sink("v", "delta", name="log", path=log, from_="now")
@@ -176,6 +177,10 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
     again.engine.delivered = {one: Delivered(0, 0) for one in again.engine.delivered}
     again._outbox.deliver()
     check()
+    shutil.rmtree(people)
+    with pytest.raises(SinkFailed, match="sink `people` was given epoch 1, and remembers none"):
+        put(again, row(4, "Dee"))
+    assert not Path(people).exists(), "a table that is lost while the flow runs is not made anew"
 
 
 def test_a_change_feed_as_source(flow: rj.Flow, spark: SparkSession, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from rejoinder.engine.limits import NO_LIMITS, Limits, check_count
 from rejoinder.engine.notices import Notices
 from rejoinder.engine.planner import plan
 from rejoinder.engine.positions import Position, position_of
-from rejoinder.engine.processing_time import ProcessingTime, steady_clock, system_clock
+from rejoinder.engine.processing_time import ProcessingTime, Reading, steady_clock, system_clock
 from rejoinder.engine.publishing import Publisher
 from rejoinder.engine.redefinition import redefined
 from rejoinder.engine.removal import reduced
@@ -187,21 +187,24 @@ class Engine(Holder):
             signals = signals.with_idle(self._idle)
             self.watermarks.check(sources, signals)
             reach("before_tasks", epoch)
-            now = self.time.read(self.timeline.latest, time_ms).now
-            self.started = now if self.started is None else self.started
-            done = attempt(self, self.content, epoch, splits, signals, now)
+            reading = self.time.read(self.timeline.latest, time_ms)
+            self._count_silence(reading.now)
+            done = attempt(self, self.content, epoch, splits, signals, reading.now)
             content, totals = done.content, done.totals
             if positions is not None:
                 found = positions(totals.signatures) if callable(positions) else positions
                 content = replace(content, positions=found)
-            self._commit(content, epoch=epoch, time_ms=now, accepted=lambda: self._take_in(signals, totals))
+            self._commit(
+                content, epoch=epoch, reading=reading, accepted=lambda: self._take_in(reading, signals, totals)
+            )
             reach("after_commit", epoch)
             self.collector.collect(self)
             reach("after_collection", epoch)
             return self._note(epoch, time.perf_counter() - start, totals, done.written)
 
-    def _take_in(self, signals: Signals, totals: Report) -> None:
-        """Forget what sources have said, now that an epoch with it is committed."""
+    def _take_in(self, reading: Reading, signals: Signals, totals: Report) -> None:
+        """Go by the time of an epoch that is committed, and forget what sources had said before it."""
+        self.time.accept(reading)
         self._idle = {}
         self.promises.forget(signals.told)
         self.promises.note_newest(totals.newest)
@@ -261,9 +264,13 @@ class Engine(Holder):
             if self.has_pending_signals:
                 return 0
             now = self.time.now(self.timeline.latest)
-            self.started = now if self.started is None else self.started
-            due = next_due(self.content, self.started)
+            due = next_due(self.content, self._count_silence(now))
             return None if due is None else max(0, due - now) / 1000
+
+    def _count_silence(self, now: int) -> int:
+        """Give the time since when silence counts: now at the latest, whatever an attempt that failed believed."""
+        self.started = now if self.started is None else min(now, self.started)
+        return self.started
 
     def work(self, dataflow: Dataflow, epoch: int, state: State, clock: Clock) -> EpochWork:
         """What tasks of one epoch do."""
@@ -372,19 +379,19 @@ class Engine(Holder):
         *,
         epoch: int,
         before: Content | None = None,
-        time_ms: int | None = None,
+        reading: Reading | None = None,
         accepted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Publish the manifest; only then take the new content over, and call `accepted`.
+        """Publish the manifest; only then take the new content over, and call `accepted`. Epochs have a `reading`.
 
         `before` has what the content builds on, identities of sources and sinks among it (None: what is committed).
         """
-        now = self.time.now(self.timeline.latest) if time_ms is None else time_ms
+        now = self.time.now(self.timeline.latest) if reading is None else reading.now
         if epoch > self.epoch:
             timeline = self.timeline.after(self.store, epoch, now, epoch - self.history)
             content = replace(content, timeline=timeline)
         content = content.settled(before or self.content, epoch, now)
-        fields = content.to_json(since=epoch - self.history, wall=self.time.wall)
+        fields = content.to_json(since=epoch - self.history, wall=self.time.wall if reading is None else reading.wall)
         fields |= {"writer": self.publisher.writer, "epoch": epoch, "time_ms": now}
         if self.manifest is None:
             manifest = Manifest.first(**fields)

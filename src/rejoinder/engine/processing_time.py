@@ -1,7 +1,8 @@
 """The processing time of epochs: what the clock says, as far as it can be believed.
 
 Rules, in this order. `elapsed` is the time since the last epoch by a clock that nobody can set; in the first epoch of a
-process, which cannot know it, it is what the clock itself says.
+process, which cannot know it, it is what the clock itself says. An epoch counts once it is committed (`accept`): an
+attempt that failed changes nothing of what the next one believes.
 
 - An epoch is never earlier than the one before it: what was emitted must not be due a second time.
 - An epoch believes at most `BOUND` more than has elapsed. Beyond that the clock has jumped: the store is asked for its
@@ -38,7 +39,10 @@ def steady_clock() -> int:
 
 @dataclass(frozen=True)
 class Reading:
-    """The time of an epoch. `wall` is what the clock said; `notice` says why that is not believed, if it is not."""
+    """The time of an epoch. `wall` is what the clock said; `notice` says why that is not believed, if it is not.
+
+    `steady` is None if nothing but the clock, or the caller, tells the time.
+    """
 
     now: int
     wall: int
@@ -59,20 +63,24 @@ class ProcessingTime:
         store_time: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.clock = clock
-        self.wall: int | None = None  # by the clock, at the last epoch; also if another process committed it
+        self.wall: int | None = None  # by the clock, at the last committed epoch; also if another process committed it
         self.notice: str | None = None
         self._steady = steady
         self._store_time = store_time
-        self._last: Reading | None = None
+        self._last: Reading | None = None  # of the committed epoch that processing time last advanced with
         self._jumped: int | None = None  # on the steady clock, when a jump was first seen
 
     def read(self, latest: int, at: int | None = None) -> Reading:
         """Give the time of the next epoch, after one at `latest`. `at` is a time that the caller vouches for."""
         reading = self._reading(latest, at, is_asking=True)
-        if self._last is None or reading.now > self._last.now or at is not None:
-            self._last = reading if at is None else None
-        self.wall, self.notice = reading.wall, reading.notice
+        self.notice = reading.notice
         return reading
+
+    def accept(self, reading: Reading) -> None:
+        """Note that an epoch with this reading is committed."""
+        if self._last is None or reading.now > self._last.now or reading.steady is None:
+            self._last = reading
+        self.wall = reading.wall
 
     def now(self, latest: int) -> int:
         """Give the time that an epoch would have if it began now. The store is not asked."""
@@ -80,8 +88,8 @@ class ProcessingTime:
 
     def _reading(self, latest: int, at: int | None, *, is_asking: bool) -> Reading:
         wall = self.clock() if at is None else at
-        steady = self._steady() if self._steady is not None else None
-        elapsed = self._elapsed(latest, steady) if at is None else None
+        steady = self._steady() if self._steady is not None and at is None else None
+        elapsed = self._elapsed(latest, steady)
         if elapsed is None:  # nothing but the clock tells
             since = max(0, wall - self.wall) if self.wall is not None else 0
             expected, is_jump = latest + since, at is None and wall - latest > BOUND
@@ -118,7 +126,6 @@ class ProcessingTime:
         theirs = self._store_time() if is_asking else None
         if theirs is not None:
             if wall - theirs <= BOUND:
-                self._jumped = None
                 return Reading(wall, wall, steady)
             ahead = timedelta(milliseconds=wall - theirs)
             notice = f"the clock is {_text(ahead)} ahead of the store's, whose time is taken instead"
@@ -127,7 +134,6 @@ class ProcessingTime:
             return Reading(wall, wall, steady)
         self._jumped = steady if self._jumped is None else self._jumped
         if steady - self._jumped >= CONFIRMED:
-            self._jumped = None
             return Reading(wall, wall, steady)
         ahead = timedelta(milliseconds=wall - expected)
         notice = (

@@ -11,10 +11,9 @@ Invariants:
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import NoReturn
 
 from rejoinder import errors
-from rejoinder.store.lost_commits import is_young, mark_flow, write_hint
+from rejoinder.store.lost_commits import is_young, mark_flow, marked_flow, write_hint
 from rejoinder.store.manifest import Manifest, find, has_parent, name_of, versions
 from rejoinder.store.objects import ObjectStore
 
@@ -32,7 +31,7 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
     try:
         _put(store, manifest, data)
         _confirm(store, manifest)
-        is_overwritten = manifest.version == 0 and store.put_if_absent(manifest.name, data)
+        is_fenced = manifest.version > 0 or _is_fenced(store, manifest)
     except errors.StorageFailed as failure:
         raise errors.Unconfirmed(
             "the storage did not confirm a commit",
@@ -41,8 +40,12 @@ def commit(store: ObjectStore, manifest: Manifest) -> None:
             hint="fix the storage and go on: the next commit of this flow finishes this one first. "
             + (failure.hint or ""),
         ) from failure
-    if is_overwritten:
-        _refuse_overwriting(store, manifest)
+    if not is_fenced:
+        raise errors.StorageFailed(
+            "the storage cannot hold state: it overwrites what it was told not to",
+            detail=f"`{manifest.name}` in {store.url} was created twice",
+            hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
+        )
     with suppress(errors.StateError):  # it is committed; what follows saves time, and shows losses
         write_hint(store, manifest)
         if is_young(manifest):
@@ -70,16 +73,28 @@ def _confirm(store: ObjectStore, manifest: Manifest) -> None:
     """Raise `errors.Fenced` if the name of `manifest`, which is put, had been used and deleted before."""
     stored = versions(store)
     if not stored or stored[-1] <= manifest.version:
-        # The listing is proof where listings are consistent; a name is deleted after the one below it in any case.
-        if manifest.version == 0 or store.exists(name_of(manifest.version - 1)):
+        # The listing is proof where listings are consistent. In any case a name is deleted after the one below it, and
+        # the first one after its flow was marked.
+        if manifest.version == 0:
+            if marked_flow(store) in (None, manifest.flow_id):
+                return
+            _withdraw(store, manifest)
+            raise _taken_over(store, manifest, "another flow has begun here")
+        if store.exists(name_of(manifest.version - 1)):
             return
         raise _taken_over(store, manifest, "the one before it is no longer kept")
     child = find(store, manifest.version + 1) if manifest.version + 1 in stored else None
     if child is not None and child.parent == manifest.checksum:
         return  # another driver has built on it
-    if manifest.version in stored and store.find(manifest.name) == manifest.to_bytes():
-        store.delete([manifest.name])
+    if manifest.version in stored:
+        _withdraw(store, manifest)
     raise _taken_over(store, manifest, f"version {stored[-1]} is committed")
+
+
+def _withdraw(store: ObjectStore, manifest: Manifest) -> None:
+    """Delete `manifest`, unless another one is under its name."""
+    if store.find(manifest.name) == manifest.to_bytes():
+        store.delete([manifest.name])
 
 
 def _check_place(store: ObjectStore, manifest: Manifest) -> None:
@@ -99,14 +114,16 @@ def _taken_over(store: ObjectStore, manifest: Manifest, why: str) -> errors.Fenc
     )
 
 
-def _refuse_overwriting(store: ObjectStore, manifest: Manifest) -> NoReturn:
-    """Withdraw `manifest`, and raise: the storage would let a second driver have its name."""
+def _is_fenced(store: ObjectStore, manifest: Manifest) -> bool:
+    """Tell whether the storage keeps a second driver from the name of `manifest`; withdraw it otherwise.
+
+    `errors.Fenced` if the name is free because other drivers have gone on and dropped it.
+    """
+    if not store.put_if_absent(manifest.name, manifest.to_bytes()):
+        return True
     store.delete([manifest.name])
-    raise errors.StorageFailed(
-        "the storage cannot hold state: it overwrites what it was told not to",
-        detail=f"`{manifest.name}` in {store.url} was created twice",
-        hint="use a store with atomic put-if-absent (S3 needs `If-None-Match` on PUT)",
-    )
+    _check_place(store, manifest)
+    return False
 
 
 def _fenced(manifest: Manifest, stored: bytes) -> errors.Fenced:

@@ -84,6 +84,12 @@ def mark_flow(store: ObjectStore, manifest: Manifest, committed: int, *, first: 
         store.put(FLOW, wanted.to_bytes())
 
 
+def marked_flow(store: ObjectStore) -> str | None:
+    """The identity of the flow that lives here; None if no flow is marked, or if the marker is damaged."""
+    known = _flow(store.find(FLOW) or b"")
+    return None if known is None else known.flow_id
+
+
 @dataclass(frozen=True)
 class _Flow:
     """What `flow.json` holds."""

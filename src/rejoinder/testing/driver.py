@@ -323,7 +323,8 @@ class Driver:
                 _say(notice)
         changes = {}
         for view, schema in self._engine.dataflow.views.items():
-            changed = net_changes(self._store, self._manifest, view, schema, epoch)
+            with deletion_named(self._engine):
+                changed = net_changes(self._store, self._manifest, view, schema, epoch)
             if "." not in view or (changed and not view.endswith(SOURCE_CHANGES)):
                 changes[view] = changed
         return changes

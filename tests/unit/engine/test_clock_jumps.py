@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rejoinder.errors import StorageFailed
 from rejoinder.testing import Driver
 
 START = 1_800_000_000_000
@@ -112,3 +113,36 @@ def test_a_clock_that_is_set_back_does_not_keep_a_partition_from_becoming_idle(c
     before = clocked.time_ms
     clocked.step(2 * HOUR, k=1)
     assert clocked.time_ms - before == 2 * HOUR * 9 // 10 and idle(clocked) == [0]
+
+
+def fail(clocked: Clocked, monkeypatch: pytest.MonkeyPatch, elapsed: int, *, jump: int = 0) -> None:
+    """Run an epoch that fails before its commit."""
+
+    def failing(*_: object) -> None:
+        raise StorageFailed("no space left")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(clocked.driver._engine.executor, "run", failing)
+        with pytest.raises(StorageFailed):
+            clocked.step(elapsed, jump=jump)
+
+
+@pytest.mark.parametrize("jump", [YEARS, 2 * HOUR])
+def test_a_jump_after_an_epoch_that_failed_is_not_believed(
+    clocked: Clocked, monkeypatch: pytest.MonkeyPatch, jump: int
+) -> None:
+    clocked.step(0)
+    fail(clocked, monkeypatch, 10 * SECOND)
+    assert clocked.step(10 * SECOND, jump=jump) == START + 20 * SECOND
+
+
+def test_silence_does_not_count_from_a_time_that_only_a_failed_epoch_believed(
+    clocked: Clocked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first epoch of a process believes its clock. If it fails, and the clock is corrected, nothing is left."""
+    fail(clocked, monkeypatch, 0, jump=YEARS)
+    assert clocked.step(SECOND, jump=-YEARS) == START + SECOND
+    clocked.step(2 * HOUR, k=1)
+    assert clocked.driver._engine.started == START + SECOND
+    [idle] = [row for row in clocked.driver.sql("SHOW WATERMARKS") if row["idle_since"]]
+    assert idle["partition"] == 0

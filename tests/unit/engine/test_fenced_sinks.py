@@ -15,6 +15,7 @@ import pytest
 from rejoinder import errors
 from rejoinder.engine.sinks import files
 from rejoinder.engine.sinks.delivery import Delivery
+from rejoinder.store.run import forget_runs
 from rejoinder.testing import Driver
 
 
@@ -70,6 +71,19 @@ def test_a_driver_that_wakes_before_its_delivery_is_fenced(tmp_path: Path) -> No
         wake()
     insert(live, 3)
     assert delivered(tmp_path) == [0, 1, 2, 3] and progress(tmp_path)["epoch"] == 3
+
+
+def test_a_driver_that_wakes_after_the_changes_were_collected_is_fenced(tmp_path: Path) -> None:
+    """It is not told that the state is damaged: whoever took over has collected what it reads."""
+    opened(tmp_path)
+    wake = asleep_before_delivery(Driver(store=tmp_path / "state", history=1), 1)
+    live = Driver(store=tmp_path / "state", history=1)
+    for value in range(2, 26):  # until runs are merged
+        insert(live, value)
+    forget_runs(live._store)  # what this process has mapped would still be there
+    with pytest.raises(errors.Fenced):
+        wake()
+    assert delivered(tmp_path) == list(range(26))
 
 
 def test_a_driver_that_wakes_while_the_live_one_delivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +179,17 @@ def test_a_driver_that_was_replaced_is_not_told_to_restore_the_sink(tmp_path: Pa
     insert(live, 1)
     with pytest.raises(errors.Fenced):
         replaced._outbox.deliver()
+
+
+def test_a_driver_that_was_replaced_is_not_told_that_its_sink_belongs_to_another(tmp_path: Path) -> None:
+    """The live driver has defined the same sink since: the folder has an owner that the replaced one does not know."""
+    replaced = Driver(store=tmp_path / "state")
+    replaced.sql("CREATE STREAM t (a BIGINT); CREATE VIEW v AS SELECT a FROM t")
+    live = Driver(store=tmp_path / "state")
+    live.sink("v", "parquet", path=tmp_path / "out")
+    insert(live, 1)
+    with pytest.raises(errors.Fenced):
+        replaced.sink("v", "parquet", path=tmp_path / "out")
 
 
 @pytest.mark.parametrize("place", ["clears", "ends"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.processing_time import BOUND, CONFIRMED, STILL, ProcessingTime
+from rejoinder.engine.processing_time import BOUND, CONFIRMED, STILL, ProcessingTime, Reading
 from rejoinder.store.objects import ObjectStore
 from rejoinder.testing import Driver
 from tests.unit.store.conftest import s3_endpoint, s3_options, s3_store  # noqa: F401 - fixtures
@@ -39,11 +39,20 @@ class World:
 
     def epoch(self, elapsed: int, *, set_by: int = 0) -> int:
         """Let time go by, set the clock, and run an epoch; how much later its time is than the one before."""
+        reading = self._read(elapsed, set_by)
+        self.time.accept(reading)
+        before, self.latest = self.latest, reading.now
+        return self.latest - before
+
+    def fail(self, elapsed: int, *, set_by: int = 0) -> int:
+        """The same for an epoch that fails: nothing is committed."""
+        return self._read(elapsed, set_by).now - self.latest
+
+    def _read(self, elapsed: int, set_by: int) -> Reading:
         self.wall += elapsed + set_by
         self.steady += elapsed
         self.store = None if self.store is None else self.store + elapsed
-        before, self.latest = self.latest, self.time.read(self.latest).now
-        return self.latest - before
+        return self.time.read(self.latest)
 
 
 def test_a_clock_that_goes_on_is_believed() -> None:
@@ -141,6 +150,55 @@ def test_a_machine_that_was_stopped_is_believed_if_the_store_says_so() -> None:
     assert world.store is not None
     world.store += 5 * BOUND
     assert world.epoch(SECOND, set_by=5 * BOUND) == 5 * BOUND + SECOND
+
+
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_a_jump_is_not_believed_after_an_epoch_that_failed(is_failing: bool) -> None:
+    world = World()
+    world.epoch(0)
+    if is_failing:
+        assert world.fail(10 * SECOND) == 10 * SECOND
+    assert world.epoch(10 * SECOND, set_by=YEARS) == (20 if is_failing else 10) * SECOND
+    assert "jumped ahead" in world.notice
+
+
+def test_a_jump_that_only_failed_epochs_saw_leaves_nothing_behind() -> None:
+    world = World()
+    world.epoch(0)
+    assert world.fail(10 * SECOND, set_by=YEARS) == 10 * SECOND
+    assert world.epoch(10 * SECOND, set_by=-YEARS) == 20 * SECOND
+    assert not world.notice and world.latest == world.wall
+
+
+def test_a_jump_that_lasts_is_believed_although_an_epoch_fails_with_it() -> None:
+    world = World()
+    world.epoch(0)
+    world.epoch(SECOND, set_by=YEARS)
+    assert world.fail(CONFIRMED) > YEARS
+    world.time.now(world.latest)
+    assert world.epoch(SECOND) > YEARS and world.latest == world.wall
+
+
+def test_time_goes_on_over_epochs_that_fail() -> None:
+    world = World()
+    world.epoch(0)
+    world.epoch(SECOND, set_by=BOUND)
+    world.epoch(SECOND, set_by=-BOUND)
+    for _ in range(3):
+        world.fail(10 * SECOND)
+    assert world.epoch(10 * SECOND) == 36 * SECOND
+    world.open()
+    assert world.fail(10 * SECOND) == 9 * SECOND
+    assert world.epoch(10 * SECOND) == 18 * SECOND
+
+
+def test_the_store_decides_after_an_epoch_that_failed() -> None:
+    world = World(has_store=True)
+    world.epoch(0)
+    assert world.fail(10 * SECOND, set_by=YEARS) == 10 * SECOND
+    assert world.epoch(10 * SECOND) == 20 * SECOND
+    assert world.fail(10 * SECOND, set_by=-YEARS) == 10 * SECOND
+    assert world.epoch(10 * SECOND) == 20 * SECOND and not world.notice
 
 
 def test_a_store_tells_its_time(disk_store: ObjectStore, s3_store: ObjectStore) -> None:  # noqa: F811

@@ -65,17 +65,37 @@ def test_a_definition_whose_answer_is_lost_happens_once(place: str) -> None:
     assert [row["b"] for row in driver.table("w")] == [1]
 
 
-def test_the_first_commit_is_finished_though_its_last_request_fails(place: str) -> None:
-    """It is put twice, to see whether the storage would let a second driver have its name."""
+FIRST = "manifests/00000000000000000000.json"
+
+
+@pytest.mark.parametrize("probe", ["lost", "late", "failed"])
+@pytest.mark.parametrize("fate", ["answered", "refused", "twice"])
+def test_a_first_commit_whose_probe_fails_is_recognised(place: str, fate: str, probe: str) -> None:
+    """The first commit of a flow is put twice: the storage must refuse the second. That request may fail as well."""
     driver = Driver(store=place)
     line = unreliable(driver._store)
-    name = f"manifests/{0:020d}.json"
-    line.next(name, "")
-    line.next(name, "failed")
-    text = "CREATE STREAM t (a BIGINT); CREATE VIEW v AS SELECT a FROM t"
+    line.next(FIRST, fate)
+    line.next(FIRST, probe)
     with pytest.raises(errors.Unconfirmed):
-        driver.sql(text)
-    driver.sql(text)
+        driver.sql("CREATE STREAM t (a BIGINT)")
+    driver.sql("CREATE VIEW v AS SELECT a FROM t")
+    driver.insert("t", {"a": 1})
+    driver.step()
+    line.arrive()
+    driver.insert("t", {"a": 2})
+    driver.step()
+    assert values(driver) == values(Driver(store=place)) == [1, 2]
+
+
+def test_a_first_commit_whose_flow_marker_is_lost_is_recognised(place: str) -> None:
+    driver = Driver(store=place)
+    line = unreliable(driver._store)
+    line.next(FIRST, "lost")
+    for _ in range(2):
+        line.next("flow.json", "lost")
+    with pytest.raises(errors.Unconfirmed):
+        driver.sql("CREATE STREAM t (a BIGINT)")
+    driver.sql("CREATE VIEW v AS SELECT a FROM t")
     driver.insert("t", {"a": 1})
     driver.step()
     assert values(driver) == values(Driver(store=place)) == [1]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from rejoinder.engine.sinks import files
+from rejoinder.engine.sinks.delivery import Delivery
 from rejoinder.errors import Corrupt, NotCommitted, RejoinderError, SinkFailed
 from rejoinder.testing import Driver
 
@@ -161,3 +164,96 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "out")
     with pytest.raises(RejoinderError, match=r"was given epoch 2, and remembers none[\s\S]*Hint: restore the sink"):
         opened(tmp_path / "s", tmp_path / "out", []).step()
+
+
+def empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "the folder": shutil.rmtree,
+    "what the folder remembers": lambda out: shutil.rmtree(out / "_rejoinder"),
+    "the progress": lambda out: (out / "_rejoinder/progress.json").unlink(),
+    "all but the folder, as where nothing is mounted": empty,
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_folder_that_is_lost_while_the_flow_runs_is_refused(tmp_path: Path, loss: str) -> None:
+    """It is not made anew with the newest epochs only: what is in it would no longer be the view."""
+    out = tmp_path / "out"
+    driver = opened(tmp_path / "s", out, [])
+    insert(driver, 0, 1)
+    shutil.copytree(out, tmp_path / "saved")
+    LOSSES[loss](out)
+    left = in_files(out)
+    for number in (2, 3):
+        with pytest.raises(SinkFailed, match=r"sink `v_parquet` was given epoch 1, and remembers none") as told:
+            insert(driver, number)
+        assert str(out) in str(told.value) and "DROP SINK v_parquet" in str(told.value)
+        assert in_files(out) == left and not (out / "_rejoinder/progress.json").exists()
+    shutil.rmtree(out, ignore_errors=True)
+    (tmp_path / "saved").rename(out)
+    insert(driver, 4)
+    assert in_files(out) == in_view(driver) == [0, 1, 2, 3, 4]
+
+
+def test_a_folder_that_is_lost_is_filled_by_a_new_sink(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    driver = opened(tmp_path / "s", out, [])
+    insert(driver, 0, 1)
+    shutil.rmtree(out)
+    with pytest.raises(SinkFailed):
+        insert(driver, 2)
+    driver.drop("v_parquet")
+    driver.sink("v", "parquet", path=out)
+    insert(driver, 3)
+    assert in_files(out) == in_view(driver) == [0, 1, 2, 3]
+
+
+def test_a_folder_that_is_lost_inside_a_delivery_is_not_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    driver = opened(tmp_path / "s", out, [])
+    insert(driver, 0, 1)
+    deliver = files.FilesTarget.deliver
+
+    def lose_then_deliver(self: files.FilesTarget, delivery: Delivery) -> None:
+        shutil.rmtree(out)
+        deliver(self, delivery)
+
+    monkeypatch.setattr(files.FilesTarget, "deliver", lose_then_deliver)
+    with pytest.raises(SinkFailed):
+        insert(driver, 2)
+    assert not out.exists()
+
+
+def test_an_older_folder_under_a_running_flow_gets_what_it_lacks(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    driver = opened(tmp_path / "s", out, [])
+    insert(driver, 0, 1)
+    shutil.copytree(out, tmp_path / "older")
+    insert(driver, 2, 3)
+    shutil.rmtree(out)
+    (tmp_path / "older").rename(out)
+    insert(driver, 4)
+    assert in_files(out) == in_view(driver) == [0, 1, 2, 3, 4]
+
+
+def test_a_delivery_reads_the_progress_of_the_folder_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = opened(tmp_path / "s", tmp_path / "out", [])
+    insert(driver, 0, 1)
+    reads: list[str] = []
+    read = files.FilesTarget._read
+
+    def counted(self: files.FilesTarget, filesystem: Any, path: str) -> Any:
+        reads.append(path)
+        return read(self, filesystem, path)
+
+    monkeypatch.setattr(files.FilesTarget, "_read", counted)
+    insert(driver, 2, 3)
+    assert [Path(path).name for path in reads] == ["progress.json"] * 2
+    driver.step()
+    assert len(reads) == 2, "an epoch without changes asks for nothing"

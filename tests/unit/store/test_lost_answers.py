@@ -55,6 +55,31 @@ def test_a_driver_that_slept_through_eleven_commits_is_fenced(store: ObjectStore
     assert max(versions(store)) == live[0].version
 
 
+@pytest.mark.parametrize("fate", ["", "lost"])
+def test_a_first_commit_under_a_name_that_was_dropped_is_fenced_by_the_flow_marker(
+    store: ObjectStore, fate: str
+) -> None:
+    """Two drivers begin a flow. One sleeps until the other's first manifest is dropped; its listings are stale, too."""
+    line = unreliable(store)
+    ours, live = Manifest.first(time_ms=0, writer="asleep"), list[Manifest]()
+
+    def sleep() -> None:
+        live.append(grow(store, None, KEEP + 3))
+        line.hidden.add("manifests")
+        if fate:
+            line.next(ours.name, fate)
+
+    line.before[ours.name] = sleep
+    if fate == "lost":
+        with pytest.raises(errors.Unconfirmed):
+            commit(store, ours)
+    with pytest.raises(errors.Fenced, match="another flow has begun here"):
+        commit(store, ours)
+    assert not store.exists(ours.name)
+    line.hidden.clear()
+    assert latest(store) == newest(store) == live[0]
+
+
 def test_a_fenced_driver_leaves_nothing_behind(store: ObjectStore) -> None:
     line = unreliable(store)
     asleep = grow(store, None, 4)

@@ -261,6 +261,29 @@ def test_a_driver_that_slept_inside_its_commit(
         assert latest(memory_store) == others[-1]
 
 
+def test_a_driver_that_slept_inside_its_first_commit_until_that_was_dropped(
+    memory_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Manifest.first(time_ms=9)
+    chain = [ours]
+
+    def put_then_sleep(name: str, data: bytes) -> bool:
+        if name != ours.name or memory_store.find(name) is None:
+            return put(name, data)
+        monkeypatch.undo()
+        for _ in range(6):
+            chain.append(chain[-1].successor(keep_versions=2))
+            commit(memory_store, chain[-1])
+        memory_store.delete([each.name for each in chain[:5]])
+        return put(name, data)
+
+    put = memory_store.put_if_absent
+    monkeypatch.setattr(memory_store, "put_if_absent", put_then_sleep)
+    with pytest.raises(errors.Fenced, match="taken over"):
+        commit(memory_store, ours)
+    assert not memory_store.exists(ours.name) and latest(memory_store) == chain[-1]
+
+
 def test_latest_is_not_misled_by_a_collector(memory_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     chain = grow(memory_store, 5)
     find = memory_store.find

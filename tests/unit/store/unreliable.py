@@ -11,7 +11,7 @@ to the next request for a name:
 >>> line.next("manifests/1", "late")        # the caller gets an error; it is stored when `arrive` is called
 >>> line.next("manifests/1", "twice")       # it is stored, and once more when `arrive` is called
 >>> line.next("manifests/1", "failed")      # it is not stored; the caller gets an error
->>> line.next("manifests/1", "")            # nothing is wrong
+>>> line.next("manifests/1", "answered")    # it is stored, and the caller is told so, as without a fate
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from rejoinder.store.objects import Backend, Entry, ObjectStore
 
-FATES = ("", "lost", "refused", "late", "twice", "failed")
+FATES = ("lost", "refused", "late", "twice", "failed", "answered")
 
 
 class Line:

@@ -99,6 +99,7 @@ class Delivery:
     `content` is all rows of the view after the epoch, told as changes. `is_unique` says of columns whether the query of
     the view proves that no two rows have them in common. `writer` counts the drivers that this flow has had: a lower
     number has been replaced. `check_fence` raises `Fenced` if we have; call it before a step that cannot be undone.
+    `is_first`: the sink was given nothing before, so the target may have to be made.
     """
 
     sink: Sink
@@ -110,6 +111,7 @@ class Delivery:
     is_snapshot: bool = False
     writer: int = 0
     check_fence: Callable[[], None] = lambda: None
+    is_first: bool = True
 
     @property
     def epoch(self) -> int:
@@ -146,7 +148,10 @@ class Target(Protocol):
         """Raise if it could not be written to. Called when the sink is defined, and before its first delivery."""
 
     def delivered(self) -> int | None:
-        """The last epoch that it knows it has; None if it knows of none, or does not remember."""
+        """The last epoch that it knows it has; None if it knows of none, or does not remember.
+
+        Called when the flow starts and before each delivery, so it must be cheap.
+        """
 
     def deliver(self, delivery: Delivery) -> None:
         """Take an epoch as a whole. It may be called again with an epoch that failed half way."""

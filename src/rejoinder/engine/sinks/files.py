@@ -91,9 +91,10 @@ class FilesTarget:
         hidden = posixpath.join(folder, HIDDEN)
         staged = posixpath.join(hidden, f"{STAGED}{delivery.writer:010d}-{token(8)}")
         try:
-            filesystem.create_dir(hidden, recursive=True)
+            if delivery.is_first:  # else the folder is there, or was lost: it is never made anew around one epoch
+                filesystem.create_dir(hidden, recursive=True)
             _clear_staged(filesystem, hidden, delivery.writer)
-            filesystem.create_dir(staged)
+            filesystem.create_dir(staged, recursive=False)
             _replace(filesystem, staged, posixpath.join(hidden, OWNER), _sealed(self._owner))
             written = delivery.run(
                 WriteFile(

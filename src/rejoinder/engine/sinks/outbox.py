@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from rejoinder.engine.batches import Batch, new_sinks
+from rejoinder.engine.deletion import deletion_named
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.reading import changelog_refs
 from rejoinder.engine.sink_progress import Delivered, write_note
@@ -46,15 +47,19 @@ class Outbox:
         self._targets: dict[str, Target] = {}
 
     def check_new(self, batch: Batch) -> None:
-        """Refuse sinks that could not be written to, before they are defined."""
+        """Refuse sinks that could not be written to, before they are defined. Raises `Fenced` if we were replaced."""
         for sink in new_sinks(batch):
-            with failures_of(sink, None):
-                self._make(sink, "", readable(batch.catalog, sink.view).schema).check()
+            try:
+                with failures_of(sink, None):
+                    self._make(sink, "", readable(batch.catalog, sink.view).schema).check()
+            except SinkFailed:
+                self.engine.check_fence()  # whoever took over may have defined this very sink
+                raise
 
     def deliver(self) -> None:
         """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""
         engine = self.engine
-        with engine.lock:
+        with engine.lock, deletion_named(engine):  # a driver that took over may have collected what we deliver
             before = dict(engine.delivered)
             for sink in engine.catalog.sinks:
                 identity = engine.sinks[sink.name][0]
@@ -74,7 +79,8 @@ class Outbox:
     def _deliver(self, sink: Sink, identity: str) -> None:
         engine = self.engine
         schema = readable(engine.catalog, sink.view).schema
-        if identity not in self._targets:
+        is_compared = identity not in self._targets
+        if is_compared:
             self._open(sink, identity)
         target = self._targets[identity]
         last = engine.delivered[identity].epoch
@@ -89,10 +95,13 @@ class Outbox:
             reach("before_delivery", epoch)
             is_changed = not changes.is_empty
             if is_changed:
-                if engine.claim():  # whoever was at it before may have delivered more by now
-                    self._open(sink, identity)
-                    target, last = self._targets[identity], engine.delivered[identity].epoch
-                    continue
+                # Another driver may have delivered more by now; and what was delivered may be lost since.
+                if engine.claim() or not is_compared:
+                    self._compare(sink, identity, target)
+                    is_compared = True
+                    if engine.delivered[identity].epoch != last:
+                        last = engine.delivered[identity].epoch
+                        continue
                 with failures_of(sink, epoch):
                     content = self._changes(sink, schema, SNAPSHOT, epoch)
                     unique = partial(self._is_unique, sink)
@@ -107,8 +116,10 @@ class Outbox:
                             is_snapshot,
                             engine.writer_epoch,
                             engine.check_fence,
+                            is_first=engine.delivered[identity].changed is None,
                         )
                     )
+                is_compared = False
                 reach("after_delivery", epoch)
             changed = epoch if is_changed else engine.delivered[identity].changed
             engine.delivered[identity] = Delivered(epoch, changed)
@@ -117,12 +128,21 @@ class Outbox:
                 self._record()
 
     def _open(self, sink: Sink, identity: str) -> None:
-        """Ask a sink how far it is. Before its first delivery that is just before its snapshot, or before now."""
+        """Make the target of a sink, and ask it how far it is."""
+        with failures_of(sink, None):
+            target = self._make(sink, identity, readable(self.engine.catalog, sink.view).schema)
+            target.check()
+        self._compare(sink, identity, target)
+        self._targets[identity] = target
+
+    def _compare(self, sink: Sink, identity: str, target: Target) -> None:
+        """Ask a sink how far it is: before its first delivery just before its snapshot, or before now.
+
+        Raises `SinkFailed` if it has lost what it was given, or has more than was committed.
+        """
         engine = self.engine
         since = engine.sinks[sink.name][1]
         with failures_of(sink, None):
-            target = self._make(sink, identity, readable(engine.catalog, sink.view).schema)
-            target.check()
             known = target.delivered()
         if known is not None and known > engine.epoch:
             engine.check_fence()  # whoever took over may have delivered it
@@ -136,17 +156,18 @@ class Outbox:
         recorded = engine.delivered.get(identity, Delivered(first))
         if target.remembers and recorded.changed is not None:
             if known is None:
+                place = sink.options.get("path") or sink.options.get("dbtable", "")
                 raise SinkFailed(
                     f"sink `{sink.name}` was given epoch {recorded.changed}, and remembers none",
-                    detail="what it had is lost, or was replaced by something else",
-                    hint=f"restore the sink from a backup, or DROP SINK {sink.name} and create it again",
+                    detail=f"what it had in `{place}` was deleted, is not mounted, or was replaced by something else",
+                    hint=f"restore the sink from a backup (or mount it) and run again, or DROP SINK {sink.name} and "
+                    "create it again",
                 )
             if known < recorded.changed:  # an older copy was restored: what it remembers wins
                 recorded = Delivered(known, known)
         if known is not None and known > recorded.epoch:
             recorded = Delivered(known, known)
         engine.delivered[identity] = recorded
-        self._targets[identity] = target
 
     def _make(self, sink: Sink, identity: str, schema: Any) -> Target:
         return make_target(sink, identity, schema, self.host, self.functions)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from rejoinder.errors import Incomplete
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
-from rejoinder.plan.dataflow import LATER_VIEWS, Builder
+from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.grouping import group
 from rejoinder.plan.holdings import QUERY_WORDS, Holdings
@@ -25,6 +25,7 @@ from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, So
 from rejoinder.plan.program import Program, row_arrangement
 from rejoinder.plan.recording import keep_last, record
 from rejoinder.plan.rounds import Fragment
+from rejoinder.plan.source_state import LATER_VIEWS
 from rejoinder.plan.starting import covers_time
 from rejoinder.plan.steps import Distinct
 from rejoinder.plan.validity import validate

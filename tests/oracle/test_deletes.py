@@ -121,6 +121,10 @@ class World:
             self.rows["c"] = +self.rows["c"]  # from now on all rows are kept, and every delete is checked
         self.views[view] = Taken(shape, {source: +rows for source, rows in self.rows.items()})
 
+    def drop(self, view: str) -> None:
+        self.driver.sql(f"DROP VIEW {view}")
+        del self.views[view]
+
     def epoch(self, changes: Rows, stream: Rows) -> None:
         """Deliver changes of `c`, negative ones as deletes, and rows of `s`."""
         self.deliver(changes)
@@ -267,6 +271,8 @@ def test_valid_deletes_do_not_depend_on_other_views(
     for number in range(12):
         if number in (2, 5):
             crowded.create(f"other{number}", draw.choice(list(SHAPES)))
+        if number == 8:
+            crowded.drop("other")
         changes = script.changes(plain.rows["c"], bad=False)
         for world in (plain, crowded):
             world.epoch(*changes)

@@ -16,6 +16,7 @@ from rejoinder.operators.task import Task, forgetting_of, partition_hashes
 from rejoinder.plan.arrangement import Arrangement
 from rejoinder.plan.steps import Arrange
 from rejoinder.plan.variants import source_of
+from rejoinder.store.forgetting import Forgetting
 from rejoinder.store.run import write_run
 from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
 
@@ -40,9 +41,9 @@ def arrange(task: Task, step: Arrange) -> None:
         stream = forgetting_of(step.retention, {}).needed(stream)  # what nobody ever asks for, as it has no time
     if not stream.num_rows:
         return
-    if step.check:
-        check_retractions(task, stream, step.arrangement)
     forgetting = None if step.retention is None else forgetting_of(step.retention, task.clock.watermarks)
+    if step.check:
+        check_retractions(task, stream, step.arrangement, forgetting)
     # What may be forgotten already can be met within its epoch; its run is over by itself at the end of it.
     parts = [stream] if forgetting is None else forgetting.split(stream)
     how = Merging(FAN, order=order, forgetting=forgetting, times=step.times)
@@ -71,9 +72,10 @@ def settle(task: Task) -> None:
     task.arranged.clear()
 
 
-def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement) -> None:
+def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement, forgetting: Forgetting | None) -> None:
     """Refuse a retraction without a row to retract.
 
+    Expired rows are not checked: they may be on disk or not, and a retraction may be there without its row.
     Cost follows the rows of the keys that are retracted; with an order column, the rows of equal order values.
     """
     negative = np.flatnonzero(diffs(stream) < 0)
@@ -90,6 +92,7 @@ def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement) ->
         if len(right):
             parts.append(take(run, right))
     total = consolidate(contiguous(parts))
+    total = total if forgetting is None else forgetting.needed(total)
     missing = np.flatnonzero(diffs(total) < 0)
     if len(missing):
         row = without(take(total, missing[:1]), [HASH, DIFF]).to_pylist()[0]

@@ -22,6 +22,7 @@ from rejoinder.kernels.faults import reach
 from rejoinder.kernels.memory import limited_memory
 from rejoinder.operators.aggregate import aggregate
 from rejoinder.operators.arrange import arrange, settle
+from rejoinder.operators.clip import clip
 from rejoinder.operators.coverage import coverage
 from rejoinder.operators.distinct import distinct
 from rejoinder.operators.enrich import enrich
@@ -46,6 +47,7 @@ from rejoinder.plan.steps import (
     Aggregate,
     Arrange,
     Check,
+    Clip,
     Coverage,
     Derive,
     Distinct,
@@ -77,6 +79,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Aggregate: aggregate,
     Arrange: arrange,
     Check: check,
+    Clip: clip,
     Derive: derive,
     Distinct: distinct,
     Emit: emit,

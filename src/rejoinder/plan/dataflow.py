@@ -34,15 +34,13 @@ from rejoinder.plan.paths import JoinPlan, check_keys, path, single
 from rejoinder.plan.physical import Dataflow, Path, Scan, SourceScan
 from rejoinder.plan.program import Program, base_arrangement, row_arrangement
 from rejoinder.plan.recording import keep_last, last_arrangement, record
-from rejoinder.plan.retention import Retentions, Uses, retained_limits
+from rejoinder.plan.retention import Retentions, Uses
 from rejoinder.plan.rounds import Fragment
+from rejoinder.plan.source_state import keep_source
 from rejoinder.plan.starting import not_before
 from rejoinder.plan.steps import Arrange, Channel, Derive, Distinct, Emit, Hold, Send, Step, Upsert
 from rejoinder.plan.validity import validate, versions_arrangement
 from rejoinder.plan.variants import is_on_time, source_of, variant_of
-
-LATER_VIEWS = "source"
-"""The user of an arrangement that is kept to fill views that may come later."""
 
 
 class Builder:
@@ -100,54 +98,13 @@ class Builder:
         for gate in self.program.gates:
             self.require(gate.pending, gate.view)
         for source in self.program.sources.values():
-            self._collect_source(source)
+            keep_source(self, source)
 
-    def _collect_source(self, source: Source) -> None:
-        """Keep a source by primary key, to check what is taken back, or to fill later views."""
-        base, variants = base_arrangement(source), self._variants(source.name)
-        timely = [name for name in variants if is_on_time(name)]
-        if source.kind == "changelog":
-            for name in timely:
-                for arrangement in self.needed.get(name, {}).values():
-                    self.retentions.note(arrangement, self.retentions.own(name, source.schema.names))
-        if source.retains_all:
-            self.require(base, "retain")
-        elif source.retained is not None and source.kind != "table":
-            self.require(base, "retain", [(limit,) for limit in retained_limits(source)])
-        if source.kind == "table":
-            self.require(base, "primary key")
-        elif source.name not in self.needed and (not any(map(self._forgets, timely)) or self._is_lost(source)):
-            if not source.incomplete:
-                self.require(base, LATER_VIEWS)
-        elif source.kind == "changelog" and source.name not in self.needed:
-            for name in timely:
-                if name not in self.needed:
-                    own = self.retentions.own(name, source.schema.names)
-                    self.require(row_arrangement(name, source.schema), LATER_VIEWS, own)
-
-    def _is_lost(self, source: Source) -> bool:
-        """Whether views that take every row of a source would be the last to see it: it cannot be read again."""
-        is_kept = source.keeps_changes or source.is_file
-        return not is_kept and any(self.reads(view, source.name) for view in self.program.views)
-
-    def _variants(self, source: str) -> list[str]:
+    def variants(self, source: str) -> list[str]:
         """The relations with some of a source's rows that views read."""
         blocks = (join.block for joins in self.joins.values() for join in joins)
         read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
         return [name for name in read if name != source and source_of(name) == source]
-
-    def _forgets(self, relation: str) -> bool:
-        """Whether rows of a relation, or what is made from them, are forgotten somewhere."""
-        for name, arrangements in self.needed.items():
-            reads = name == relation or self.reads(name.removesuffix("/input"), relation)
-            if reads and any(self.retentions.of(each) for each in arrangements.values()):
-                return True
-        for block in (join.block for joins in self.joins.values() for join in joins):
-            met = [a for each in block.inputs if each.arrival for a in self.needed[each.relation].values()]
-            comes = any(each.relation == relation and not each.arrival for each in block.inputs)
-            if comes and any(self.retentions.of(each) for each in met):
-                return True  # its rows are met by nobody; what they meet when they come is forgotten
-        return False
 
     def _join(self, block: Block, user: str) -> JoinPlan:
         graph = join_graph(block)
@@ -276,8 +233,11 @@ class Builder:
         self.arrange(derived.name, check=False)
 
     def arrange(self, relation: str, *, check: bool) -> None:
-        """Keep every arrangement of a relation that somebody needs. One of them checks retractions."""
-        for arrangement in self.needed.get(relation, {}).values():
+        """Keep every arrangement of a relation that somebody needs. One checks retractions: the one that keeps most."""
+        needed = list(self.needed.get(relation, {}).values())
+        if check:
+            needed.sort(key=lambda arrangement: self.retentions.of(arrangement) is not None)
+        for arrangement in needed:
             if arrangement.id in self.arranged or not self.keeps(arrangement):
                 continue
             fragment = self.deliver(relation, arrangement.key)
@@ -336,7 +296,7 @@ class Builder:
         elif source_of(name) in self.program.sources:  # once it has started, it has the changes of the source
             self.relation(source_of(name))
             self.fragments[name] = self.since(name, self.fragments[source_of(name)])
-            self.arrange(name, check=False)
+            self.arrange(name, check=self.program.sources[source_of(name)].kind == "changelog")
         elif name in self.program.views:
             self.view(name)
         else:
@@ -348,7 +308,7 @@ class Builder:
         self.relation(source.name)
         if source.name not in self.passed:
             (fragment,) = self.fragments[source.name]
-            timely = [name for name in self._variants(source.name) if is_on_time(name)]
+            timely = [name for name in self.variants(source.name) if is_on_time(name)]
             views = tuple(v for v in self.program.views if any(self.reads(v, each) for each in timely))
             times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
             policy = source.options.get("late", "keep")

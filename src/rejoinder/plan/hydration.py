@@ -15,18 +15,20 @@ from __future__ import annotations
 from rejoinder.errors import Incomplete
 from rejoinder.plan.accumulators import UNIT, Grouping
 from rejoinder.plan.arrangement import Arrangement
-from rejoinder.plan.dataflow import LATER_VIEWS, Builder
+from rejoinder.plan.catalog import Source
+from rejoinder.plan.dataflow import Builder
 from rejoinder.plan.enrichment import answers_arrangement, enrich
 from rejoinder.plan.grouping import group
 from rejoinder.plan.holdings import QUERY_WORDS, Holdings
 from rejoinder.plan.normal import Derived, Enrichment, Last, Recording, Union, Versions
 from rejoinder.plan.paths import JoinPlan, check_keys, path, single
 from rejoinder.plan.physical import ArrangementScan, ChangelogScan, Dataflow, SourceScan, UnitScan
-from rejoinder.plan.program import Program, row_arrangement
+from rejoinder.plan.program import Program, base_arrangement, row_arrangement
 from rejoinder.plan.recording import keep_last, record
 from rejoinder.plan.rounds import Fragment
+from rejoinder.plan.source_state import LATER_VIEWS
 from rejoinder.plan.starting import covers_time
-from rejoinder.plan.steps import Distinct
+from rejoinder.plan.steps import Clip, Distinct
 from rejoinder.plan.validity import validate
 from rejoinder.plan.variants import NEVER, Variant, source_of, variant_of
 
@@ -194,8 +196,17 @@ class Hydration(Builder):
         elif holdings.unreadable(name) is None:
             self.fragments[name] = [Fragment(0, f"scan:{name}")]
             self.scans[name] = SourceScan(source, f"scan:{name}")
+            if source.kind == "changelog":
+                self._clip(source)
         else:
             raise holdings.refusal(name, self._for)
+
+    def _clip(self, changelog: Source) -> None:
+        """Leave deletes without a row out. While only views with bounded state read a source, some are not checked."""
+        rows, key = self.stream(changelog.name), base_arrangement(changelog).key
+        merged = self.send(self.fragments[changelog.name], key, 1, f"{changelog.name}/rows", matching_only=False)
+        self.add(1, Clip(merged.stream, rows))
+        self.fragments[changelog.name] = [Fragment(1, rows, key.text)]
 
     def scan(self, relation: str, arrangement: Arrangement) -> None:
         """Read a relation from an arrangement."""

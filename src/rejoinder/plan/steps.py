@@ -87,7 +87,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Arrange:
-    """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there.
+    """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there and has not expired.
 
     With a `retention`, runs know the span of their times, so that what is over can be forgotten; also of other `times`,
     so that the oldest that is kept can be told.
@@ -291,6 +291,14 @@ class Enrich:
 
 
 @dataclass(frozen=True)
+class Clip:
+    """Keep the rows of a whole relation that have more inserts than deletes. Equal rows are in one bucket."""
+
+    input: str
+    output: str
+
+
+@dataclass(frozen=True)
 class Sweep:
     """Cancel what a stream of intervals [`start`, `end`) takes back and gives again, all other columns equal."""
 
@@ -324,6 +332,6 @@ class Emit:
     view: str
 
 
-Stateless = OnTime | Derive | Check | Send | Record | Sweep | Emit
+Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
 Keeping = Arrange | Upsert | Distinct | Aggregate | Validity | Enrich | Hold
 Step = Stateless | Keeping | Lookup | Presence | Judge | Coverage

@@ -47,7 +47,7 @@ class Frontiers:
     unbounded: bool = False
     _known: dict[tuple[str, str], Formula | None] = field(default_factory=dict)
     # by identity, for a block hashes all it holds; `_bounds` and `_timed` also by which of its inputs have a row
-    _blocks: dict[int, Block] = field(default_factory=dict)  # they live as long as their identity is used
+    _always: dict[int, tuple[Block, frozenset[int]]] = field(default_factory=dict)  # blocks live as long as their ids
     _rows: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict)
     _bounds: dict[tuple[int, frozenset[int]], Distances] = field(default_factory=dict)
     _below: dict[tuple[int, frozenset[int]], dict[tuple[str, int], list[tuple[str, Steps]]]] = field(
@@ -176,10 +176,14 @@ class Frontiers:
 
     def _there(self, block: Block, inputs: Iterable[int]) -> frozenset[int]:
         """The inputs that have a row where some do: those without which there is none, and whose times are compared."""
+        if id(block) not in self._always:
+            inner = {at for at, each in enumerate(block.inputs) if each.mode in ("inner", "semi")}
+            self._always[id(block)] = block, _with_compared(block, inner)
+        always = self._always[id(block)][1]
+        if always.issuperset(inputs):
+            return always
         known = id(block), frozenset(inputs)
         if known not in self._rows:
-            self._blocks[id(block)] = block
-            always = {at for at, each in enumerate(block.inputs) if each.mode in ("inner", "semi")}
             self._rows[known] = _with_compared(block, always.union(inputs))
         return self._rows[known]
 

@@ -33,7 +33,7 @@ GROUPED := --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-epochs bench-state bench-planning soak clean need-python need-java
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ bench-epochs: need-java $(INSTALLED) ## Measure small epochs, large against smal
 
 bench-state: need-java $(INSTALLED) ## Measure a state of GB gigabytes (5): memory of the workers, slowest epoch
 	GB="$(GB)" $(BIN)/python -m benchmarks.large_state
+
+bench-planning: $(INSTALLED) ## Measure CREATE VIEW of joins of up to 64 inputs; needs no Java
+	$(BIN)/python -m benchmarks.planning
 
 soak: need-java $(INSTALLED) ## Break a flow at random for MINUTES minutes (10); check the result, and that nothing grows
 	MINUTES="$(MINUTES)" $(BIN)/python -m benchmarks.soak

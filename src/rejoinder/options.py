@@ -56,8 +56,13 @@ _IN_TEXT = re.compile(
     rf"(?P<before>[\w.]*(?:{_SECRET_WORDS})[\w.]*[`\"]?\s*=?\s*)'(?P<secret>(?:[^'\\]|\\.|'')*)(?:'|$)", re.IGNORECASE
 )
 
-# The same in time that grows with the text: it is looked for in every statement.
-_QUOTED = re.compile(rf"(?:{_SECRET_WORDS})[\w.]{{0,64}}+[`\"]?\s*+=?\s*+'(?:[^'\\]|\\.|'')*+'?", re.IGNORECASE)
+# What tells an option with its value from a literal of an expression. Each alternative goes on from where it began, so
+# that a text is read in linear time.
+_TOKENS = re.compile(
+    r"--[^\n]*|/\*(?:.*?\*/|.*)|(?P<literal>'(?:[^'\\]|\\.|'')*(?:'|\\?\Z))"
+    r"|(?P<name>[\w.-]+|`[^`]*`|\"[^\"]*\")|(?P<equals>=)|(?P<end>;)|(?P<other>\S)",
+    re.DOTALL,
+)
 
 
 def is_secret(name: str, value: str = "") -> bool:
@@ -105,16 +110,35 @@ def redacted_text(text: str) -> str:
 def refuse_broken_secret(text: str) -> None:
     """Refuse a text in which the value of a secret option ends within a word: a quote in it was not written twice.
 
-    What follows would be read as names, and shown in errors.
+    What follows would be read as names, and shown in errors. Options stand before the query of a statement, or after
+    OPTIONS. If another value is broken there, what follows it cannot be told apart, so it must not name a secret.
+    Literals of a query are not options, whatever they say.
     """
-    for found in _QUOTED.finditer(text):
-        follows = text[found.end() : found.end() + 1]
-        if follows and not follows.isspace() and follows not in ",;)" and found[0].endswith("'"):
-            raise InvalidSql(
-                "the value of an option that holds a secret contains a quote",
-                detail=f"line {text.count(chr(10), 0, found.start()) + 1}",
-                hint="put the secret into an environment variable, and write 'env:NAME' as the value",
-            )
+    last = max((found.end() for found in _SECRET_NAME.finditer(text)), default=0)
+    name, has_equals, is_query = "", False, False
+    for token in _TOKENS.finditer(text) if last else ():
+        match token.lastgroup:
+            case "literal":
+                follows = text[token.end() : token.end() + 1]
+                is_broken = follows != "" and not follows.isspace() and follows not in ",;)"
+                is_secret_value = bool(_SECRET_NAME.search(name)) and not (is_query and has_equals)
+                is_before_secret = not is_query and follows != "=" and token.end() < last  # `'key'='value'` is fine
+                if is_broken and (is_secret_value or is_before_secret):
+                    raise InvalidSql(
+                        "the value of an option that holds a secret contains a quote",
+                        detail=f"line {text.count(chr(10), 0, token.start()) + 1}",
+                        hint="put the secret into an environment variable, and write 'env:NAME' as the value",
+                    )
+                name, has_equals = "" if is_query else token[0], False
+            case "name":
+                name, has_equals = token[0], False
+                is_query = name.upper() in ("SELECT", "VALUES") or (is_query and name.upper() != "OPTIONS")
+            case "equals":
+                has_equals = True
+            case "end":
+                name, is_query = "", False
+            case "other":
+                name = ""
 
 
 def shown_line(text: str, number: int) -> str:

@@ -168,7 +168,8 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
                 case Queried(table=table, note=note):
                     _say(note)
                     result = self._frame(table)
-                case Streamed(view=str(view)):
+                case Streamed(view=str(view), note=note):
+                    _say(note)
                     result = reader.read_batch(self.spark, self._format, {"view": view, "what": "changes"})
                 case Streamed() as streamed:
                     _say(streamed.note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from rejoinder.engine.explain import explain, show
 from rejoinder.engine.reading import epoch_of, expanded, read_table
 from rejoinder.engine.rendering import Snapshots, changes_of, snapshots_of
 from rejoinder.engine.serving import Serving
-from rejoinder.engine.statements import find_view
+from rejoinder.engine.statements import find_view, view_note
 from rejoinder.exchange import reader
 
 if TYPE_CHECKING:
@@ -39,13 +40,20 @@ class Readings:
     def changes(self, view: str) -> DataFrame:
         """The changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
         name, _ = find_view(self.engine, view)
+        self._say_start(name)
         return reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
 
     def tvr(self, view: str) -> Snapshots:
         """The sequence of the view's snapshots with the time in which each held; `str` makes tables of it."""
         name, schema = find_view(self.engine, view)
         with deletion_named(self.engine):
+            self._say_start(name)
             return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), name, schema))
+
+    def _say_start(self, view: str) -> None:
+        note = view_note(self.engine, view)
+        if note is not None:
+            warnings.warn(note, stacklevel=4)
 
     def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
         """The rows of a view as an Arrow table, read in this process."""

@@ -23,11 +23,16 @@ from rejoinder.plan.formula import value_of
 from rejoinder.plan.steps import Aggregate, Distinct
 from rejoinder.sql.binder import bind
 from rejoinder.sql.message_definition import written_columns
+from rejoinder.sql.text_limits import with_stack
 from rejoinder.sql.types import spark_name
 
 
 def explain(engine: Engine, target: str) -> str:
     """The plan of a view, or of a query as if it were one."""
+    return with_stack([target, *(view.query for view in engine.catalog.views)], _explain, engine, target)
+
+
+def _explain(engine: Engine, target: str) -> str:
     words = target.strip().rstrip(";")
     found = engine.catalog.find(words.strip("`"))
     if isinstance(found, Source):

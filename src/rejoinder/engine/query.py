@@ -26,6 +26,7 @@ from rejoinder.plan.catalog import Catalog, View
 from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.ordering import Ordering, split_ordering, with_order_columns
+from rejoinder.sql.text_limits import with_stack
 from rejoinder.sql.texts import whole_relation
 from rejoinder.store.run import read_run
 from rejoinder.store.scratch import Scratch
@@ -72,6 +73,10 @@ def run_query(engine: Engine, text: str, starting: str | None = None) -> Result:
 
     Sources whose rows are not all kept any more begin at `starting`. Without it, raises `Incomplete`.
     """
+    return with_stack([text, *(view.query for view in engine.catalog.views)], _run_query, engine, text, starting)
+
+
+def _run_query(engine: Engine, text: str, starting: str | None) -> Result:
     ordered = split_order(engine.catalog, text)
     rows, note = _whole_view(engine, ordered.query), None
     if rows is None:

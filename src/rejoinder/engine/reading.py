@@ -55,6 +55,28 @@ def check_epoch(manifest: Manifest, view: str, epoch: int) -> None:
         )
 
 
+def history_start(manifest: Manifest, view: str) -> int | None:
+    """The epoch at which the known changes of a view begin, if it changed before; None if all of them are kept."""
+    since: int = manifest.extra["since"]
+    return since if since > max(0, manifest.extra["created"].get(view, -1)) else None
+
+
+def history_note(names: Sequence[str], start: int) -> str:
+    """What to say of a rendering that begins with the content of views at an epoch."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"the history of {listed} starts at epoch {start}: the first rows are the content at that epoch; keep more "
+        "epochs with history=… when the flow is opened"
+    )
+
+
+def from_start(changes: pa.Table, start: int | None) -> pa.Table:
+    """Changes with those up to an epoch as one, the content at that epoch: some of them may be merged already."""
+    if start is None:
+        return changes
+    return consolidate(replaced(changes, EPOCH, np.maximum(numbers(changes, EPOCH), start)))
+
+
 def read_table(
     store: ObjectStore,
     manifest: Manifest,

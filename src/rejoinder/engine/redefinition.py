@@ -19,6 +19,7 @@ from rejoinder.errors import Incomplete
 from rejoinder.operators.task import Clock
 from rejoinder.plan.catalog import Catalog
 from rejoinder.plan.delta import Statistics
+from rejoinder.sql.text_limits import with_stack
 
 if TYPE_CHECKING:
     from rejoinder.engine.engine import Engine
@@ -70,6 +71,10 @@ class Redefinition:
 
 def redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
     """Plan a catalog. Sources of new views that are incomplete begin where the views say; else raise `Incomplete`."""
+    return with_stack([view.query for view in catalog.views], _redefinition, flow, catalog)
+
+
+def _redefinition(flow: Redefined, catalog: Catalog) -> Redefinition:
     return planned_from_start(catalog, flow.state, flow.epoch, partial(_planned, flow))[1]
 
 

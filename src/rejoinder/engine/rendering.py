@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.engine.reading import expanded, read_changes, read_table, timeline_of
+from rejoinder.engine.reading import expanded, from_start, history_start, read_changes, read_table, timeline_of
 from rejoinder.engine.texts import table_text, text
 from rejoinder.kernels.columns import DIFF, EPOCH, HASH, diffs, numbers, take, without
 from rejoinder.kernels.consolidate import consolidate
@@ -75,17 +75,22 @@ class Snapshots(list[Snapshot]):
 
 @dataclass(frozen=True)
 class Changes:
-    """The net changes of a relation: its columns with `__epoch` and `__diff`, and when epochs were committed (ms)."""
+    """The net changes of a relation: its columns with `__epoch` and `__diff`, and when epochs were committed (ms).
+
+    Without `start`, all of them. Else earlier changes are not known, and those of that epoch are the content then.
+    """
 
     table: pa.Table
     schema: pa.Schema
     times: Mapping[int, int]
+    start: int | None = None
 
 
 def changes_of(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> Changes:
     """All changes of a view that are kept."""
-    table = read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch)
-    return Changes(table, schema, timeline_of(manifest).times(store))
+    start = history_start(manifest, view)
+    table = from_start(read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch), start)
+    return Changes(table, schema, timeline_of(manifest).times(store), start)
 
 
 def settled(changes: Changes) -> pa.Table:
@@ -237,8 +242,12 @@ def moment(milliseconds: int | None) -> datetime | None:
 
 
 def snapshots_of(changes: Changes) -> Snapshots:
-    """TVR: the sequence of different snapshots with the time in which each held; the first is the empty one."""
-    result: list[Snapshot] = [Snapshot(-1, None, None, [])]
+    """TVR: the sequence of different snapshots with the time in which each held.
+
+    The first is the empty one, or the content at the epoch at which the known changes start.
+    """
+    first = -1 if changes.start is None else changes.start
+    result: list[Snapshot] = [Snapshot(first, moment(changes.times.get(first)), None, [])]
     rows: dict[tuple[tuple[int, str, Any], ...], tuple[Row, int]] = {}
     for epoch, when, signed in epochs_of(changes):
         for row, diff in signed:
@@ -247,8 +256,8 @@ def snapshots_of(changes: Changes) -> Snapshots:
             if count + diff:
                 rows[key] = known, count + diff
         shown = sorted((row for row, count in rows.values() for _ in range(count)), key=sort_key)
-        if epoch < 0:  # what an aggregate of nothing gives is there from the beginning
-            result = [Snapshot(epoch, None, None, shown)]
+        if epoch <= first:  # what an aggregate of nothing gives is there from the beginning
+            result = [replace(result[0], rows=shown)]
             continue
         result[-1] = replace(result[-1], until=when)
         result.append(Snapshot(epoch, when, None, shown))

@@ -13,7 +13,7 @@ view is cheaper.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow as pa
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.executor import LocalExecutor, split_batch
 from rejoinder.engine.query import NAME, run_query
-from rejoinder.engine.reading import read_changes, timeline_of
+from rejoinder.engine.reading import from_start, history_note, history_start, read_changes, timeline_of
 from rejoinder.engine.rendering import Changes, changes_of
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.kernels.columns import DIFF, EPOCH, numbers, replaced, take, without
@@ -33,6 +33,7 @@ from rejoinder.sql.binder import bind
 from rejoinder.sql.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.emission import split_emission
 from rejoinder.sql.texts import named_relations, whole_relation
+from rejoinder.store.manifest import Manifest
 from rejoinder.store.memory import drop_memory
 from rejoinder.store.objects import open_store
 
@@ -85,21 +86,25 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
                 detail="the watermarks of the past are not kept, and a query that is asked afterwards would need them",
                 hint="CREATE VIEW v AS … EMIT …, and SELECT STREAM * FROM v",
             )
+        cut = [relation.name for relation in relations.values() if _start(manifest, relation) is not None]
+        start = manifest.extra["since"] if cut else None
         found = {name: _history(engine, relation, starting) for name, relation in relations.items()}
-        histories = {name: history for name, (history, _) in found.items()}
+        histories = {name: from_start(history, start) for name, (history, _) in found.items()}
         times = timeline_of(manifest).times(engine.store)
     notes = [_note([relation.name for relation in relations.values() if not _has_history(relation)])]
-    notes += [start for _, start in found.values()]
+    notes += [incomplete for _, incomplete in found.values()]
+    notes += [] if start is None else [history_note(cut, start)]
     note = "; ".join(each for each in notes if each is not None) or None
     whole = whole_relation(query)
     if whole is not None and len(histories) == 1:
-        return Replayed(Changes(next(iter(histories.values())), schema, times), note)
+        return Replayed(Changes(next(iter(histories.values())), schema, times, start), note)
     by_epoch = {name: _by_epoch(history) for name, history in histories.items()}
     epochs = {epoch for history in by_epoch.values() for epoch in history}
     if emission is not None:  # an epoch in which nothing comes may let something out
-        epochs |= times.keys()
+        epochs |= {epoch for epoch in times if start is None or epoch >= start}
     view = View(NAME, query, schema)
-    return Replayed(_run(as_sources(engine, query).with_relation(view), by_epoch, view, times, sorted(epochs)), note)
+    changes = _run(as_sources(engine, query).with_relation(view), by_epoch, view, times, sorted(epochs))
+    return Replayed(replace(changes, table=from_start(changes.table, start), start=start), note)
 
 
 def _run(
@@ -135,6 +140,15 @@ def _changelog(relation: Source | View) -> Source:
     return Source(relation.name, kind, relation.schema, format="replay", watermarks=watermarks)
 
 
+def _start(manifest: Manifest, relation: Source | View) -> int | None:
+    """The epoch at which the known changes of a relation begin, if it changed before."""
+    return history_start(manifest, _changelog_name(relation)) if _has_history(relation) else None
+
+
+def _changelog_name(relation: Source | View) -> str:
+    return relation.changes if isinstance(relation, Source) and relation.keeps_changes else relation.name
+
+
 def _has_history(relation: Source | View) -> bool:
     return isinstance(relation, View) or relation.keeps_changes or relation.format == NOTES
 
@@ -143,7 +157,7 @@ def _history(engine: Engine, relation: Source | View, starting: str | None) -> t
     """The changes of a relation, with `__epoch` and `__diff`, and what is not complete about them."""
     assert engine.manifest is not None
     if _has_history(relation):
-        name = relation.changes if isinstance(relation, Source) and relation.keeps_changes else relation.name
+        name = _changelog_name(relation)
         if name not in engine.dataflow.views:  # notes of a source that nobody reads
             return replaced(replaced(relation.schema.empty_table(), EPOCH, _NONE), DIFF, _NONE), None
         changes = read_changes(engine.store, engine.manifest, name, relation.schema, after=-2, until=engine.epoch)

@@ -8,7 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.engine.reading import changelog_refs, check_epoch, expanded, read_changes, read_table, timeline_of
+from rejoinder.engine.reading import (
+    changelog_refs,
+    check_epoch,
+    expanded,
+    from_start,
+    history_start,
+    read_changes,
+    read_table,
+    timeline_of,
+)
 from rejoinder.engine.rendering import CHANGE_COLUMNS, Changes, described
 from rejoinder.errors import Corrupt, NotCommitted
 from rejoinder.kernels.sorting import hash_range
@@ -89,6 +98,7 @@ class Serving:
             return expanded(read_table(self.store, manifest, view, schema, as_of=end, hashes=hashes))
         _check_start(manifest, view, start)
         changes = read_changes(self.store, manifest, view, schema, after=start, until=end, hashes=hashes)
+        changes = from_start(changes, history_start(manifest, view) if start < 0 else None)
         return described(Changes(changes, schema, timeline_of(manifest).times(self.store)))
 
 

@@ -16,6 +16,7 @@ from rejoinder.engine.deletion import deletion_named
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.explain import explain, show
 from rejoinder.engine.query import Ordered, run_query, split_order
+from rejoinder.engine.reading import history_note, history_start
 from rejoinder.engine.rendering import (
     CHANGE_COLUMNS,
     Changes,
@@ -151,7 +152,7 @@ def _stream(engine: Engine, statement: Select) -> Streamed:
     planned, system = split_system_items(query)
     view = _whole_view(engine, planned)
     if view is not None:
-        return Streamed(lambda: _changes(engine, *view), view[0])
+        return Streamed(lambda: _changes(engine, *view), view[0], note=view_note(engine, view[0]))
     replayed = replay(engine, planned, () if system else CHANGE_COLUMNS.names, statement.starting)
     return Streamed(lambda: replayed.changes, system=system, note=replayed.note)
 
@@ -161,7 +162,7 @@ def _snapshots(engine: Engine, statement: Select) -> Varied:
     ordered = split_order(as_sources(engine, text), text)
     view = _whole_view(engine, ordered.query)
     if view is not None:
-        changes, note = _changes(engine, *view), None
+        changes, note = _changes(engine, *view), view_note(engine, view[0])
     else:
         replayed = replay(engine, ordered.query, starting=statement.starting)
         changes, note = replayed.changes, replayed.note
@@ -196,6 +197,12 @@ def _changes(engine: Engine, view: str, schema: pa.Schema) -> Changes:
         if engine.manifest is None:
             raise NotCommitted("nothing is committed yet", hint="run the flow first")
         return changes_of(engine.store, engine.manifest, view, schema)
+
+
+def view_note(engine: Engine, view: str) -> str | None:
+    """What is not complete about the changes of a view."""
+    start = None if engine.manifest is None else history_start(engine.manifest, view)
+    return None if start is None else history_note([view], start)
 
 
 def find_view(engine: Engine, name: str) -> tuple[str, pa.Schema]:

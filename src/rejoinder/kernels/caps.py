@@ -18,6 +18,9 @@ class Caps:
     max_sql_length: int = 4 << 20  # characters of a text of statements
     max_sql_depth: int = 250  # brackets and CASEs within each other
     max_sql_operators: int = 6_000  # operators of one expression in a row
+    max_query_relations: int = 500  # that one query reads, with the views and CTEs in it put in place
+    max_join_inputs: int = 128  # of one join, with the joins of views and subqueries in it
+    max_rounds: int = 128  # of an epoch; each is a stage on Spark
     max_value_length: int = 64 << 20  # characters of a text, items of an array, that a function makes
     max_file_bytes: int = 8 << 30  # of one file, once it is decompressed
     max_file_ratio: int = 1_000  # of the decompressed to the stored size, for files that become larger than 256 MiB

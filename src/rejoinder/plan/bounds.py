@@ -8,6 +8,7 @@ as the start of b's window.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rejoinder.kernels.rising import Rising, Step, simplified
 from rejoinder.plan.logical import Predicate
@@ -70,7 +71,16 @@ def tightest(predicates: Iterable[Predicate]) -> Distances:
 
 def _note(known: Distances, pair: tuple[str, str], steps: Steps) -> None:
     """Keep the tighter of two bounds: the one that lets the later column be less far behind."""
-    steps = simplified(steps)
-    spans = [Rising("", each).span for each in (steps, known.get(pair, steps))]
+    steps = _simplified(steps)
+    spans = [_span(each) for each in (steps, known.get(pair, steps))]
     if spans[0] is None or spans[1] is None or spans[0] >= spans[1]:
         known[pair] = steps
+
+
+# A join of n inputs compares n³ bounds, of which few differ.
+_simplified = lru_cache(maxsize=4096)(simplified)
+
+
+@lru_cache(maxsize=4096)
+def _span(steps: Steps) -> tuple[int, int] | None:
+    return Rising("", steps).span

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from rejoinder.kernels.caps import cap_reached, caps
 from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan import normal
 from rejoinder.plan.accumulators import UNIT, Grouping
@@ -60,6 +61,7 @@ class Builder:
         self.labels = Labels(program.derived)
         self.needed: dict[str, dict[str, Arrangement]] = {}
         self.joins: dict[str, list[JoinPlan]] = {}
+        self._read: dict[str, set[str]] = {}  # used once all joins are collected
         self.retentions = Retentions(Frontiers(program.sources, program.relations))
         self.frontiers = Frontiers(program.sources, program.relations, unbounded=True)
         self._channels = 0
@@ -129,7 +131,10 @@ class Builder:
     # -- steps, channels, streams -----------------------------------------------------------------------------------
 
     def add(self, number: int, step: Step) -> None:
-        """Append a step to a round."""
+        """Append a step to a round. Raises `LimitReached` if an epoch would have too many rounds."""
+        if number >= caps().max_rounds:
+            remedy = "write UNION ALL for UNION, or nest fewer groups, UNIONs and outer joins within each other"
+            raise cap_reached("a view needs too many rounds", "max_rounds", f"round {number + 1}", remedy=remedy)
         while len(self.rounds) <= number:
             self.rounds.append([])
         self.rounds[number].append(step)
@@ -342,8 +347,20 @@ class Builder:
 
     def reads(self, view: str, relation: str) -> bool:
         """Whether a view or derived relation reads another one, directly or through others."""
-        inputs = [each.relation for join in self.joins.get(view, []) for each in join.block.inputs]
-        return relation in inputs or any(self.reads(each, relation) for each in inputs)
+        return relation in self._read_by(view)
+
+    def _read_by(self, view: str) -> set[str]:
+        """All relations that a view or derived relation reads; worked out once, for there may be many ways to one."""
+        if view not in self._read:
+            found: set[str] = set()
+            pending = [view]
+            while pending:
+                joins = self.joins.get(pending.pop(), [])
+                more = {each.relation for join in joins for each in join.block.inputs} - found
+                found |= more
+                pending += more
+            self._read[view] = found
+        return self._read[view]
 
     def view(self, name: str) -> None:
         """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""

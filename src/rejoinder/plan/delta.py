@@ -25,7 +25,7 @@ import pyarrow as pa
 from rejoinder.kernels.expression import Expression, column, conjunction, renamed
 from rejoinder.plan.arrangement import Arrangement, Key
 from rejoinder.plan.bounds import direct_bounds
-from rejoinder.plan.graph import JoinGraph, Link, Window, equal, inputs_of
+from rejoinder.plan.graph import JoinGraph, Link, Window, equal, input_of, inputs_of
 from rejoinder.plan.judging import arranged, judged_input, key_columns
 from rejoinder.plan.normal import Block, Input, Mode
 from rejoinder.plan.padding import is_null_on_padding
@@ -88,14 +88,35 @@ class _Part:
     null_safe: bool
 
 
+@dataclass(frozen=True)
+class _Candidate:
+    """A hop that a path could take next, the equalities that its key sees to, and the expected fan-out.
+
+    `forward`: an input with a mode is met in its mode.
+    """
+
+    hop: Hop
+    parts: list[_Part]
+    fanout: float
+    forward: bool
+
+
 @dataclass
 class _Walk:
-    """The state of a path under construction. `links` are equalities of modes that are not used up yet."""
+    """The state of a path under construction. `links` are equalities of modes that are not used up yet.
 
+    `here` has, for each class of equals that is met, the first of the inputs met that is in it. `candidates` are kept
+    from hop to hop: one changes only if an input is met that some condition links with it, so that it is `stale`.
+    """
+
+    start: int
     met: set[int]
+    stale: set[int]
     links: list[Link] = field(default_factory=list)
     tests: list[Expression] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
+    here: dict[int, int] = field(default_factory=dict)
+    candidates: dict[int, _Candidate] = field(default_factory=dict)
 
 
 class PathFinder:
@@ -113,14 +134,36 @@ class PathFinder:
         self.statistics = statistics
         self.primary_keys = primary_keys
         self.bounds = direct_bounds([*block.predicates, *(p for each in block.inputs if each.arrival for p in each.on)])
+        self.bounds_of: list[list[tuple[str, str]]] = [[] for _ in block.inputs]  # by the input of the later column
+        for pair in self.bounds:
+            self.bounds_of[input_of(pair[0])].append(pair)
+        numbered = list(enumerate(graph.classes))
+        self.classes_of = [
+            [number for number, group in numbered if group.members[at]] for at in range(len(block.inputs))
+        ]
+        self.linked_with = self._linked_with()
+
+    def _linked_with(self) -> list[set[int]]:
+        """For each input, those that some condition links with it, other than by classes of equals."""
+        linked: list[set[int]] = [{at} for at in range(len(self.block.inputs))]
+        edges = [{input_of(one), input_of(two)} for one, two in self.bounds]
+        edges += [{window.input} | inputs_of(window.time) for window in self.graph.windows]
+        edges += [{at} | on.needs for at, on in enumerate(self.graph.on) if on.needs]
+        for edge in edges:
+            for at in edge:
+                linked[at] |= edge
+        return linked
 
     def path(self, start: int) -> tuple[Hop, ...]:
         """Choose the order in which the changes of input `start` meet the other inputs; at arrival, they meet none."""
         if self.block.inputs[start].arrival:
             return ()
-        walk = _Walk({start})
+        walk = _Walk(start, set(), set(range(len(self.block.inputs))))
+        self._meet(walk, start)
         if self.graph.on[start].pairs:
-            return self._judged(walk, start)
+            self._meet(walk, judged_input(self.graph, start))  # rows of it are there already, judged
+            walk.windows = list(self.graph.windows)
+            return self._hops(walk)
         walk.windows = [ranged(window) if window.input == start else window for window in self.graph.windows]
         if self.block.inputs[start].mode != "inner":
             on = self.graph.on[start]
@@ -130,41 +173,61 @@ class PathFinder:
             ]
             walk.tests = list(on.guards)
             walk.windows += [] if on.window is None else [ranged(on.window)]
+        return self._hops(walk)
+
+    def _hops(self, walk: _Walk) -> tuple[Hop, ...]:
+        """The rest of a path."""
         hops: list[Hop] = []
         while len(walk.met) < len(self.block.inputs):
-            hops.append(self._next(walk, start))
+            hops.append(self._next(walk))
         return tuple(hops)
 
-    def _judged(self, walk: _Walk, start: int) -> tuple[Hop, ...]:
-        """The path of an input with conditions on pairs: rows of the input that these are about are there already."""
-        walk.windows = list(self.graph.windows)
-        at = judged_input(self.graph, start)
+    def _meet(self, walk: _Walk, at: int) -> None:
+        """Note that an input is met: candidates that are linked with it have to be looked at again."""
         walk.met.add(at)
-        hops: list[Hop] = []
-        while len(walk.met) < len(self.block.inputs):
-            hops.append(self._next(walk, start))
-        return tuple(hops)
+        walk.candidates.pop(at, None)
+        walk.stale |= self.linked_with[at]
+        for number in self.classes_of[at]:
+            if at < walk.here.get(number, len(self.block.inputs)):
+                walk.here[number] = at
+                walk.stale |= self.graph.classes[number].inputs
 
-    def _next(self, walk: _Walk, start: int) -> Hop:
-        unmet = [at for at in range(len(self.block.inputs)) if at not in walk.met]
-        inner = [at for at in unmet if self.block.inputs[at].mode == "inner"]
-        linked = {at: parts for at in inner if (parts := self._parts(walk, at))}
-        ready = {at: self._key(at) for at in unmet if at not in inner and self.graph.on[at].needs <= walk.met}
-        padded = [at for at in unmet if self.block.inputs[at].mode == "left" and not ready.get(at)]
-        backward = {at: parts for at in padded if (parts := self._parts(walk, at, padding=False))}
-        ready = {at: parts for at, parts in ready.items() if at not in backward}
-        candidates = linked | ready | backward or {at: [] for at in inner}
-        hops = [self._hop(walk, at, parts, start, forward=at in ready) for at, parts in candidates.items()]
-        best, parts = min(hops, key=lambda found: (self._fanout(found[0]), found[0].input))
-        return self._taken(walk, best, parts, forward=best.input in ready)
+    def _next(self, walk: _Walk) -> Hop:
+        for at in walk.stale - walk.met:
+            walk.candidates.pop(at, None)
+            found = self._link(walk, at)
+            if found is not None:
+                walk.candidates[at] = self._candidate(walk, at, *found)
+        walk.stale = set()
+        unmet = (at for at, each in enumerate(self.block.inputs) if each.mode == "inner" and at not in walk.met)
+        candidates = list(walk.candidates.values()) or [self._candidate(walk, at, [], False) for at in unmet]
+        best = min(candidates, key=lambda each: (each.fanout, each.hop.input))
+        return self._taken(walk, best.hop, best.parts, forward=best.forward)
+
+    def _link(self, walk: _Walk, at: int) -> tuple[list[_Part], bool] | None:
+        """What links an input with the ones met, and whether it is met in its mode; None: it is not linked yet."""
+        each, on = self.block.inputs[at], self.graph.on[at]
+        if each.mode == "inner":
+            parts = self._parts(walk, at)
+            return (parts, False) if parts else None
+        is_ready = on.needs <= walk.met
+        if each.mode == "left" and not (is_ready and on.links):
+            parts = self._parts(walk, at, padding=False)
+            if parts:
+                return parts, False
+        return (self._key(at), True) if is_ready else None
+
+    def _candidate(self, walk: _Walk, at: int, parts: list[_Part], forward: bool) -> _Candidate:
+        hop, parts = self._hop(walk, at, parts, forward=forward)
+        return _Candidate(hop, parts, self._fanout(hop), forward)
 
     def _parts(self, walk: _Walk, at: int, *, padding: bool = True) -> list[_Part]:
         """Every equality that links an input with the ones met; without `padding`, those that padding cannot match."""
         parts = []
-        for number, group in enumerate(self.graph.classes):
-            here = next((group.members[i][0] for i in sorted(walk.met) if group.members[i]), None)
-            if here is not None and group.members[at]:
-                parts.append(_Part(group.members[at][0], here, f"={number}", group.null_safe))
+        for number in self.classes_of[at]:
+            group, here = self.graph.classes[number], walk.here.get(number)
+            if here is not None:
+                parts.append(_Part(group.members[at][0], group.members[here][0], f"={number}", group.null_safe))
         for link in walk.links:
             sides = link.of(at)
             if sides is not None and inputs_of(sides[1]) <= walk.met:
@@ -182,12 +245,12 @@ class PathFinder:
     def _value(self, expression: Expression) -> str:
         """A name for an expression's value: that of its class of equals, or its text."""
         (at,) = inputs_of(expression) or {-1}
-        for number, group in enumerate(self.graph.classes):
-            if at >= 0 and any(member.sql == expression.sql for member in group.members[at]):
+        for number in self.classes_of[at] if at >= 0 else ():
+            if any(member.sql == expression.sql for member in self.graph.classes[number].members[at]):
                 return f"={number}"
         return expression.sql
 
-    def _hop(self, walk: _Walk, at: int, parts: list[_Part], start: int, *, forward: bool) -> tuple[Hop, list[_Part]]:
+    def _hop(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> tuple[Hop, list[_Part]]:
         """The hop to an input, and the equalities that its key sees to."""
         each = self.block.inputs[at]
         is_judged = bool(self.graph.on[at].pairs) and not each.arrival
@@ -204,7 +267,7 @@ class PathFinder:
             arrangement = replace(arrangement, order=dict(each.columns)[by.columns[0]])
         key = Key(tuple(part.here for part in parts), safe)
         values = tuple(part.value + (" or NULL" if part.null_safe else "") for part in parts)
-        hop = Hop(at, arrangement, key, values, after=each.arrival or self._rank(at) < self._rank(start))
+        hop = Hop(at, arrangement, key, values, after=each.arrival or self._rank(at) < self._rank(walk.start))
         if around is not None:
             hop = replace(hop, latest=around.time, strict=around.strict)
         elif inside is not None:
@@ -225,13 +288,14 @@ class PathFinder:
 
     def _within(self, walk: _Walk, hop: Hop) -> Hop:
         """A hop that looks for a range of times, if conditions give one and a key has so many rows that it pays."""
+        if not self.bounds_of[hop.input]:
+            return hop
         keyed = {name for part in hop.arrangement.key.parts for name in part.columns}
         own = {i: name for i, name in self.block.inputs[hop.input].columns if name not in keyed}
-        known = [i for at in walk.met for i, _ in self.block.inputs[at].columns]
         found = [
-            (below + self.bounds[there, here], below, here, there)
-            for (here, there), below in self.bounds.items()
-            if here in own and there in known and (there, here) in self.bounds
+            (self.bounds[here, there] + self.bounds[there, here], self.bounds[here, there], here, there)
+            for here, there in self.bounds_of[hop.input]
+            if here in own and input_of(there) in walk.met and (there, here) in self.bounds
         ]
         if not found:
             return hop
@@ -260,13 +324,15 @@ class PathFinder:
         """Note what a hop makes known, and which conditions are to be tested because no key saw to them."""
         # padding satisfies no equality, though the key of a left join has it
         used = set() if forward else {(part.there.sql, part.here.sql) for part in parts}
-        walk.met.add(hop.input)
         on = self.graph.on[hop.input]
-        for group in self.graph.classes:
-            here = next((group.members[i][0] for i in sorted(walk.met - {hop.input}) if group.members[i]), None)
-            there = next(iter(group.members[hop.input]), None)
-            if here is not None and there is not None and (there.sql, here.sql) not in used:
+        for number in self.classes_of[hop.input]:
+            group, first = self.graph.classes[number], walk.here.get(number)
+            if first is None:
+                continue
+            here, there = group.members[first][0], group.members[hop.input][0]
+            if (there.sql, here.sql) not in used:
                 walk.tests.append(equal(here, there, null_safe=group.null_safe))
+        self._meet(walk, hop.input)
         if not forward and self.block.inputs[hop.input].mode != "inner":
             walk.links += on.links
             walk.tests += [*on.guards, *on.pairs]

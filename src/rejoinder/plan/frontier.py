@@ -15,18 +15,19 @@ A frontier is a formula over watermarks, and over what is kept: it is planned on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import permutations, product
 
 import pyarrow as pa
 
 from rejoinder.kernels.expression import Expression, column
-from rejoinder.kernels.rising import Step, simplified
+from rejoinder.kernels.rising import simplified
 from rejoinder.plan.accumulators import UNIT, Grouping
-from rejoinder.plan.bounds import Distances, all_bounds, looser
+from rejoinder.plan.bounds import Distances, Steps, all_bounds, looser
 from rejoinder.plan.catalog import Source
 from rejoinder.plan.formula import Formula, Kept, Merged, Watermark, greatest, least, raised
+from rejoinder.plan.graph import input_of
 from rejoinder.plan.lineage import sources_of
 from rejoinder.plan.logical import Predicate
 from rejoinder.plan.normal import Block, Derived, Distinct, Input, Last, Versions
@@ -45,8 +46,14 @@ class Frontiers:
     derived: Mapping[str, Derived]
     unbounded: bool = False
     _known: dict[tuple[str, str], Formula | None] = field(default_factory=dict)
-    # by identity, for a block hashes all it holds, and by which of its inputs have a row
-    _bounds: dict[tuple[int, frozenset[int]], tuple[Block, Distances]] = field(default_factory=dict)
+    # by identity, for a block hashes all it holds; `_bounds` and `_timed` also by which of its inputs have a row
+    _always: dict[int, tuple[Block, frozenset[int]]] = field(default_factory=dict)  # blocks live as long as their ids
+    _rows: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict)
+    _bounds: dict[tuple[int, frozenset[int]], Distances] = field(default_factory=dict)
+    _below: dict[tuple[int, frozenset[int]], dict[tuple[str, int], list[tuple[str, Steps]]]] = field(
+        default_factory=dict
+    )
+    _timed: dict[tuple[int, frozenset[int]], set[str]] = field(default_factory=dict)
 
     def of(self, relation: str, name: str) -> Formula | None:
         """The frontier of a relation's column; None if changes may have any time."""
@@ -133,20 +140,29 @@ class Frontiers:
         """Up to which time of column `i` rows can be met by changes of input `start` no more."""
         if block.inputs[start].relation == UNIT:
             return None
-        names, both = dict(block.inputs[start].columns), (start, input_of(i))
-        formulas = []
-        for (later, earlier), steps in self.bounds(block, both).items():
-            frontier = self._reach(block.inputs[start], names[earlier]) if earlier in names else None
-            if later == i and frontier is not None:
-                formulas.append(raised(frontier, steps))
+        bounds = self._bounds_below(block, self._there(block, (start, input_of(i)))).get((i, start), ())
+        names = dict(block.inputs[start].columns) if bounds else {}
+        reached = ((self._reach(block.inputs[start], names[earlier]), steps) for earlier, steps in bounds)
+        formulas = [raised(frontier, steps) for frontier, steps in reached if frontier is not None]
         return greatest(formulas) if formulas else None
+
+    def _bounds_below(
+        self, block: Block, there: frozenset[int]
+    ) -> Mapping[tuple[str, int], Sequence[tuple[str, Steps]]]:
+        """The bounds in rows of a block by the later column and the input of the earlier one."""
+        if (id(block), there) not in self._below:
+            found: dict[tuple[str, int], list[tuple[str, Steps]]] = {}
+            for (later, earlier), steps in self.bounds(block, there).items():
+                found.setdefault((later, input_of(earlier)), []).append((earlier, steps))
+            self._below[id(block), there] = found
+        return self._below[id(block), there]
 
     def bounds(self, block: Block, inputs: Iterable[int]) -> Distances:
         """The bounds in rows of a block that have rows of some inputs; also those that come from how inputs are made.
 
         The ON of an input with a mode holds where that has a row, and says nothing of other rows.
         """
-        there = _there(block, inputs)
+        there = self._there(block, inputs)
         if (id(block), there) not in self._bounds:
             within = {}
             for each in block.inputs:
@@ -155,8 +171,21 @@ class Frontiers:
                 for (later, earlier), steps in ({} if made is None else self._within(made)).items():
                     if later in ids and earlier in ids and self.has_time(block, there, ids[earlier]):
                         within[ids[later], ids[earlier]] = steps
-            self._bounds[id(block), there] = block, all_bounds(_conditions(block, there), within)
-        return self._bounds[id(block), there][1]
+            self._bounds[id(block), there] = all_bounds(_conditions(block, there), within)
+        return self._bounds[id(block), there]
+
+    def _there(self, block: Block, inputs: Iterable[int]) -> frozenset[int]:
+        """The inputs that have a row where some do: those without which there is none, and whose times are compared."""
+        if id(block) not in self._always:
+            inner = {at for at, each in enumerate(block.inputs) if each.mode in ("inner", "semi")}
+            self._always[id(block)] = block, _with_compared(block, inner)
+        always = self._always[id(block)][1]
+        if always.issuperset(inputs):
+            return always
+        known = id(block), frozenset(inputs)
+        if known not in self._rows:
+            self._rows[known] = _with_compared(block, always.union(inputs))
+        return self._rows[known]
 
     def _within(self, made: Derived) -> Distances:
         """How far two columns of a row of a relation can be apart where neither is NULL: as in each of its blocks."""
@@ -182,7 +211,7 @@ class Frontiers:
         result: Distances = {}
         for pair in {pair for each in found for pair in each}:
             held = [each.get(pair) for each, names in zip(found, padded, strict=True) if not names & set(pair)]
-            loosest: tuple[Step, ...] | None = held[0]
+            loosest: Steps | None = held[0]
             for steps in held[1:]:
                 loosest = None if steps is None or loosest is None else looser(loosest, steps)
             if loosest is not None:
@@ -287,33 +316,38 @@ class Frontiers:
 
     def has_time(self, block: Block, inputs: Iterable[int], i: str) -> bool:
         """Whether column `i` is not NULL in rows of a block that have rows of some inputs: it is compared, or never."""
+        there = self._there(block, inputs)
+        if (id(block), there) not in self._timed:
+            self._timed[id(block), there] = set(self._compared_times(block, there))
+        return i in self._timed[id(block), there] or self._is_known_column(block, i)
 
-        def is_known(column: str) -> bool:
-            each = block.inputs[input_of(column)]
-            return self.is_known(each.relation, dict(each.columns)[column])
-
-        for p in _conditions(block, _there(block, inputs)):
+    def _compared_times(self, block: Block, there: Collection[int]) -> Iterator[str]:
+        """The columns that conditions compare in rows of a block that have rows of these inputs: they are not NULL."""
+        for p in _conditions(block, there):
             for bound in p.bounds:
-                sides = bound.later.columns[0], bound.earlier.columns[0]
-                if i in sides and (not p.null_safe or is_known(sides[1] if sides[0] == i else sides[0])):
-                    return True
-        return is_known(i)
+                for one, two in permutations((bound.later.columns[0], bound.earlier.columns[0])):
+                    if not p.null_safe or self._is_known_column(block, two):
+                        yield one
+
+    def _is_known_column(self, block: Block, i: str) -> bool:
+        each = block.inputs[input_of(i)]
+        return self.is_known(each.relation, dict(each.columns)[i])
 
 
-def input_of(i: str) -> int:
-    """The number of the input that a column of a block belongs to."""
-    return int(i.split(".", 1)[0])
+def _with_compared(block: Block, inputs: Iterable[int]) -> frozenset[int]:
+    """Some inputs, and those whose times are compared where these have a row."""
+    found, added = set(inputs), _compared(block.predicates)
+    added |= found
+    while added:
+        found |= added
+        added = {other for at in added for other in _compared(block.inputs[at].on)} - found
+    return frozenset(found)
 
 
-def _there(block: Block, inputs: Iterable[int]) -> frozenset[int]:
-    """The inputs that have a row where some do: those without which there is none, and whose times are compared."""
-    found = {at for at, each in enumerate(block.inputs) if each.mode in ("inner", "semi")} | set(inputs)
-    while True:
-        bounds = [bound for p in _conditions(block, found) if not p.null_safe for bound in p.bounds]
-        more = {input_of(each.columns[0]) for bound in bounds for each in (bound.later, bound.earlier)}
-        if more <= found:
-            return frozenset(found)
-        found |= more
+def _compared(predicates: Iterable[Predicate]) -> set[int]:
+    """The inputs whose times are compared by conditions, so that they have a row."""
+    bounds = [bound for p in predicates if not p.null_safe for bound in p.bounds]
+    return {input_of(each.columns[0]) for bound in bounds for each in (bound.later, bound.earlier)}
 
 
 def _conditions(block: Block, there: Collection[int]) -> list[Predicate]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
@@ -39,6 +40,11 @@ class EqualityClass:
 
     members: tuple[tuple[Expression, ...], ...]
     null_safe: bool = False
+
+    @cached_property
+    def inputs(self) -> frozenset[int]:
+        """The inputs that have a member."""
+        return frozenset(at for at, members in enumerate(self.members) if members)
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,15 @@ class JoinGraph:
     windows: tuple[Window, ...] = ()
 
 
+@lru_cache(maxsize=65_536)
+def input_of(i: str) -> int:
+    """The number of the input that a column of a canonical block belongs to."""
+    return int(i.split(".", 1)[0])
+
+
 def inputs_of(expression: Expression) -> set[int]:
     """The inputs that an expression of a canonical block reads."""
-    return {int(name.split(".", 1)[0]) for name in expression.columns}
+    return {input_of(name) for name in expression.columns}
 
 
 def join_graph(block: Block) -> JoinGraph:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from rejoinder.kernels.expression import Expression
 from rejoinder.plan.accumulators import ROWS, Grouping
 from rejoinder.plan.arrangement import Arrangement, Key
+from rejoinder.plan.graph import input_of
 from rejoinder.plan.normal import RECORDED, Block, Derived, Enrichment, Recording, Versions
 
 SHORTEST = 4
@@ -66,9 +67,12 @@ class Labels:
     def conditions(self, predicates: Iterable[Expression], block: Block, names: Mapping[str, str] | None = None) -> str:
         """Conditions on a block's rows as they were written, connected by AND; where nobody wrote them, in full."""
         labels = names or self.names(block)
-        owners = [self.relation(each.relation) for each in block.inputs]
-        full = {i: f"{owners[int(i.split('.', 1)[0])]}.{label}" for i, label in labels.items()}
-        texts = list(dict.fromkeys(written(p) or shown(p, full) for p in predicates))
+
+        def in_full(predicate: Expression) -> str:
+            owners = {i: self.relation(block.inputs[input_of(i)].relation) for i in predicate.columns}
+            return shown(predicate, {i: f"{owners[i]}.{labels[i]}" for i in predicate.columns if i in labels})
+
+        texts = list(dict.fromkeys(written(p) or in_full(p) for p in predicates))
         text = " AND ".join(f"({each})" if len(texts) > 1 and " OR " in each else each for each in texts)
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 

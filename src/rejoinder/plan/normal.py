@@ -13,6 +13,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from rejoinder.kernels.caps import cap_reached, caps
 from rejoinder.kernels.expression import Expression, column, renamed, substitute
 from rejoinder.plan.accumulators import Grouping
 from rejoinder.plan.functions import PythonFunction
@@ -206,7 +207,10 @@ def finished(query: Query, block: Block, derived: dict[str, Derived]) -> Normali
 
 
 def canonical(block: Block) -> Block:
-    """Number the inputs and call each column `<input>.<name>`."""
+    """Number the inputs and call each column `<input>.<name>`. Raises `LimitReached` if there are too many."""
+    if len(block.inputs) > caps().max_join_inputs:
+        remedy = "join some of them in a view with an index, which is read as it is kept"
+        raise cap_reached("a join has too many inputs", "max_join_inputs", f"{len(block.inputs)} inputs", remedy=remedy)
     names = {old: f"{at}.{name}" for at, i in enumerate(block.inputs) for old, name in i.columns}
 
     def named(expression: Expression) -> Expression:

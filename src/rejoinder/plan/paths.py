@@ -5,7 +5,7 @@ Columns that nothing needs any more are dropped at every hop, conditions are tes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.kernels.expression import Expression, column, conjunction, renamed
@@ -78,6 +78,8 @@ class _Path:
         self.tests = list(join.graph.residual)
         self.names = self._names()
         self.described: list[PathHop] = []
+        self.columns = self._first_columns()
+        self.needed_after = self._needed_after()
 
     def build(self) -> Fragment:
         """All steps of the path; the result is a fragment of the block's change."""
@@ -132,7 +134,7 @@ class _Path:
         """The columns that carry the bounds of a window whose changes start the path."""
         return {f"{self.start}.{FROM}": versions.time, f"{self.start}.{TO}": versions.end}
 
-    def _swept(self, number: int, stream: str, wanted: set[str]) -> str:
+    def _swept(self, number: int, stream: str, wanted: Collection[str]) -> str:
         """Cancel windows that only moved their end, if the end is not shown: the rest of the row is as it was."""
         each = self.block.inputs[self.start]
         start, end = f"{self.start}.{FROM}", f"{self.start}.{TO}"
@@ -260,20 +262,15 @@ class _Path:
             partners = conjunction([*filters, *hop.pairs])
         available = self._wanted(at, [*self.tests, *now, *hop.pairs])
         remaining = self._wanted(at, self.tests)
-        types = {i: self.block.inputs[m].type_of(n) for m in met for i, n in self.block.inputs[m].columns}
-        if self.block.inputs[self.start].mode != "inner":
-            types |= {key.columns[0]: key.type for key in key_columns(self.block, self.graph, self.start)}
-        first = self.block.inputs[self.start]
-        if first.versions is not None:
-            types |= {i: first.type_of(name) for i, name in self._bounds(first.versions).items()}
         own = {i for i, _ in each.columns}
-        carried = tuple(sorted(available & (set(types) - own)))
+        carried = tuple(sorted((available & self.columns.keys()) - own))
+        self.columns.update((i, column(i, each.type_of(name))) for i, name in each.columns)
         shown = each.columns if hop.mode in ("inner", "left") else ()
         seen = available & {i for i, _ in shown} | set(partners.columns if partners is not None else ())
         fetched = tuple((name, i) for i, name in each.columns if i in seen and name != PRESENT)
         present = next((i for i, name in shown if i in available and name == PRESENT), None)
         last = at == len(self.hops) - 1
-        outputs = tuple((i, column(i, types[i])) for i in sorted(remaining & set(types)))
+        outputs = tuple((i, self.columns[i]) for i in sorted(remaining & self.columns.keys()))
         output = self.rounds.stream(self.label)
         step = Lookup(
             state.stream,
@@ -299,15 +296,33 @@ class _Path:
         self.rounds.add(state.round, step)
         return Fragment(state.round, output, None if hop.everywhere else state.partition)
 
-    def _wanted(self, at: int, tests: Iterable[Expression]) -> set[str]:
+    def _wanted(self, at: int, tests: Iterable[Expression]) -> frozenset[str]:
         """The columns that are still needed after hop `at`."""
-        wanted = {name for _, e in self.block.outputs for name in e.columns}
-        wanted |= {name for p in tests for name in p.columns}
-        for hop in self.hops[at + 1 :]:
+        return self.needed_after[at + 1].union(name for p in tests for name in p.columns)
+
+    def _needed_after(self) -> list[frozenset[str]]:
+        """The columns that the outputs and the hops from the first, second, … on need, apart from open tests."""
+        needed = frozenset(name for _, e in self.block.outputs for name in e.columns)
+        result = [needed]
+        for hop in reversed(self.hops):
             near = () if hop.near is None else hop.near[:1]
             parts = [*hop.key.parts, *hop.tests, *hop.pairs, hop.guard, hop.latest, *(hop.between or ()), *near]
-            wanted |= {name for part in parts if part is not None for name in part.columns}
-        return wanted
+            needed = needed.union(name for part in parts if part is not None for name in part.columns)
+            result.append(needed)
+        return result[::-1]
+
+    def _first_columns(self) -> dict[str, Expression]:
+        """The columns that the path has before its first hop, as expressions."""
+        first = self.block.inputs[self.start]
+        inputs = [first]
+        if self.graph.on[self.start].pairs:
+            inputs.append(self.block.inputs[judged_input(self.graph, self.start)])
+        columns = {i: column(i, each.type_of(name)) for each in inputs for i, name in each.columns}
+        if first.mode != "inner":
+            columns |= {key.columns[0]: key for key in key_columns(self.block, self.graph, self.start)}
+        if first.versions is not None:
+            columns |= {i: column(i, first.type_of(name)) for i, name in self._bounds(first.versions).items()}
+        return columns
 
     def _names(self) -> dict[str, str]:
         """What people call the columns that the path carries."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.kernels.caps import cap_reached, caps
 from rejoinder.kernels.expression import Expression, column
 from rejoinder.plan.catalog import LATE, REJECTED, Catalog, Source, View
 from rejoinder.plan.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
@@ -101,6 +102,7 @@ class Binder:
     kept: frozenset[str] = frozenset()
     numbers: Iterator[int] = field(default_factory=count)
     is_final: bool = False
+    relations: int = 0
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
@@ -228,6 +230,9 @@ class Binder:
 
     def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind a name in FROM: a CTE, a view (put in place) or a source."""
+        self.relations += 1
+        if self.relations > caps().max_query_relations:
+            raise cap_reached("a query reads too many relations", "max_query_relations", f"at `{text_of(node)}`")
         if is_enrichment(node):
             return bind_enrichment(self, node, ctes)
         if is_table_function(node):

@@ -19,21 +19,23 @@ T = TypeVar("T")
 _TOKENS = re.compile(
     r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"
     r"|(?P<open>[(\[]|\bCASE\b)|(?P<close>[)\]]|\bEND\b)|(?P<operator>\|\||[-+*/%~!]|\b(?:NOT|DIV)\b)"
-    r"|(?P<list>\b(?:AND|OR|WHEN|THEN|ELSE|SELECT|FROM|WHERE|UNION|JOIN|ON)\b|[,;<>=])",
+    r"|(?P<relation>\b(?:SELECT|JOIN)\b)|(?P<list>\b(?:AND|OR|WHEN|THEN|ELSE|FROM|WHERE|UNION|ON)\b|[,;<>=])",
     re.IGNORECASE | re.DOTALL,
 )
 
 
 def check_text(text: str) -> int:
-    """How deep a text is, at most. Raises `LimitReached`, before anything is parsed.
+    """How deep a text is, at most: CTEs, parts of a UNION and joins may all be within each other.
+
+    Raises `LimitReached`, before anything is parsed.
 
     >>> check_text("SELECT (a + b) * 2"), check_text("SELECT 'x(((', 1")
-    (3, 1)
+    (4, 2)
     """
     limits = caps()
     if len(text) > limits.max_sql_length:
         raise cap_reached("the SQL is too long", "max_sql_length", f"{len(text):,} characters")
-    deepest, counts = 1, [0]
+    deepest, relations, counts = 1, 0, [0]
     for token in _TOKENS.finditer(text):
         kind = token.lastgroup
         if kind == "open":
@@ -47,10 +49,11 @@ def check_text(text: str) -> int:
             if counts[-1] > limits.max_sql_operators:
                 place = _place(token, text)
                 raise cap_reached("an expression has too many operators in a row", "max_sql_operators", place)
-        elif kind == "list":
+        elif kind in ("list", "relation"):
             counts[-1] = 0
+            relations += kind == "relation"
         deepest = max(deepest, len(counts) + counts[-1])
-    return deepest
+    return deepest + relations
 
 
 SHALLOW = 40
@@ -58,8 +61,11 @@ _depths: dict[tuple[str, Caps], int] = {}
 
 
 def with_stack(texts: Iterable[str], function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function that recurses over texts: on a large stack if one of them is deep. Raises `LimitReached`."""
-    if any(_depth_of(text) > SHALLOW for text in texts):
+    """Call a function that recurses over texts, on a large stack if they are deep. Raises `LimitReached`.
+
+    Texts may be queries of views that read each other, so what counts is how deep they are together.
+    """
+    if sum(map(_depth_of, texts)) > SHALLOW:
         return on_deep_stack(function, *arguments)
     return function(*arguments)
 

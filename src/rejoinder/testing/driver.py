@@ -46,7 +46,17 @@ from rejoinder.engine.rendering import (
 )
 from rejoinder.engine.sinks.hosts import LocalHost
 from rejoinder.engine.sinks.outbox import Function, Outbox
-from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute, find_view
+from rejoinder.engine.statements import (
+    Answer,
+    Explained,
+    Queried,
+    Shown,
+    Streamed,
+    Varied,
+    execute,
+    find_view,
+    view_note,
+)
 from rejoinder.engine.telling import event_time, told_time
 from rejoinder.engine.unread import unread_sources
 from rejoinder.engine.vacuuming import Vacuumed, vacuum
@@ -365,6 +375,7 @@ class Driver:
         """All changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):
+            _say(view_note(self._engine, name))
             return stream_rows(changes_of(self._store, self._manifest, name, schema))
 
     @with_values
@@ -372,6 +383,7 @@ class Driver:
         """The sequence of the view's snapshots."""
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):
+            _say(view_note(self._engine, name))
             return snapshots_of(changes_of(self._store, self._manifest, name, schema))
 
     def watermarks(self, view: str) -> dict[str, Any]:

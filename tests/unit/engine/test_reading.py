@@ -56,7 +56,8 @@ def test_only_the_history_that_was_asked_for_is_kept(history: int, monkeypatch: 
     assert raised.value.fact == f"`v` cannot be read as of epoch {28 - history}"
     assert raised.value.detail == f"its history starts at epoch {29 - history}"
     assert raised.value.hint
-    assert len(driver.stream("v")) < 58
+    with pytest.warns(UserWarning, match=f"starts at epoch {29 - history}"):
+        assert len(driver.stream("v")) < 58
 
 
 def test_an_epoch_that_is_not_there_cannot_be_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,60 @@ def test_a_secret_on_a_line_of_its_own_is_not_shown(driver: Driver) -> None:
     with pytest.raises(RejoinderError) as caught:
         driver.sql(f"CREATE SINK k FROM v USING jdbc OPTIONS (url 'u', password\n '{CANARY}' user)")
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        f"url 'u', password 'x'{CANARY}', dbtable 't'",
+        f"url 'u', password = 'x'{CANARY}', dbtable 't'",
+        f"url 'u', 'password' = 'x'{CANARY}', dbtable 't'",
+        f"url 'u', `password` 'x'={CANARY}', dbtable 't'",
+        f"url 'u', password /* the 'old' one */ 'x'{CANARY}', dbtable 't'",
+        f"dbtable 'it's', password 'x' {CANARY}', url 'u'",
+    ],
+)
+def test_a_secret_with_a_quote_in_it_is_not_shown(driver: Driver, options: str) -> None:
+    with pytest.raises(RejoinderError, match="contains a quote") as caught:
+        driver.sql(f"SELECT a FROM t; CREATE SINK k FROM v USING jdbc OPTIONS ({options})")
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "kind = 'secret' AND note = 'x'",
+        "kind = 'my token' OR note = 'x'",
+        "kind IN ('secret','token')",
+        "kind = 'it''s a secret' AND note = 'x'",
+        "kind = 'password ' AND note = 'x'",
+        "kind = 'password=' AND note = 'x'",
+        "token = 'a'||'b'",
+        "`token`='a'OR note='b'",
+        "kind = 'secret' -- the 'first'one",
+    ],
+)
+def test_literals_of_a_query_are_not_options(condition: str) -> None:
+    driver = Driver()
+    driver.sql("CREATE STREAM s (kind STRING, token STRING, note STRING)")
+    driver.sql(f"CREATE VIEW v AS SELECT * FROM s WHERE {condition}")
+    assert driver.sql(f"SELECT * FROM s WHERE {condition}") == []
+    driver.sql(f"WITH r AS (SELECT 'a'||'b' AS c FROM s WHERE {condition}\n) SELECT c, 'the token' AS d FROM r")
+
+
+def test_a_mapping_can_name_a_secret_by_reference(driver: Driver) -> None:
+    driver.sql(
+        "CREATE MAPPING m (a BIGINT) TYPE Kafka OPTIONS ('bootstrap.servers'='h', 'valueFormat'='json', "
+        "'basic.auth.user.info'='env:LOGIN')"
+    )
+    assert "env:LOGIN" in str(driver.catalog.get("m"))
+
+
+@pytest.mark.parametrize("part", ["'", "''", "/*", "'a'b ", "`", '"', "token", "token ", "token='", "\\'", "a.", "("])
+def test_broken_secrets_are_looked_for_in_linear_time(part: str) -> None:
+    """A megabyte takes less than a second. A quadratic search would run into the time limit of the test."""
+    with contextlib.suppress(RejoinderError):
+        options.refuse_broken_secret("password " + part * (1_000_000 // len(part)))
 
 
 @pytest.mark.parametrize("place", FINE)

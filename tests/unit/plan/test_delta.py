@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rejoinder.plan.delta import PathFinder, Statistics
 from rejoinder.plan.graph import join_graph
 from rejoinder.plan.steps import Lookup
+from rejoinder.testing import Driver
 from tests.unit.plan.queries import normal, planned
 
 CHAIN = "SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND b.y = c.k AND c.z = d.k"
@@ -78,3 +81,30 @@ def test_what_no_key_answers_is_residual() -> None:
 
 def test_inputs_that_nothing_links_meet_every_row() -> None:
     assert hops("SELECT a.k FROM a, b, c, d WHERE a.k = b.k AND c.k = d.k", 0) == ["b[k]", "c[*]", "d[k]"]
+
+
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])
+@pytest.mark.parametrize("parent", ["s0", "s{before}"])
+def test_a_hop_is_worked_out_again_only_if_an_input_that_is_linked_was_met(
+    join: str, parent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan has n(n − 1) hops; the number of hops that are looked at grows with n² as well, in stars and chains."""
+    calls = 0
+    look = PathFinder._hop
+
+    def counted(self: PathFinder, *arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return look(self, *arguments, **options)
+
+    monkeypatch.setattr(PathFinder, "_hop", counted)
+    inputs = 12
+    driver = Driver()
+    driver.sql("; ".join(f"CREATE STREAM s{i} (k{i} INT, a{i} INT)" for i in range(inputs)))
+    joins = [
+        f"{join} s{i} ON {parent.format(before=i - 1)}.k{0 if parent == 's0' else i - 1} = s{i}.a{i}"
+        for i in range(1, inputs)
+    ]
+    driver.sql(f"CREATE VIEW v AS SELECT * FROM s0 {' '.join(joins)}")
+    plans = 2  # that of the epochs, and that of the epoch that fills the view
+    assert plans * inputs * (inputs - 1) <= calls <= 3 * plans * inputs**2

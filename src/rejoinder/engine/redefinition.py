@@ -74,7 +74,7 @@ def redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
     return with_stack([view.query for view in catalog.views], _redefinition, flow, catalog)
 
 
-def _redefinition(flow: Redefined, catalog: Catalog) -> Redefinition:
+def _redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
     return planned_from_start(catalog, flow.state, flow.epoch, partial(_planned, flow))[1]
 
 

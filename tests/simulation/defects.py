@@ -252,7 +252,9 @@ DEFECTS = (
             (
                 outbox.Outbox,
                 "_deliver",
-                edited(outbox.Outbox._deliver, ("or not is_compared", ""), ("is_first=", "is_first=True or ")),
+                edited(
+                    outbox.Outbox._deliver, ("is_new or not is_compared", "is_new"), ("is_first=", "is_first=True or ")
+                ),
             ),
         ),
         UNMOUNTED,

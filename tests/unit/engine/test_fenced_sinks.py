@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoinder import errors
+from rejoinder.engine.engine import Engine
 from rejoinder.engine.sinks import files
 from rejoinder.engine.sinks.delivery import Delivery
 from rejoinder.store.run import forget_runs
@@ -170,6 +171,33 @@ def test_a_function_is_not_called_by_a_driver_that_was_replaced(tmp_path: Path) 
     with pytest.raises(errors.Fenced):
         wake()
     assert calls == [("second", 0), ("second", 1)]
+
+
+def test_a_driver_that_is_replaced_right_after_it_took_over_delivers_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit by which it takes over is not the last look at the fence."""
+    calls: list[str] = []
+
+    def declared(name: str) -> Driver:
+        driver = Driver(store=tmp_path / "state")
+        if driver.epoch < 0:
+            driver.sql("CREATE STREAM t (a BIGINT); CREATE VIEW v AS SELECT a FROM t")
+        driver.foreach_epoch("v", lambda _, __: calls.append(name))
+        return driver
+
+    asleep_before_delivery(declared("first"), 0)
+    second, commit = declared("second"), Engine._commit
+
+    def commit_then_sleep(self: Engine, *given: Any, **named: Any) -> None:
+        monkeypatch.undo()
+        commit(self, *given, **named)
+        declared("third")._engine.claim()
+
+    monkeypatch.setattr(Engine, "_commit", commit_then_sleep)
+    with pytest.raises(errors.Fenced):
+        second._outbox.deliver()
+    assert calls == []
 
 
 def test_a_driver_that_was_replaced_is_not_told_to_restore_the_sink(tmp_path: Path) -> None:

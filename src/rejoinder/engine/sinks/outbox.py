@@ -95,13 +95,13 @@ class Outbox:
             reach("before_delivery", epoch)
             is_changed = not changes.is_empty
             if is_changed:
-                # Another driver may have delivered more by now; and what was delivered may be lost since.
-                if engine.claim() or not is_compared:
+                is_new = engine.claim()
+                if is_new or not is_compared:  # what was delivered may be lost since, or more was by another driver
                     self._compare(sink, identity, target)
                     is_compared = True
-                    if engine.delivered[identity].epoch != last:
+                    if is_new or engine.delivered[identity].epoch != last:
                         last = engine.delivered[identity].epoch
-                        continue
+                        continue  # a driver that has just taken over looks at the fence once more
                 with failures_of(sink, epoch):
                     content = self._changes(sink, schema, SNAPSHOT, epoch)
                     unique = partial(self._is_unique, sink)

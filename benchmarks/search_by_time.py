@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.executor import LocalExecutor, split_batch
+from rejoinder.engine.executors.executor import LocalExecutor, split_batch
 from rejoinder.engine.statements import execute
-from rejoinder.kernels.exchange import encode
-from rejoinder.plan import delta
-from rejoinder.sql.statements import parse_statements
-from rejoinder.store.objects import open_store
+from rejoinder.kernels.arrow.scatter import encode
+from rejoinder.plan.join import delta_paths
+from rejoinder.sql.statements.statement_parser import parse_statements
+from rejoinder.store.objects.object_store import open_store
 
 ROWS, EPOCHS, MICROS = 100_000, 10, 60_000_000
 DEFINITIONS = """
@@ -29,7 +29,7 @@ DEFINITIONS = """
 
 def seconds(keys: int, rows_per_key: int) -> float:
     """CPU seconds of all epochs, if a key with so many rows is searched by time."""
-    delta.RANGED = rows_per_key
+    delta_paths.RANGED = rows_per_key
     engine = Engine(open_store(f"memory://search-{keys}-{rows_per_key}"), LocalExecutor(), buckets=2)
     for statement in parse_statements(DEFINITIONS):
         execute(engine, statement)

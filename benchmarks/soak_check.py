@@ -11,9 +11,9 @@ import duckdb
 import psutil
 
 from benchmarks.soak_flow import BOUND
-from rejoinder.engine.state import State
-from rejoinder.store.newest import latest
-from rejoinder.store.objects import open_store
+from rejoinder.state.flow_state import State
+from rejoinder.store.commits.newest_manifest import latest
+from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
 
 _TIMELY = "(SELECT * FROM read_parquet('{0}/{1}/*.parquet') WHERE id > 0)"

@@ -41,7 +41,7 @@ def _group(item: pytest.Item) -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session that `Flow` makes for itself, on two cores; batch queries to compare with shuffle into two parts."""
-    from rejoinder.exchange.session import make_session
+    from rejoinder.exchange.session.spark_session import make_session
 
     session = make_session(2, settings={"spark.sql.shuffle.partitions": "2", NAMED: "7"})
     yield session

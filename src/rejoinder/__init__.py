@@ -7,11 +7,11 @@ from rejoinder.errors import RejoinderError
 
 if TYPE_CHECKING:
     from rejoinder.api.flow import Flow
-    from rejoinder.api.relation import Relation
-    from rejoinder.api.stream import Stream
-    from rejoinder.api.table import Table
-    from rejoinder.api.time_windows import hop, tumble
-    from rejoinder.api.windowed import WindowedTable
+    from rejoinder.api.relations.relation import Relation
+    from rejoinder.api.relations.stream import Stream
+    from rejoinder.api.relations.table import Table
+    from rejoinder.api.relations.time_windows import hop, tumble
+    from rejoinder.api.relations.windowed import WindowedTable
 
 __version__ = "0.1.0"
 __all__ = [
@@ -27,12 +27,12 @@ __all__ = [
 ]
 _PLACES = {
     "Flow": "flow",
-    "Relation": "relation",
-    "Stream": "stream",
-    "Table": "table",
-    "WindowedTable": "windowed",
-    "hop": "time_windows",
-    "tumble": "time_windows",
+    "Relation": "relations.relation",
+    "Stream": "relations.stream",
+    "Table": "relations.table",
+    "WindowedTable": "relations.windowed",
+    "hop": "relations.time_windows",
+    "tumble": "relations.time_windows",
 }
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from rejoinder.engine.content import named_files
 from rejoinder.errors import RejoinderError
-from rejoinder.store.manifest import Manifest
+from rejoinder.store.commits.manifest import Manifest
 from rejoinder.testing import Driver
 
 START_MS = 1_800_000_000_000

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rejoinder.engine import timeline
 from rejoinder.errors import Corrupt, SinkFailed
-from rejoinder.store import file_log
-from rejoinder.store.lost_commits import hint_to
+from rejoinder.state import timeline
+from rejoinder.store.commits import file_log
+from rejoinder.store.commits.lost_commits import hint_to
 from tests.faults.damage import DAMAGES, EPOCHS, Flow, build, kinds, outcome
 
 Built = tuple[Path, list[Any], list[Any]]

@@ -22,8 +22,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
-from rejoinder.store.newest import latest
-from rejoinder.store.objects import open_store
+from rejoinder.store.commits.newest_manifest import latest
+from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
 from tests.deep import IS_DEEP, one_seed
 from tests.faults import victim

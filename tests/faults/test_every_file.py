@@ -15,7 +15,7 @@ import pytest
 
 from rejoinder.engine.content import named_files
 from rejoinder.errors import Corrupt, RejoinderError, SinkFailed
-from rejoinder.store.manifest import Manifest
+from rejoinder.store.commits.manifest import Manifest
 from tests.faults.damage import EPOCHS, Flow, build, cut, delete, files, flip, refusal
 from tests.faults.test_damage import copied, shrink
 

@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
-from rejoinder.kernels.faults import POINTS
+from rejoinder.faults import POINTS
 from rejoinder.testing import Driver
 from tests.deep import DEEP
 from tests.faults import victim
@@ -126,7 +126,7 @@ def test_a_worker_dies(
 def test_every_point_has_a_test() -> None:
     """One that `make test` runs: in the test driver, on Spark, in workers, or around a delivery."""
     tested = {fault.split(":")[0] for fault in (*IN_THE_DRIVER, *ON_SPARK)} | {*IN_WORKERS, *IN_SINKS}
-    assert tested == set(POINTS), "a point in kernels/faults.py without a test, or a test without its point"
+    assert tested == set(POINTS), "a point in faults.py without a test, or a test without its point"
     assert set(ON_SPARK) <= set(ALL)
 
 

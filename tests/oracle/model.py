@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.sql.types import parse_type
+from rejoinder.sql.types.spark_types import parse_type
 from tests.oracle.values import Kind, normal
 
 Row = dict[str, Any]

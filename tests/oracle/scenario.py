@@ -9,9 +9,9 @@ from typing import Any
 
 import duckdb
 
-from rejoinder.engine.rendering import plain_rows
-from rejoinder.kernels.columns import DIFF, HASH, diffs, without
-from rejoinder.store.run import read_run
+from rejoinder.kernels.arrow.columns import DIFF, HASH, diffs, without
+from rejoinder.state.renderings import plain_rows
+from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
 from tests.oracle.model import Change, Model, Row, SourceSpec, bag, frozen
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels import hashing
-from rejoinder.kernels.columns import UInt64
-from rejoinder.operators import arrange, stateless
-from rejoinder.plan import arrangement
-from rejoinder.store import spine
+from rejoinder.kernels.arrow import hashing
+from rejoinder.kernels.arrow.columns import UInt64
+from rejoinder.plan.physical import arrangement
+from rejoinder.runtime.steps import arrange, stateless
+from rejoinder.store.runs import spine
 from tests.oracle.aggregates import SPECS, aggregate_queries
 from tests.oracle.budget import budget
 from tests.oracle.generation import PARALLELISM, epochs

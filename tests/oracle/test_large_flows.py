@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from rejoinder.store import spine
+from rejoinder.store.runs import spine
 from rejoinder.testing import Driver
 from tests.oracle.model import bag, frozen
 

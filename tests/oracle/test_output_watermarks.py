@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.ordered import LEAST
-from rejoinder.plan.formula import Formula, Kept, Stepped, Watermark, least, raised, value_of
+from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.testing import Driver
+from rejoinder.watermarks.formula import Formula, Kept, Stepped, Watermark, least, raised, value_of
 from tests.oracle.budget import budget
 
 EPOCHS, EVER = 12, 100_000

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.errors import WatermarkRegress
-from rejoinder.operators.coalescer import WatermarkCoalescer
 from rejoinder.testing import Driver
+from rejoinder.watermarks.coalescer import WatermarkCoalescer
 from tests.oracle.budget import budget
 
 DELAYS = {"t": 3, "u": None}

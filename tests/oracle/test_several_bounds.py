@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.operators.task import forgetting_of
-from rejoinder.store.run import read_run
+from rejoinder.runtime.task import forgetting_of
+from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
 from tests.oracle.batch_join import KINDS, batch_join
 from tests.oracle.budget import budget

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
-from rejoinder.operators import arrange, stateless
-from rejoinder.store import spine
+from rejoinder.runtime.steps import arrange, stateless
+from rejoinder.store.runs import spine
 from tests.oracle.budget import budget
 from tests.oracle.generation import scenarios
 from tests.oracle.scenario import Scenario, play

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from rejoinder.kernels import hashing
-from rejoinder.kernels.columns import UInt64
-from rejoinder.plan import arrangement
+from rejoinder.kernels.arrow import hashing
+from rejoinder.kernels.arrow.columns import UInt64
+from rejoinder.plan.physical import arrangement
 from tests.oracle.budget import budget
 from tests.oracle.generation import scenarios
 from tests.oracle.scenario import Scenario, play

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rejoinder.engine.backup import backup
+from rejoinder.engine.maintenance.backup import backup
 from rejoinder.errors import NotCommitted, RejoinderError, SinkFailed
-from rejoinder.store import memory
-from rejoinder.store.lost_commits import HINT
-from rejoinder.store.manifest import FOLDER
-from rejoinder.store.newest import newest as newest_stored
-from rejoinder.store.objects import open_store
-from rejoinder.store.run import forget_runs
+from rejoinder.store.commits.lost_commits import HINT
+from rejoinder.store.commits.manifest import FOLDER
+from rejoinder.store.commits.newest_manifest import newest as newest_stored
+from rejoinder.store.objects import memory_objects
+from rejoinder.store.objects.object_store import open_store
+from rejoinder.store.runs.run import forget_runs
 from tests.simulation.coroutines import Coroutine
 from tests.simulation.drivers import SimulatedDriver
 from tests.simulation.ledger import Violation
@@ -48,8 +48,8 @@ class BackupProcess(SimulatedDriver):
 
     def _backup(self) -> None:
         here, there = f"simulation/{self.name}", f"simulation/{self.name}-target"
-        memory._stores[here] = Link(self.world.shelf, self)
-        memory._stores[there] = Link(self.vault.shelf, self)
+        memory_objects._stores[here] = Link(self.world.shelf, self)
+        memory_objects._stores[there] = Link(self.vault.shelf, self)
         made = backup(open_store(f"memory://{here}"), open_store(f"memory://{there}"))
         self.world.trace(f"{self.name} has copied epoch {made.epoch}")
         check_backup(self.world, self.vault, made.epoch)
@@ -67,7 +67,7 @@ def begin_backup(world: World) -> None:
 
 def check_backup(world: World, vault: Vault, epoch: int) -> None:
     """A backup that is reported holds a commit with all that it names."""
-    memory._stores[VAULT] = vault.shelf  # type: ignore[assignment]
+    memory_objects._stores[VAULT] = vault.shelf  # type: ignore[assignment]
     store = open_store(f"memory://{VAULT}")
     forget_runs(store)
     try:
@@ -88,7 +88,7 @@ def restore(world: World) -> None:
         world.kill(driver)
     if not any(entry.name.startswith(f"{FOLDER}/") for entry in vault.shelf.entries("")):
         return  # the first backup was interrupted: there is none
-    memory._stores[VAULT] = vault.shelf  # type: ignore[assignment]
+    memory_objects._stores[VAULT] = vault.shelf  # type: ignore[assignment]
     try:
         manifest = newest_stored(open_store(f"memory://{VAULT}"))
     except RejoinderError as error:

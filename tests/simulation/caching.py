@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from rejoinder.engine import planner
-from rejoinder.plan.catalog import Catalog, View
-from rejoinder.plan.delta import Statistics
-from rejoinder.sql import binder
+from rejoinder import planner
+from rejoinder.ir.catalog import Catalog, View
+from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.sql.bind import binder
 
 _plans: dict[tuple[Any, ...], planner.Plan] = {}
 _queries: dict[tuple[Any, ...], Any] = {}

@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rejoinder.engine import content, deletion, publishing, sink_progress, timeline
+from rejoinder.connectors import file_sink
+from rejoinder.engine import content, outbox, publisher
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.processing_time import ProcessingTime
-from rejoinder.engine.publishing import Publisher
-from rejoinder.engine.sinks import files, outbox
-from rejoinder.store import commit, disk, file_log, lost_commits, newest, run
+from rejoinder.engine.maintenance import state_deletion
+from rejoinder.engine.publisher import Publisher
+from rejoinder.engine.time.processing_time import ProcessingTime
+from rejoinder.state import sink_progress, timeline
+from rejoinder.store.commits import commit, file_log, lost_commits, newest_manifest
+from rejoinder.store.objects import local_objects
+from rejoinder.store.runs import run
 from rejoinder.testing import driver as driver_module
 from tests.simulation import backups, designs, invariants
 from tests.simulation.designs import edited
@@ -73,7 +77,7 @@ DEFECTS = (
         "a first commit is forgotten if the request fails that checks the storage after it",
         (
             (
-                publishing,
+                publisher,
                 "commit",
                 edited(
                     commit.commit,
@@ -98,7 +102,7 @@ DEFECTS = (
     Defect(
         "new flow",
         "an empty listing without a hint is a new flow, whatever marks the old one",
-        ((newest, "sign_of_use", designs.nothing), (commit, "marked_flow", designs.nothing)),
+        ((newest_manifest, "sign_of_use", designs.nothing), (commit, "marked_flow", designs.nothing)),
     ),
     Defect(
         "marker first",
@@ -115,7 +119,7 @@ DEFECTS = (
     Defect(
         "damage alarm",
         "a driver that was replaced calls the state damaged",
-        ((deletion, "_refuse_overtaken", designs.nothing),),
+        ((state_deletion, "_refuse_overtaken", designs.nothing),),
         SLEEPERS,
     ),
     Defect(
@@ -160,7 +164,7 @@ DEFECTS = (
     Defect(
         "no lease",
         "a driver does not remove what those before it have staged: they go on",
-        ((files, "_clear_staged", designs.nothing),),
+        ((file_sink, "_clear_staged", designs.nothing),),
         SLEEPERS,
         "json",
     ),
@@ -169,9 +173,9 @@ DEFECTS = (
         "a driver that was replaced removes what the live one has staged",
         (
             (
-                files,
+                file_sink,
                 "_clear_staged",
-                edited(files._clear_staged, (" and not (number.isdigit() and int(number) > writer)", "")),
+                edited(file_sink._clear_staged, (" and not (number.isdigit() and int(number) > writer)", "")),
             ),
         ),
         SLEEPERS,
@@ -263,7 +267,13 @@ DEFECTS = (
     Defect(
         "loose sink",
         "what the folder of a sink remembers is not checked",
-        ((files.FilesTarget, "_read", edited(files.FilesTarget._read, ("_sealed(dict(fields)) != data", "False"))),),
+        (
+            (
+                file_sink.FilesTarget,
+                "_read",
+                edited(file_sink.FilesTarget._read, ("_sealed(dict(fields)) != data", "False")),
+            ),
+        ),
         LAGGING,
         "json",
     ),
@@ -279,19 +289,24 @@ DEFECTS = (
     Defect(
         "lost manifest",
         "a state goes back if its newest manifest is lost",
-        ((newest, "refuse_lost", designs.nothing),),
+        ((newest_manifest, "refuse_lost", designs.nothing),),
         ROTTEN,
     ),
     Defect(
         "loose hint",
         "the hint has no checksum",
-        ((lost_commits, "hinted_version", designs.any_hint), (newest, "hinted_version", designs.any_hint)),
+        ((lost_commits, "hinted_version", designs.any_hint), (newest_manifest, "hinted_version", designs.any_hint)),
         ROTTEN,
     ),
     Defect("plain backup", "a backup copies a folder as it is", ((backups, "backup", designs.plain_backup),), BACKUPS),
     # Clock, disk, garbage (points 8 and 9, and what held before)
     Defect("frozen clock", "an epoch believes any clock", ((ProcessingTime, "read", designs.believed),)),
-    Defect("unsynced files", "content is not flushed", ((disk.Disk, "_flush", designs.nothing),), LIGHTS_OUT),
-    Defect("unsynced names", "folders are not flushed", ((disk.Disk, "_flush_folder", designs.nothing),), LIGHTS_OUT),
+    Defect("unsynced files", "content is not flushed", ((local_objects.Disk, "_flush", designs.nothing),), LIGHTS_OUT),
+    Defect(
+        "unsynced names",
+        "folders are not flushed",
+        ((local_objects.Disk, "_flush_folder", designs.nothing),),
+        LIGHTS_OUT,
+    ),
     Defect("blind vacuum", "vacuum finds nothing", ((invariants, "find_garbage", lambda *_: []),)),
 )

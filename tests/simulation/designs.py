@@ -10,17 +10,18 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from rejoinder.engine import sink_progress
-from rejoinder.engine.backup import Backup
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.processing_time import ProcessingTime, Reading
-from rejoinder.engine.publishing import Publisher
+from rejoinder.engine.maintenance.backup import Backup
+from rejoinder.engine.publisher import Publisher
+from rejoinder.engine.time.processing_time import ProcessingTime, Reading
 from rejoinder.errors import NotCommitted
-from rejoinder.store import commit, lost_commits, newest, run
-from rejoinder.store.checked import CheckedRef
-from rejoinder.store.manifest import Manifest
-from rejoinder.store.objects import ObjectStore
-from rejoinder.testing.files import new_files
+from rejoinder.state import sink_progress
+from rejoinder.store.commits import commit, lost_commits, newest_manifest
+from rejoinder.store.commits.manifest import Manifest
+from rejoinder.store.objects.checked_objects import CheckedRef
+from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs import run
+from rejoinder.testing.file_sources import new_files
 
 
 def edited(function: Any, *changes: tuple[str, str]) -> Callable[..., Any]:
@@ -81,7 +82,7 @@ def plain_recorded(store: ObjectStore, made: Manifest) -> dict[str, sink_progres
 
 def plain_backup(source: ObjectStore, target: ObjectStore) -> Backup:
     """Copy the folder as it is, file by file."""
-    made = newest.latest(source)
+    made = newest_manifest.latest(source)
     if made is None:
         raise NotCommitted("there is no state")
     for name in source.list():

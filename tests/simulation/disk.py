@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from rejoinder.store.disk import Disk
+from rejoinder.store.objects.local_objects import Disk
 
 Identity = tuple[int, int]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import Incomplete, UnknownName
-from rejoinder.store import memory
-from rejoinder.store.manifest import FOLDER
+from rejoinder.store.commits.manifest import FOLDER
+from rejoinder.store.objects import memory_objects
 from rejoinder.testing import Driver
 from tests.simulation.coroutines import Coroutine, Killed
 from tests.simulation.ledger import Arrived, Violation
@@ -66,7 +66,7 @@ class SimulatedDriver:
     def _open(self) -> None:
         world = self.world
         place = f"simulation/{self.name}"
-        memory._stores[place] = Link(world.shelf, self)
+        memory_objects._stores[place] = Link(world.shelf, self)
         self.driver = Driver(
             store=f"memory://{place}",
             parallelism=self.parallelism,

@@ -9,11 +9,11 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from rejoinder.engine.executor import LocalExecutor, reports_from, split_batch
-from rejoinder.engine.sinks.hosts import LocalHost
-from rejoinder.engine.state import Listed
-from rejoinder.operators.stage import BucketRound, EpochWork, ScanRound, by_bucket, exchange_batch
-from rejoinder.operators.task import Report
+from rejoinder.connectors.delivery_hosts import LocalHost
+from rejoinder.engine.executors.executor import LocalExecutor, reports_from, split_batch
+from rejoinder.runtime.bucket_rounds import BucketRound, EpochWork, ScanRound, by_bucket, exchange_batch
+from rejoinder.runtime.task import Report
+from rejoinder.state.flow_state import Listed
 
 T = TypeVar("T")
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.engine.content import named_files
-from rejoinder.engine.reading import read_table
 from rejoinder.errors import Fenced, NotCommitted, RejoinderError, SinkFailed
-from rejoinder.kernels.columns import DIFF
-from rejoinder.store.lost_commits import FLOW
-from rejoinder.store.manifest import FOLDER, Manifest, name_of
-from rejoinder.store.newest import newest as newest_stored
-from rejoinder.store.objects import ObjectStore
-from rejoinder.store.vacuum import find_garbage
+from rejoinder.kernels.arrow.columns import DIFF
+from rejoinder.state.changelog_reader import read_table
+from rejoinder.store.commits.lost_commits import FLOW
+from rejoinder.store.commits.manifest import FOLDER, Manifest, name_of
+from rejoinder.store.commits.newest_manifest import newest as newest_stored
+from rejoinder.store.commits.unnamed_files import find_garbage
+from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.testing import Driver
 from tests.simulation.flows import Bag, ViewSpec
 from tests.simulation.ledger import Arrived, Commit, Violation

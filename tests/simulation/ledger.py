@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from rejoinder.errors import RejoinderError
-from rejoinder.store.manifest import FOLDER, Manifest
+from rejoinder.store.commits.manifest import FOLDER, Manifest
 from tests.simulation.flows import Bag, Content, Flow, Row, ViewSpec
 
 Arrived = list[tuple[str, Row, int]]

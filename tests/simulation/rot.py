@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rejoinder.errors import RejoinderError, SinkFailed
-from rejoinder.store.lost_commits import HINT, hint_to
-from rejoinder.store.manifest import FOLDER
-from rejoinder.store.run import forget_runs
+from rejoinder.store.commits.lost_commits import HINT, hint_to
+from rejoinder.store.commits.manifest import FOLDER
+from rejoinder.store.runs.run import forget_runs
 from tests.simulation.backups import discard_foreign_notes
 from tests.simulation.ledger import Violation
 from tests.simulation.store import Shelf

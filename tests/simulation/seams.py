@@ -10,15 +10,19 @@ from unittest import mock
 
 import pyarrow.fs as pafs
 
-from rejoinder.engine import collecting, planner, redefinition, timeline
+from rejoinder import formats, planner
+from rejoinder.connectors import delivery, file_sink
+from rejoinder.engine import collector
 from rejoinder.engine import engine as engine_module
-from rejoinder.engine.sinks import delivery, files
-from rejoinder.kernels.entropy import drawn_from
-from rejoinder.operators import arrange, formats, stateless
-from rejoinder.operators.formats import signatures
-from rejoinder.store import file_log, spine
+from rejoinder.engine.hydration import redefinition
+from rejoinder.formats import file_signatures
+from rejoinder.host.entropy import drawn_from
+from rejoinder.runtime.steps import arrange, stateless
+from rejoinder.state import timeline
+from rejoinder.store.commits import file_log
+from rejoinder.store.runs import spine
 from rejoinder.testing import driver as driver_module
-from rejoinder.testing import files as input_files
+from rejoinder.testing import file_sources as input_files
 from tests.simulation import caching
 from tests.simulation.executor import SimulatedExecutor, SimulatedHost
 
@@ -49,14 +53,14 @@ def in_place(world: World) -> Iterator[None]:
         put(time, "time", now)
         put(time, "time_ns", lambda: int(now() * 1000) * 1_000_000)
         put(time, "clock_gettime_ns", lambda _: world.clock.now * 1_000_000)
-        put(files, "open_path", open_sink)
+        put(file_sink, "open_path", open_sink)
         put(formats, "open_path", open_input)
         put(input_files, "os", world.inputs)
-        put(signatures, "os", world.inputs)
+        put(file_signatures, "os", world.inputs)
         put(driver_module, "LocalExecutor", lambda: SimulatedExecutor(lambda: world.current))
         put(driver_module, "LocalHost", lambda: SimulatedHost(lambda: world.current))
         put(engine_module, "KEEP_VERSIONS", wanted.keep_versions)
-        put(collecting, "KEEP_VERSIONS", wanted.keep_versions)
+        put(collector, "KEEP_VERSIONS", wanted.keep_versions)
         put(engine_module, "plan", caching.plan)
         put(redefinition, "plan", caching.plan)
         put(planner, "bind_view", caching.bind_view)

@@ -12,9 +12,9 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from rejoinder.store.disk import Disk
-from rejoinder.store.memory import Memory
-from rejoinder.store.objects import Backend, Entry
+from rejoinder.store.objects.local_objects import Disk
+from rejoinder.store.objects.memory_objects import Memory
+from rejoinder.store.objects.object_store import Backend, Entry
 from tests.simulation.coroutines import Killed
 
 T = TypeVar("T")

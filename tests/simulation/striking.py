@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from rejoinder.store.run import forget_runs
+from rejoinder.store.runs.run import forget_runs
 from tests.simulation.backups import begin_backup, discard_foreign_notes, restore
 from tests.simulation.rot import damage, unmount
 

@@ -21,10 +21,10 @@ from rejoinder.errors import (
     StateDeleted,
     StorageFailed,
 )
-from rejoinder.store import memory
-from rejoinder.store.disk import Disk
-from rejoinder.store.objects import open_store
-from rejoinder.store.run import forget_runs
+from rejoinder.store.objects import memory_objects
+from rejoinder.store.objects.local_objects import Disk
+from rejoinder.store.objects.object_store import open_store
+from rejoinder.store.runs.run import forget_runs
 from tests.simulation import flows
 from tests.simulation.backups import BackupProcess, Vault, discard_foreign_notes
 from tests.simulation.clock import Clock
@@ -157,8 +157,8 @@ class World:
         driver.kill()
         if driver in self.drivers:
             self.drivers.remove(driver)
-        memory._stores.pop(f"simulation/{driver.name}", None)
-        memory._stores.pop(f"simulation/{driver.name}-target", None)
+        memory_objects._stores.pop(f"simulation/{driver.name}", None)
+        memory_objects._stores.pop(f"simulation/{driver.name}-target", None)
 
     def judge(self, driver: SimulatedDriver, error: BaseException | None) -> None:
         """Decide whether an action may end like this, and what its user does next."""
@@ -277,7 +277,7 @@ class World:
         self._open_truth()
 
     def _open_truth(self) -> None:
-        memory._stores[TRUTH] = self.shelf  # type: ignore[assignment]
+        memory_objects._stores[TRUTH] = self.shelf  # type: ignore[assignment]
         self.truth = open_store(f"memory://{TRUTH}")
         forget_runs(self.truth)
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
-from rejoinder.exchange.packages import KAFKA, SETTING, provide
+from rejoinder.exchange.session.jars import KAFKA, SETTING, provide
 
 VERSION = "4.1.1"
 START_SECONDS = 60

@@ -15,11 +15,11 @@ from pyspark.sql.classic.column import Column
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import project
-from rejoinder.kernels.expression import Expression
-from rejoinder.sql import types
-from rejoinder.sql.dialect import SparkSql
-from rejoinder.sql.expressions import compile_expression, output_name
+from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.evaluate import project
+from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
+from rejoinder.sql.parse.dialect import SparkSql
+from rejoinder.sql.types import spark_types
 
 FAILED = "FAILED"
 _PER_QUERY = 40
@@ -62,7 +62,7 @@ def our_answer(text: str, table: pa.Table) -> Answer:
     except errors.Unsupported:
         name = None
     return Answer(
-        name, types.spark_name(expression.type), tuple(_evaluated(expression, table)), internal=expression.sql
+        name, spark_types.spark_name(expression.type), tuple(_evaluated(expression, table)), internal=expression.sql
     )
 
 

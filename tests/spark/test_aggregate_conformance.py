@@ -14,27 +14,27 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rejoinder import errors
-from rejoinder.sql import types
-from rejoinder.sql.binder import bind
+from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.types import spark_types
 from rejoinder.testing import Driver
 
 pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema(
     [
-        ("g", types.INT),
-        ("b", types.BOOLEAN),
-        ("i8", types.TINYINT),
-        ("i", types.INT),
-        ("l", types.BIGINT),
-        ("f", types.FLOAT),
-        ("d", types.DOUBLE),
+        ("g", spark_types.INT),
+        ("b", spark_types.BOOLEAN),
+        ("i8", spark_types.TINYINT),
+        ("i", spark_types.INT),
+        ("l", spark_types.BIGINT),
+        ("f", spark_types.FLOAT),
+        ("d", spark_types.DOUBLE),
         ("p", pa.decimal128(10, 2)),
         ("wide", pa.decimal128(30, 12)),
         ("most", pa.decimal128(38, 36)),
-        ("s", types.STRING),
-        ("dt", types.DATE),
-        ("ts", types.TIMESTAMP),
+        ("s", spark_types.STRING),
+        ("dt", spark_types.DATE),
+        ("ts", spark_types.TIMESTAMP),
     ]
 )
 _DAY, _TIME = date(2024, 2, 29), datetime(2024, 2, 29, 12, 30)
@@ -116,7 +116,7 @@ WRONG = (
 def driver() -> Driver:
     """A flow with the rows."""
     made = Driver(parallelism=2)
-    columns = ", ".join(f"{field.name} {types.spark_name(field.type)}" for field in SCHEMA)
+    columns = ", ".join(f"{field.name} {spark_types.spark_name(field.type)}" for field in SCHEMA)
     made.sql(f"CREATE STREAM r ({columns})")
     made.insert("r", *(dict(zip(SCHEMA.names, map(_typed, SCHEMA.types, row), strict=True)) for row in ROWS))
     made.step()
@@ -135,7 +135,7 @@ def batch(spark: SparkSession) -> SparkSession:
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     by_column = zip(SCHEMA.types, zip(*ROWS, strict=True), strict=True)
     columns = [pa.array([_typed(kind, value) for value in values], kind) for kind, values in by_column]
-    schema = ", ".join(f"{field.name} {types.spark_name(field.type)}" for field in SCHEMA)
+    schema = ", ".join(f"{field.name} {spark_types.spark_name(field.type)}" for field in SCHEMA)
     session.createDataFrame(pa.table(columns, schema=SCHEMA), schema=schema).createOrReplaceTempView("r")
     return session
 
@@ -148,7 +148,7 @@ def _answers(batch: SparkSession, driver: Driver, query: str) -> list[tuple[list
     own = [[_plain(value) for value in row.values()] for row in driver.sql(query)]
     return [
         (theirs.columns, [field.dataType.simpleString() for field in theirs.schema], sorted(rows)),
-        (ours.names, [types.spark_name(kind) for kind in ours.types], sorted(own)),
+        (ours.names, [spark_types.spark_name(kind) for kind in ours.types], sorted(own)),
     ]
 
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rejoinder.errors import RuntimeMismatch
-from rejoinder.exchange import rounds
-from rejoinder.exchange.session import check_java
+from rejoinder.exchange.session.spark_session import check_java
+from rejoinder.exchange.tasks import spark_rounds
 from tests.deep import DEEP
 
 
@@ -61,12 +61,14 @@ def test_a_flow_does_not_start_on_an_old_java(tmp_path: Path) -> None:
 def test_another_python_in_a_stage(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a worker does that finds itself on another Python than the stage was made on."""
     monkeypatch.setattr(sys, "version_info", (3, 99, 0))
-    frame = rounds.attach(rounds.listed_splits(spark, [("x", None, 0, None)]), [lambda work, batches: iter(())], 2)
+    frame = spark_rounds.attach(
+        spark_rounds.listed_splits(spark, [("x", None, 0, None)]), [lambda work, batches: iter(())], 2
+    )
     monkeypatch.undo()
     with pytest.raises(
         RuntimeMismatch, match=r"the workers run Python 3\.\d+\nDetail: the driver runs 3\.99\nHint: set"
     ):
-        rounds.run_attached(frame, "")
+        spark_rounds.run_attached(frame, "")
 
 
 def other_python() -> str | None:

@@ -17,7 +17,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wall, self.steady = 1_800_000_000 * SECOND, 5000 * SECOND
-        module = "rejoinder.engine.processing_time.time"
+        module = "rejoinder.engine.time.processing_time.time"
         monkeypatch.setattr(f"{module}.time_ns", lambda: self.wall)
         monkeypatch.setattr(f"{module}.clock_gettime_ns", lambda _: self.steady)
 

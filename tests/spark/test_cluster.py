@@ -15,7 +15,7 @@ import json, os, signal, sys, threading, time
 import psutil
 from pyspark.sql import SparkSession
 import rejoinder as rj
-from rejoinder.exchange.session import SETTINGS
+from rejoinder.exchange.session.spark_session import SETTINGS
 
 def say(**facts):
     print(json.dumps(facts), flush=True)

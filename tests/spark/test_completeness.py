@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
-from rejoinder.engine import topics
+from rejoinder.engine.hydration import topic_replay
 from rejoinder.errors import Incomplete
-from rejoinder.exchange import delta
-from rejoinder.exchange.kafka import first_offsets
-from rejoinder.exchange.keyed import by_key
+from rejoinder.exchange.connectors import delta_tables
+from rejoinder.exchange.connectors.kafka_topics import first_offsets
+from rejoinder.exchange.connectors.keyed_changes import by_key
 from tests.spark.broker import Broker, Client, Record
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import FORMATS, write_rows
@@ -103,7 +103,7 @@ def test_a_change_feed_is_read_again(
     """A feed that began with the table is one version of it; one that began at a version is its changes since."""
     path, columns = str(tmp_path / "s"), "k bigint, ts timestamp"
     flow = open_flow()
-    delta.prepare(flow.spark)
+    delta_tables.prepare(flow.spark)
     spark = flow.spark
     setting = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
     monkeypatch.setitem(_Settings(spark), setting, "true")
@@ -120,7 +120,7 @@ def test_a_change_feed_is_read_again(
     put(2)
     gone = [(row["k"], row["ts"], 1, -1) for day in (1, 2) for row in rows(day) if row["k"] == 4]
     frame = spark.createDataFrame(gone, f"{columns}, _epoch bigint, _diff bigint")
-    delta.merge(by_key(frame, ["k", "ts"]), path, ["k", "ts"], "test", 1)
+    delta_tables.merge(by_key(frame, ["k", "ts"]), path, ["k", "ts"], "test", 1)
     flow.run()
     put(3)  # no epoch has read it yet
     expected = [80, 80] if "Version '1'" in start else [100, 80, 80]
@@ -170,6 +170,6 @@ def test_records_of_a_topic_are_read_again(
     assert counts(again.table("daily")) == [100, 100, 100], "no record is lost or doubled at the seam"
     place = {"bootstrap": broker.address, "topic": "twice"}
     assert first_offsets(flow.spark, "a test", place, [0, 1]) == {0: 0, 1: 0}
-    monkeypatch.setattr(topics, "first_offsets", lambda *asked: {0: 3, 1: 0})  # as if the broker had removed some
+    monkeypatch.setattr(topic_replay, "first_offsets", lambda *asked: {0: 3, 1: 0})  # as if the broker had removed some
     with pytest.raises(Incomplete, match="begins at offset 3 of partition 0; older records were removed"):
         again.sql("CREATE VIEW more AS SELECT count(*) AS n FROM s")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoinder.sql import types
+from rejoinder.sql.types import spark_types
 from tests.deep import DEEP
 from tests.spark.conformance import our_answer, spark_answers
 
@@ -72,7 +72,7 @@ def test_types_and_values_of_decimals_are_spark_s(spark: SparkSession, seed: int
     session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     table = _table(seed)
-    schema = ", ".join(f"`{field.name}` {types.spark_name(field.type)}" for field in table.schema)
+    schema = ", ".join(f"`{field.name}` {spark_types.spark_name(field.type)}" for field in table.schema)
     session.createDataFrame(table, schema=schema).createOrReplaceTempView("decimals")
     texts = _texts(seed)
     answers = spark_answers(session, "decimals", texts)

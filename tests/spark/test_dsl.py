@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import rejoinder as rj
-from rejoinder.engine.rendering import plain_rows
 from rejoinder.errors import Unsupported
+from rejoinder.state.renderings import plain_rows
 from rejoinder.testing import Driver
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag

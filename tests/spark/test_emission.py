@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 
 import rejoinder as rj
 from rejoinder.cli.main import app
-from rejoinder.engine import spark as spark_executor
+from rejoinder.engine.executors import spark_executor
 from rejoinder.errors import DefinitionConflict, InvalidSql, RejoinderError
-from rejoinder.exchange.checkpoint import TICKS
+from rejoinder.exchange.streaming.checkpoint import TICKS
 from rejoinder.testing import Driver
 from tests.deep import DEEP
 from tests.spark.conftest import OpenFlow

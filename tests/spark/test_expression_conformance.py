@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoinder.sql import types
+from rejoinder.sql.types import spark_types
 from tests.spark.awkward_values import awkward_table
 from tests.spark.conformance import FAILED, Answer, our_answer, spark_answers
 from tests.spark.corpus import EQUAL, LOUDER, REFUSED, WRONG
@@ -45,7 +45,7 @@ def batch(spark: SparkSession) -> SparkSession:
 
 
 def _register(session: SparkSession, name: str, table: pa.Table) -> None:
-    schema = ", ".join(f"`{field.name}` {types.spark_name(field.type)}" for field in table.schema)
+    schema = ", ".join(f"`{field.name}` {spark_types.spark_name(field.type)}" for field in table.schema)
     session.createDataFrame(table, schema=schema).createOrReplaceTempView(name)
 
 

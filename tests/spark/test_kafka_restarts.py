@@ -22,9 +22,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
-from rejoinder.exchange.packages import KAFKA, SETTING
-from rejoinder.store.newest import latest
-from rejoinder.store.objects import open_store
+from rejoinder.exchange.session.jars import KAFKA, SETTING
+from rejoinder.store.commits.newest_manifest import latest
+from rejoinder.store.objects.object_store import open_store
 from tests.deep import one_seed
 from tests.spark.broker import PACKAGES, Broker, Client, Record
 

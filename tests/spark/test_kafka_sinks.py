@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
-from rejoinder.engine.sink_progress import Delivered, write_note
-from rejoinder.engine.sinks import delivery
+from rejoinder.connectors import delivery
 from rejoinder.errors import MissingInput, SinkFailed
+from rejoinder.state.sink_progress import Delivered, write_note
 from tests.spark.broker import Broker, Client
 from tests.spark.conftest import OpenFlow
 

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rejoinder as rj
-from rejoinder.engine.rendering import plain_rows
 from rejoinder.errors import MalformedInput, MissingInput, RuntimeMismatch
-from rejoinder.exchange.packages import Package, provide
-from rejoinder.kernels.json_text import json_rows
+from rejoinder.exchange.session.jars import Package, provide
+from rejoinder.kernels.duckdb.json_text import json_rows
+from rejoinder.state.renderings import plain_rows
 from rejoinder.testing import Driver
 from tests.spark import test_dsl
 from tests.spark.broker import Broker, Client, Record, free_ports

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder.errors import LimitReached
-from rejoinder.kernels.caps import Caps, use_caps
+from rejoinder.host.caps import Caps, use_caps
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, view
 

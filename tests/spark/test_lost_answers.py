@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import rejoinder as rj
 from rejoinder.errors import Unconfirmed
-from rejoinder.store.manifest import name_of
+from rejoinder.store.commits.manifest import name_of
 from tests.unit.store.unreliable import unreliable
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ import pytest
 
 import rejoinder as rj
 from rejoinder.errors import SinkFailed
-from rejoinder.exchange.jdbc import Connection
+from rejoinder.exchange.connectors.jdbc_connections import Connection
 
 pytestmark = pytest.mark.spark
 MOMENT, SECOND = datetime(2024, 2, 29, 1, 2, 3, 4), timedelta(seconds=1)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import rejoinder as rj
 from rejoinder.errors import Unsupported
-from rejoinder.store.objects import ObjectStore, Option
+from rejoinder.store.objects.object_store import ObjectStore, Option
 from tests.spark.files import write_rows
 from tests.spark.rows import bag, summed, view
 from tests.unit.store.conftest import s3_endpoint, s3_options, s3_store

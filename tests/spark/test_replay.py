@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import rejoinder as rj
-from rejoinder.engine.positions import files_read
 from rejoinder.errors import Corrupt, Fenced
-from rejoinder.exchange.checkpoint import Checkpoint
-from rejoinder.exchange.checkpoint_files import HadoopFiles
+from rejoinder.exchange.streaming.checkpoint import Checkpoint
+from rejoinder.exchange.streaming.checkpoint_files import HadoopFiles
+from rejoinder.state.positions import files_read
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag, summed, view
 

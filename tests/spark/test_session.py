@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import rejoinder as rj
-from rejoinder.engine import spark as spark_executor
-from rejoinder.exchange.query import INTERPRETED
-from rejoinder.exchange.rounds import attach, listed_splits, run_attached
-from rejoinder.exchange.session import LOCAL_JAVA_OPTIONS, SETTINGS
+from rejoinder.engine.executors import spark_executor
+from rejoinder.exchange.session.spark_session import LOCAL_JAVA_OPTIONS, SETTINGS
+from rejoinder.exchange.streaming.streaming_query import INTERPRETED
+from rejoinder.exchange.tasks.spark_rounds import attach, listed_splits, run_attached
 from tests.conftest import NAMED
 from tests.deep import DEEP
 from tests.spark.conftest import OpenFlow

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import rejoinder as rj
-import rejoinder.engine.sinks.delivery as delivery_module
-from rejoinder.engine.sink_progress import Delivered
+import rejoinder.connectors.delivery as delivery_module
 from rejoinder.errors import MissingInput, SinkFailed
-from rejoinder.exchange.keyed import by_key
+from rejoinder.exchange.connectors.keyed_changes import by_key
+from rejoinder.state.sink_progress import Delivered
 from tests.spark.postgres import Postgres
 
 SECRET = "geheim-4711"
@@ -185,9 +185,9 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
 
 def test_a_change_feed_as_source(flow: rj.Flow, spark: SparkSession, tmp_path: Path) -> None:
     """Another flow's sink keeps a table; its change feed gives the same view again."""
-    from rejoinder.exchange import delta
+    from rejoinder.exchange.connectors import delta_tables
 
-    delta.prepare(spark)
+    delta_tables.prepare(spark)
     path = str(tmp_path / "people")
     rows = spark.createDataFrame([(1, "Ada"), (2, "Bob")], "id bigint, name string")
     rows.write.format("delta").save(path)
@@ -195,12 +195,12 @@ def test_a_change_feed_as_source(flow: rj.Flow, spark: SparkSession, tmp_path: P
     flow.sql("CREATE VIEW v AS SELECT id, name FROM a")
     with pytest.raises(MissingInput, match="keeps no change feed"):
         flow.run()
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta_tables.enableChangeDataFeed = true)")
     flow.run()
     assert sorted(tuple(row) for row in flow.table("v").collect()) == [(1, "Ada"), (2, "Bob")]
     changed = [(1, "Ada", 1, -1), (1, "Ada Allen", 1, 1), (2, "Bob", 1, -1), (3, "Cy", 1, 1)]
     frame = spark.createDataFrame(changed, "id bigint, name string, _epoch bigint, _diff bigint")
-    delta.merge(by_key(frame, ["id"]), path, ["id"], "test", 1)
+    delta_tables.merge(by_key(frame, ["id"]), path, ["id"], "test", 1)
     flow.run()
     assert sorted(tuple(row) for row in flow.table("v").collect()) == [(1, "Ada Allen"), (3, "Cy")]
     assert flow.progress[-1]["rows_in"] == {"a": 4}, "changes only"

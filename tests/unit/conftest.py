@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from rejoinder.kernels import hashing
-from rejoinder.kernels.columns import UInt64
+from rejoinder.kernels.arrow import hashing
+from rejoinder.kernels.arrow.columns import UInt64
 from tests.deep import IS_DEEP, TIMES
 
 settings.register_profile("unit", max_examples=25 * TIMES, derandomize=not IS_DEEP, deadline=None, print_blob=True)

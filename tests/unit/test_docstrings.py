@@ -13,7 +13,7 @@ import pytest
 import rejoinder
 
 # Modules that start a JVM when their examples run are tested with Spark.
-WITH_SPARK = ("rejoinder.api", "rejoinder.cli", "rejoinder.exchange", "rejoinder.engine.spark")
+WITH_SPARK = ("rejoinder.api", "rejoinder.cli", "rejoinder.exchange", "rejoinder.engine.executors.spark_executor")
 MODULES = sorted(
     info.name
     for info in pkgutil.walk_packages(rejoinder.__path__, "rejoinder.")

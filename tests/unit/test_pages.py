@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import pytest
 
-from rejoinder.plan.logical import Policy
-from rejoinder.sql.emission import split_emission
-from rejoinder.sql.joins import KINDS
+from rejoinder.ir.logical import Policy
+from rejoinder.sql.bind.emit_clause import split_emission
+from rejoinder.sql.bind.relations.joins import KINDS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md") if ">>> " in path.read_text(encoding="utf-8"))

@@ -20,48 +20,49 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rejoinder.api.inbox import Inbox
-from rejoinder.api.lifecycle import Lifecycle, name_of
-from rejoinder.api.maintenance import Maintenance
-from rejoinder.api.readings import Readings
-from rejoinder.api.relation import Relation
-from rejoinder.api.selection import Selection
-from rejoinder.api.sources import Sources
-from rejoinder.api.unread import answer_unread
-from rejoinder.api.windowed import WindowedTable
-from rejoinder.engine.backup import backup
-from rejoinder.engine.batches import Batch, define_all, grouped
-from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
+from rejoinder.api.flow_lifecycle import Lifecycle, name_of
+from rejoinder.api.flow_maintenance import Maintenance
+from rejoinder.api.flow_reads import Readings
+from rejoinder.api.relations.relation import Relation
+from rejoinder.api.relations.selection import Selection
+from rejoinder.api.relations.windowed import WindowedTable
+from rejoinder.api.sources.flow_sources import Sources
+from rejoinder.api.sources.inbox import Inbox
+from rejoinder.api.sources.unread_queries import answer_unread
+from rejoinder.connectors.delivery_hosts import SparkHost
+from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped
+from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.epoch_progress import Progress
-from rejoinder.engine.explain import show
-from rejoinder.engine.limits import Limits, check_count
-from rejoinder.engine.positions import advanced
-from rejoinder.engine.serving import Serving
-from rejoinder.engine.sinks.hosts import SparkHost
-from rejoinder.engine.sinks.outbox import Outbox
-from rejoinder.engine.spark import SparkExecutor
+from rejoinder.engine.executors.spark_executor import SparkExecutor
+from rejoinder.engine.hydration.topic_replay import TopicReader
+from rejoinder.engine.maintenance.backup import backup
+from rejoinder.engine.outbox import Outbox
+from rejoinder.engine.queries.view_serving import Serving
+from rejoinder.engine.state_quota import Limits, check_count
 from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute
-from rejoinder.engine.telling import event_time, told_time
-from rejoinder.engine.topics import TopicReader
-from rejoinder.engine.unread import unread_sources
-from rejoinder.engine.watermarks import Signals
+from rejoinder.engine.status.explain_statements import show
+from rejoinder.engine.time.explicit_watermarks import event_time, told_time
+from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, with_values
-from rejoinder.exchange import reader, session
-from rejoinder.exchange.runner import Runner
-from rejoinder.exchange.ticks import Ticker
-from rejoinder.kernels.caps import set_caps
-from rejoinder.operators.task import MAX_PAIRS
-from rejoinder.plan.allowed_functions import allow_functions
-from rejoinder.plan.catalog import Catalog, Sink, Source
-from rejoinder.plan.physical import SourceScan
-from rejoinder.sql.sink_definition import PYTHON, make_sink
-from rejoinder.sql.starting import start_of
-from rejoinder.sql.statements import CreateSink, CreateView, Select, Statement, parse_statements
-from rejoinder.sql.view_options import STATE_BYTES, STATE_ROWS, checked_options
-from rejoinder.store.objects import Option, open_store
-from rejoinder.store.spool import Spool
-from rejoinder.store.temporary_folders import own_folder
+from rejoinder.exchange.session import spark_session
+from rejoinder.exchange.streaming.query_runner import Runner
+from rejoinder.exchange.streaming.ticks import Ticker
+from rejoinder.exchange.tasks import view_reader
+from rejoinder.host.caps import set_caps
+from rejoinder.host.temporary_folders import own_folder
+from rejoinder.ir.allowed_functions import allow_functions
+from rejoinder.ir.catalog import Catalog, Sink, Source
+from rejoinder.plan.physical.dataflow import SourceScan
+from rejoinder.runtime.task import MAX_PAIRS
+from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
+from rejoinder.sql.definitions.view_options import STATE_BYTES, STATE_ROWS, checked_options
+from rejoinder.sql.statements.start_text import start_of
+from rejoinder.sql.statements.statement_parser import CreateSink, CreateView, Select, Statement, parse_statements
+from rejoinder.state.positions import advanced
+from rejoinder.state.watermarks import Signals
+from rejoinder.store.objects.object_store import Option, open_store
+from rejoinder.store.runs.spool import Spool
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,14 +110,14 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
                 detail=f"`{store.url}` is seen by this process only, and workers are other processes",
                 hint="give a folder, or use rejoinder.testing.Driver",
             )
-        spark = spark or session.present_session()
-        self.spark: SparkSession = spark or session.make_session(parallelism or min(os.cpu_count() or 1, 32))
+        spark = spark or spark_session.present_session()
+        self.spark: SparkSession = spark or spark_session.make_session(parallelism or min(os.cpu_count() or 1, 32))
         if spark is not None:
-            session.check_session(spark)
-            _warn_of_settings(session.missing_settings(self.spark))
-        self._lease = session.Lease(self.spark, is_made=spark is None)
+            spark_session.check_session(spark)
+            _warn_of_settings(spark_session.missing_settings(self.spark))
+        self._lease = spark_session.Lease(self.spark, is_made=spark is None)
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
-        spool = Spool(own_folder(self, "spool")) if session.is_local(self.spark) else None
+        spool = Spool(own_folder(self, "spool")) if spark_session.is_local(self.spark) else None
         self._executor = SparkExecutor(self.spark, name_of(store))
         limits = Limits(max_state_rows, max_state_bytes)
         self.engine = Engine(
@@ -127,7 +128,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         self._format = f"rejoinder-{uuid.uuid4().hex}"
         self._serving = Serving(store)
         serving = self._serving
-        reader.register(
+        view_reader.register(
             self.spark, self._format, serving.schema, serving.partitions, serving.read, serving.first, serving.latest
         )
         beside = store.path if store.is_local else store.url.replace("s3:", "s3a:")
@@ -170,7 +171,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
                     result = self._frame(table)
                 case Streamed(view=str(view), note=note):
                     _say(note)
-                    result = reader.read_batch(self.spark, self._format, {"view": view, "what": "changes"})
+                    result = view_reader.read_batch(self.spark, self._format, {"view": view, "what": "changes"})
                 case Streamed() as streamed:
                     _say(streamed.note)
                     result = self._frame(streamed.table())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rejoinder.store.temporary_folders import short_lived_folder
+from rejoinder.host.temporary_folders import short_lived_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,12 +13,12 @@ import typer
 from typer.core import TyperGroup
 
 from rejoinder import __version__
-from rejoinder.cli import screen
-from rejoinder.cli.answers import Format, Showing
-from rejoinder.cli.encodings import adapt_output
-from rejoinder.cli.places import show_place
-from rejoinder.cli.screen import DEBUG
-from rejoinder.cli.settings import DEFAULT_MEMORY, memory_size, settings_of
+from rejoinder.cli.spark_options import DEFAULT_MEMORY, memory_size, settings_of
+from rejoinder.cli.terminal import screen
+from rejoinder.cli.terminal.answers import Format, Showing
+from rejoinder.cli.terminal.encodings import adapt_output
+from rejoinder.cli.terminal.error_places import show_place
+from rejoinder.cli.terminal.screen import DEBUG
 from rejoinder.errors import RejoinderError
 
 SHOW_VALUES = "--show-values"
@@ -111,7 +111,7 @@ def _interval(text: str) -> str:
 
 
 def _set_caps(given: list[str]) -> None:
-    from rejoinder.kernels.caps import set_caps
+    from rejoinder.host.caps import set_caps
 
     pairs = [text.partition("=") for text in given]
     if not all(number.isdigit() for _, _, number in pairs):
@@ -172,8 +172,8 @@ def run(
     Definitions that the state has already are skipped, so the same file can be run again.
     SELECT, SHOW and EXPLAIN in it are answered at the end.
     """
-    from rejoinder.cli.running import run_file
-    from rejoinder.plan.allowed_functions import allow_functions
+    from rejoinder.cli.commands.run_flow import run_file
+    from rejoinder.ir.allowed_functions import allow_functions
 
     allow_functions(functions or [])
     _set_caps(cap or [])
@@ -206,8 +206,8 @@ def sql(
 
     SELECT reads views and sources; SELECT STREAM shows a view's changes, SELECT TVR its history.
     """
-    from rejoinder.cli.ask import ask
-    from rejoinder.plan.allowed_functions import allow_functions
+    from rejoinder.cli.commands.ask import ask
+    from rejoinder.ir.allowed_functions import allow_functions
 
     allow_functions(functions or [])
     _set_caps(cap or [])
@@ -220,7 +220,7 @@ def explain(
     target: Annotated[str, typer.Argument(metavar="VIEW|QUERY", help="A view's name, or a query.")],
 ) -> None:
     """Show how a view or query is kept up to date: paths, arrangements, who shares them."""
-    from rejoinder.cli.ask import show_plan
+    from rejoinder.cli.commands.ask import show_plan
 
     show_plan(state, target)
 
@@ -236,8 +236,8 @@ def backup(
 
     Every object is checked by its checksum. To restore, copy TARGET back, or open it as it is.
     """
-    from rejoinder.engine.backup import backup as copy
-    from rejoinder.store.objects import open_store
+    from rejoinder.engine.maintenance.backup import backup as copy
+    from rejoinder.store.objects.object_store import open_store
 
     done = copy(open_store(state), open_store(target))
     screen.note(f"epoch {done.epoch}: {done.objects} objects, {done.copied} new ({done.copied_bytes} bytes)")
@@ -255,7 +255,7 @@ def vacuum(
 
     It is safe while the flow runs.
     """
-    from rejoinder.cli.vacuuming import vacuum_state
+    from rejoinder.cli.commands.vacuum_state import vacuum_state
 
     vacuum_state(state, dry_run=dry_run, older_than_hours=older_than)
 
@@ -266,7 +266,7 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("rejoinder-demo"),
 ) -> None:
     """See a three-way join of generated orders follow its inputs, in under a minute."""
-    from rejoinder.cli.demo import run_demo
+    from rejoinder.cli.commands.demo import run_demo
 
     run_demo(folder, is_debug=bool(context.obj))
 

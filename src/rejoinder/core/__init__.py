@@ -12,10 +12,10 @@ from rejoinder.core.stream_join import StreamJoin
 from rejoinder.core.union import Union
 from rejoinder.core.window_aggregate import WindowAggregate
 from rejoinder.core.window_state import Call
-from rejoinder.kernels.expression import Expression
-from rejoinder.operators.coalescer import Idle, Watermark, WatermarkCoalescer
-from rejoinder.operators.input_watermarks import Delivery, InputWatermarks
-from rejoinder.operators.source_watermarks import SourceWatermarks
+from rejoinder.ir.expression import Expression
+from rejoinder.watermarks.coalescer import Idle, Watermark, WatermarkCoalescer
+from rejoinder.watermarks.input_watermarks import Delivery, InputWatermarks
+from rejoinder.watermarks.source_watermarks import SourceWatermarks
 
 __all__ = [
     "AsyncTransform",

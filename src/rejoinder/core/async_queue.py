@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from rejoinder.operators.coalescer import Idle, Watermark
+from rejoinder.watermarks.coalescer import Idle, Watermark
 
 R = TypeVar("R")
 A = TypeVar("A")

@@ -18,8 +18,8 @@ from rejoinder.core.async_queue import Call, Mark, OrderedQueue, UnorderedQueue
 from rejoinder.core.messages import Message, Rows
 from rejoinder.core.operator import Operator
 from rejoinder.errors import FunctionFailed, Unsupported
-from rejoinder.operators.coalescer import Idle, Watermark
-from rejoinder.operators.function_calls import FunctionCalls, TooSlowError
+from rejoinder.runtime.function_calls import FunctionCalls, TooSlowError
+from rejoinder.watermarks.coalescer import Idle, Watermark
 
 Row = Mapping[str, Any]
 Answer = Row | Sequence[Row] | None

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import HASH, Int64, contiguous, hashes, numbers, replaced, take, without
-from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.kernels.hashing import Mask, hash_rows
-from rejoinder.kernels.ordered import Bound, sorted_by_hash_and_value
-from rejoinder.kernels.probe import keep_equal, match
-from rejoinder.operators.ranges import match_range
-from rejoinder.operators.task import key_columns, needles
-from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.store.times import times_of
+from rejoinder.kernels.arrow.columns import HASH, Int64, contiguous, hashes, numbers, replaced, take, without
+from rejoinder.kernels.arrow.hashing import Mask, hash_rows
+from rejoinder.kernels.arrow.ordered import Bound, sorted_by_hash_and_value
+from rejoinder.kernels.arrow.probe import keep_equal, match
+from rejoinder.kernels.arrow.scatter import sorted_by_hash
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.runtime.matching.range_matching import match_range
+from rejoinder.runtime.task import key_columns, needles
+from rejoinder.store.runs.time_values import times_of
 
 ARRIVAL = "__arrival"
 USED = "__used"

@@ -13,12 +13,12 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.core.columns import UNITS, field_of, unit_of
+from rejoinder.core.event_times import UNITS, field_of, unit_of
 from rejoinder.errors import AmbiguousName, DefinitionConflict, TypeMismatch, UnknownName, Unsupported, near_misses
-from rejoinder.kernels.columns import Int64
-from rejoinder.kernels.expression import Expression, column
-from rejoinder.plan.arrangement import Key
-from rejoinder.store.times import times_of
+from rejoinder.ir.expression import Expression, column
+from rejoinder.kernels.arrow.columns import Int64
+from rejoinder.plan.physical.arrangement import Key
+from rejoinder.store.runs.time_values import times_of
 
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]
 PRESERVED: dict[Kind, frozenset[int]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rejoinder.errors import SchemaChanged
-from rejoinder.operators.coalescer import Idle, Watermark
+from rejoinder.watermarks.coalescer import Idle, Watermark
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from rejoinder.core.messages import Message, Rows, as_table
 from rejoinder.errors import StateError
-from rejoinder.operators.coalescer import Idle, Watermark
-from rejoinder.operators.input_watermarks import Delivery, InputWatermarks
+from rejoinder.watermarks.coalescer import Idle, Watermark
+from rejoinder.watermarks.input_watermarks import Delivery, InputWatermarks
 
 
 class Operator:

@@ -22,14 +22,14 @@ from rejoinder.core.join_condition import JoinCondition
 from rejoinder.core.messages import LateRows, Message, Rows, with_columns
 from rejoinder.core.operator import Operator
 from rejoinder.errors import LimitReached, UnknownName, Unsupported
-from rejoinder.kernels.columns import Int64, contiguous, numbers, replaced, take, without
-from rejoinder.kernels.consolidate import row_hashes
-from rejoinder.kernels.evaluate import project, select_rows
-from rejoinder.kernels.hashing import Mask, hash_rows
-from rejoinder.kernels.sorting import bucket_of
-from rejoinder.operators.coalescer import Watermark, smallest
-from rejoinder.operators.task import key_columns
-from rejoinder.store.times import TIMELESS, times_of
+from rejoinder.kernels.arrow.columns import Int64, contiguous, numbers, replaced, take, without
+from rejoinder.kernels.arrow.consolidate import row_hashes
+from rejoinder.kernels.arrow.hashing import Mask, hash_rows
+from rejoinder.kernels.arrow.sorting import bucket_of
+from rejoinder.kernels.duckdb.evaluate import project, select_rows
+from rejoinder.runtime.task import key_columns
+from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.watermarks.coalescer import Watermark, smallest
 
 Formula = Literal["min_buffer", "wm_state"]
 

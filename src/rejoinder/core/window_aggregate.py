@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.core.columns import field_of, unit_of
+from rejoinder.core.event_times import field_of, unit_of
 from rejoinder.core.messages import LateRows, Message, Rows, with_columns
 from rejoinder.core.operator import Operator
 from rejoinder.core.window_state import Call, WindowState
 from rejoinder.errors import TypeMismatch, Unsupported
-from rejoinder.kernels.columns import Int64, take
-from rejoinder.kernels.ordered import as_column
-from rejoinder.operators.coalescer import Watermark
-from rejoinder.store.times import TIMELESS, times_of
+from rejoinder.kernels.arrow.columns import Int64, take
+from rejoinder.kernels.arrow.ordered import as_column
+from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.watermarks.coalescer import Watermark
 
 START, END = "window_start", "window_end"
 Time = TypeVar("Time", int, Int64)

@@ -16,26 +16,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder.errors import StateError, TypeMismatch, Unsupported
-from rejoinder.kernels.columns import DIFF, HASH, Int64, contiguous, numbers, take, without
-from rejoinder.kernels.consolidate import consolidate
-from rejoinder.kernels.expression import column
-from rejoinder.kernels.float_sums import KEPT
-from rejoinder.kernels.groups import group_rows
-from rejoinder.kernels.ordered import LEAST
-from rejoinder.operators.aggregate import aggregate
-from rejoinder.operators.arrange import arrange, settle
-from rejoinder.operators.task import Clock, Task
-from rejoinder.plan.accumulators import ROWS, Accumulator
-from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.formula import Watermark
-from rejoinder.plan.limits import Limit, Retention
-from rejoinder.plan.logical import Function
-from rejoinder.plan.steps import Aggregate, Arrange
-from rejoinder.store.forgetting import Forgetting
-from rejoinder.store.memory import drop_memory
-from rejoinder.store.objects import open_store
-from rejoinder.store.run import close_runs, read_run
-from rejoinder.store.spine import Spine
+from rejoinder.ir.expression import column
+from rejoinder.ir.logical import Function
+from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, contiguous, numbers, take, without
+from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.kernels.arrow.groups import group_rows
+from rejoinder.kernels.arrow.ordered import LEAST
+from rejoinder.kernels.sums.float_sums import KEPT
+from rejoinder.plan.blocks.accumulators import ROWS, Accumulator
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.retention_bound import Limit, Retention
+from rejoinder.plan.physical.steps import Aggregate, Arrange
+from rejoinder.runtime.steps.aggregate import aggregate
+from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.task import Clock, Task
+from rejoinder.store.objects.memory_objects import drop_memory
+from rejoinder.store.objects.object_store import open_store
+from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.run import close_runs, read_run
+from rejoinder.store.runs.spine import Spine
+from rejoinder.watermarks.formula import Watermark
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 WINDOW = "w"

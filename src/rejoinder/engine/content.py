@@ -10,21 +10,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from rejoinder.engine.completeness import complete_sources
-from rejoinder.engine.decoding import checked_positions, decoding
-from rejoinder.engine.deliveries import Deliveries
-from rejoinder.engine.planner import Plan
-from rejoinder.engine.positions import kept, position_files
-from rejoinder.engine.sink_progress import Delivered, note_name, recorded, to_json
-from rejoinder.engine.state import State
-from rejoinder.engine.timeline import Timeline
-from rejoinder.engine.watermarks import Watermarks
-from rejoinder.kernels.entropy import token
-from rejoinder.plan.catalog import Catalog
-from rejoinder.plan.delta import Statistics
-from rejoinder.plan.physical import Dataflow
-from rejoinder.store.manifest import Manifest
-from rejoinder.store.objects import ObjectStore
+from rejoinder.host.entropy import token
+from rejoinder.ir.catalog import Catalog
+from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.physical.dataflow import Dataflow
+from rejoinder.planner import Plan
+from rejoinder.state.completeness import complete_sources
+from rejoinder.state.deliveries import Deliveries
+from rejoinder.state.flow_state import State
+from rejoinder.state.manifest_decoding import checked_positions, decoding
+from rejoinder.state.positions import kept, position_files
+from rejoinder.state.sink_progress import Delivered, note_name, recorded, to_json
+from rejoinder.state.timeline import Timeline
+from rejoinder.state.watermarks import Watermarks
+from rejoinder.store.commits.manifest import Manifest
+from rejoinder.store.objects.object_store import ObjectStore
 
 Planner = Callable[[Catalog, Mapping[str, Statistics]], Plan]
 
@@ -42,7 +42,7 @@ class Content:
     created: dict[str, int]
     """The epoch at which each view was defined."""
     positions: dict[str, Any]
-    """How far each stream of a source is read (`engine.positions`)."""
+    """How far each stream of a source is read (`state.positions`)."""
     attached: dict[str, str]
     """The identity of each source that is read."""
     sinks: dict[str, tuple[str, int]]

@@ -13,39 +13,39 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rejoinder.engine.collecting import KEEP_VERSIONS, Collector
-from rejoinder.engine.completeness import covers
+from rejoinder.engine.collector import KEEP_VERSIONS, Collector
 from rejoinder.engine.content import Content, Holder, fingerprint
-from rejoinder.engine.deletion import deletion_named, refuse_deleted
 from rejoinder.engine.epoch import attempt
 from rejoinder.engine.epoch_progress import Progress, lag_of, shown_rows
-from rejoinder.engine.executor import Executor
-from rejoinder.engine.filling import Filling
-from rejoinder.engine.format_errors import format_named
-from rejoinder.engine.limits import NO_LIMITS, Limits, check_count
+from rejoinder.engine.executors.executor import Executor
+from rejoinder.engine.hydration.fill import Filling
+from rejoinder.engine.hydration.redefinition import redefined
+from rejoinder.engine.hydration.removal import reduced
+from rejoinder.engine.hydration.source_replay import READ_BY_SPARK, Topics, delivered_files, unreadable
+from rejoinder.engine.maintenance.state_deletion import deletion_named, refuse_deleted
+from rejoinder.engine.maintenance.state_format import format_named
 from rejoinder.engine.notices import Notices
-from rejoinder.engine.planner import plan
-from rejoinder.engine.positions import Position, position_of
-from rejoinder.engine.processing_time import ProcessingTime, Reading, steady_clock, system_clock
-from rejoinder.engine.publishing import Publisher
-from rejoinder.engine.redefinition import redefined
-from rejoinder.engine.removal import reduced
-from rejoinder.engine.rereading import READ_BY_SPARK, Topics, delivered_files, unreadable
-from rejoinder.engine.state import Listed, State
-from rejoinder.engine.telling import Promise, Promises
-from rejoinder.engine.ticking import may_tick, next_due
-from rejoinder.engine.watermarks import Partition, Signals, Times
+from rejoinder.engine.publisher import Publisher
+from rejoinder.engine.state_quota import NO_LIMITS, Limits, check_count
+from rejoinder.engine.tick_times import may_tick, next_due
+from rejoinder.engine.time.explicit_watermarks import Promise, Promises
+from rejoinder.engine.time.processing_time import ProcessingTime, Reading, steady_clock, system_clock
 from rejoinder.errors import Corrupt
-from rejoinder.kernels.faults import reach
-from rejoinder.operators.stage import EpochWork, Setting
-from rejoinder.operators.task import MAX_PAIRS, Clock, Report
-from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.plan.physical import Dataflow
-from rejoinder.store.file_log import FileRead
-from rejoinder.store.manifest import Manifest
-from rejoinder.store.newest import newest
-from rejoinder.store.objects import ObjectStore
-from rejoinder.store.spool import Spool
+from rejoinder.faults import reach
+from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.plan.physical.dataflow import Dataflow
+from rejoinder.planner import plan
+from rejoinder.runtime.bucket_rounds import EpochWork, Setting
+from rejoinder.runtime.task import MAX_PAIRS, Clock, Report
+from rejoinder.state.completeness import covers
+from rejoinder.state.flow_state import Listed, State
+from rejoinder.state.positions import Position, position_of
+from rejoinder.state.watermarks import Partition, Signals, Times
+from rejoinder.store.commits.file_log import FileRead
+from rejoinder.store.commits.manifest import Manifest
+from rejoinder.store.commits.newest_manifest import newest
+from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.spool import Spool
 
 HISTORY = 10_000
 REMEMBERED = 10_000
@@ -169,7 +169,7 @@ class Engine(Holder):
     ) -> Progress | None:
         """Run and commit an epoch, once: None if it is the last committed one.
 
-        `positions` says how far the sources are read after it (`engine.positions`); a function is called once the
+        `positions` says how far the sources are read after it (`state.positions`); a function is called once the
         tasks are done, with the signatures of the files that they read. `signals` are what sources say besides rows.
         """
         with self.lock, deletion_named(self):

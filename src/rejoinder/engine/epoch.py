@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rejoinder.engine.clocks import clock_of, due_dataflow
 from rejoinder.engine.content import Content
 from rejoinder.engine.epoch_progress import totals_of
-from rejoinder.engine.limits import check_limits
-from rejoinder.engine.remembering import oldest_in
-from rejoinder.engine.state import State, bytes_written
-from rejoinder.engine.watermarks import Signals
-from rejoinder.kernels.faults import reach
-from rejoinder.operators.task import Clock, Report
+from rejoinder.engine.state_quota import check_limits
+from rejoinder.engine.time.gate_times import clock_of, due_dataflow
+from rejoinder.engine.time.retained_minimum import oldest_in
+from rejoinder.faults import reach
+from rejoinder.runtime.task import Clock, Report
+from rejoinder.state.flow_state import State, bytes_written
+from rejoinder.state.watermarks import Signals
 
 if TYPE_CHECKING:
     from rejoinder.engine.engine import Engine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rejoinder.operators.task import Report
-from rejoinder.plan.catalog import SOURCE_CHANGES
+from rejoinder.ir.catalog import SOURCE_CHANGES
+from rejoinder.runtime.task import Report
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rejoinder.options import redacted_text
+from rejoinder.secret_options import redacted_text
 
 
 @dataclass

@@ -11,13 +11,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.engine.batches import define_all
-from rejoinder.engine.deletion import deletion_named
+from rejoinder.engine.definitions.definition_batch import define_all
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.explain import explain, show
-from rejoinder.engine.query import Ordered, run_query, split_order
-from rejoinder.engine.reading import history_note, history_start
-from rejoinder.engine.rendering import (
+from rejoinder.engine.maintenance.state_deletion import deletion_named
+from rejoinder.engine.queries.adhoc_query import Ordered, run_query, split_order
+from rejoinder.engine.queries.change_replay import as_sources, replay
+from rejoinder.engine.status.explain_statements import explain, show
+from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
+from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, View
+from rejoinder.plan.operations.side_outputs import noted, takes_every_row
+from rejoinder.sql.bind.emit_clause import is_waiting
+from rejoinder.sql.statements.query_text import named_relations, whole_relation
+from rejoinder.sql.statements.result_order import Ordering, split_ordering
+from rejoinder.sql.statements.statement_parser import Explain, Select, Show, Statement
+from rejoinder.sql.statements.stream_columns import System, refuse_system_items, split_system_items
+from rejoinder.state.changelog_reader import history_note, history_start
+from rejoinder.state.renderings import (
     CHANGE_COLUMNS,
     Changes,
     Rows,
@@ -31,15 +40,6 @@ from rejoinder.engine.rendering import (
     snapshots_of,
     stream_rows,
 )
-from rejoinder.engine.replaying import as_sources, replay
-from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
-from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, View
-from rejoinder.plan.notes import noted, takes_every_row
-from rejoinder.sql.emission import is_waiting
-from rejoinder.sql.ordering import Ordering, split_ordering
-from rejoinder.sql.renderings import System, refuse_system_items, split_system_items
-from rejoinder.sql.statements import Explain, Select, Show, Statement
-from rejoinder.sql.texts import named_relations, whole_relation
 
 
 @dataclass(frozen=True)

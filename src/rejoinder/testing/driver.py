@@ -24,28 +24,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from rejoinder.engine.batches import Batch, define_all, grouped, new_sources
-from rejoinder.engine.definitions import Definition, drop_statement, find_sink, has_same
-from rejoinder.engine.deletion import deletion_named
+from rejoinder.connectors.delivery_hosts import LocalHost
+from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped, new_sources
+from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine
-from rejoinder.engine.executor import LocalExecutor, split_batch
-from rejoinder.engine.explain import output_watermarks, show
-from rejoinder.engine.limits import Limits
-from rejoinder.engine.processing_time import system_clock
-from rejoinder.engine.reading import epoch_of
-from rejoinder.engine.rendering import (
-    Row,
-    Rows,
-    Snapshots,
-    changes_of,
-    net_changes,
-    plain_rows,
-    snapshots_of,
-    stream_rows,
-    table_rows,
-)
-from rejoinder.engine.sinks.hosts import LocalHost
-from rejoinder.engine.sinks.outbox import Function, Outbox
+from rejoinder.engine.executors.executor import LocalExecutor, split_batch
+from rejoinder.engine.maintenance.state_deletion import deletion_named
+from rejoinder.engine.maintenance.vacuum import Vacuumed, vacuum
+from rejoinder.engine.outbox import Function, Outbox
+from rejoinder.engine.state_quota import Limits
 from rejoinder.engine.statements import (
     Answer,
     Explained,
@@ -57,10 +44,10 @@ from rejoinder.engine.statements import (
     find_view,
     view_note,
 )
-from rejoinder.engine.telling import event_time, told_time
-from rejoinder.engine.unread import unread_sources
-from rejoinder.engine.vacuuming import Vacuumed, vacuum
-from rejoinder.engine.watermarks import Partition
+from rejoinder.engine.status.explain_statements import output_watermarks, show
+from rejoinder.engine.time.explicit_watermarks import event_time, told_time
+from rejoinder.engine.time.processing_time import system_clock
+from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import (
     EvaluationError,
     FunctionFailed,
@@ -71,21 +58,34 @@ from rejoinder.errors import (
     near_misses,
     with_values,
 )
-from rejoinder.kernels.caps import set_caps
-from rejoinder.operators.task import MAX_PAIRS
-from rejoinder.plan.allowed_functions import allow_functions
-from rejoinder.plan.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
-from rejoinder.plan.physical import SourceScan
-from rejoinder.sql.sink_definition import PYTHON, make_sink
-from rejoinder.sql.statements import CreateSink, Select, Statement, parse_statements
-from rejoinder.store.manifest import Manifest
-from rejoinder.store.objects import Option, open_store
-from rejoinder.store.run import forget_runs
-from rejoinder.testing.files import new_files, unheeded
-from rejoinder.testing.rows import encoded, refuse_other_than_rows, time_of
+from rejoinder.host.caps import set_caps
+from rejoinder.ir.allowed_functions import allow_functions
+from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
+from rejoinder.plan.physical.dataflow import SourceScan
+from rejoinder.runtime.task import MAX_PAIRS
+from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
+from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
+from rejoinder.state.changelog_reader import epoch_of
+from rejoinder.state.renderings import (
+    Row,
+    Rows,
+    Snapshots,
+    changes_of,
+    net_changes,
+    plain_rows,
+    snapshots_of,
+    stream_rows,
+    table_rows,
+)
+from rejoinder.state.watermarks import Partition
+from rejoinder.store.commits.manifest import Manifest
+from rejoinder.store.objects.object_store import Option, open_store
+from rejoinder.store.runs.run import forget_runs
+from rejoinder.testing.file_sources import new_files, unheeded
+from rejoinder.testing.input_rows import encoded, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import Said
 from rejoinder.testing.tables import Change
-from rejoinder.testing.unread import answer_unread
+from rejoinder.testing.unread_files import answer_unread
 
 _names = itertools.count()
 

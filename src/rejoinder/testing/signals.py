@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rejoinder.engine.watermarks import Partition, Signals, Watermarks
-from rejoinder.plan.catalog import Source
+from rejoinder.ir.catalog import Source
+from rejoinder.state.watermarks import Partition, Signals, Watermarks
 
 
 @dataclass

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rejoinder.kernels.columns import DIFF, EPOCH, HASH
-from rejoinder.plan.catalog import SOURCE_CHANGES
-from rejoinder.plan.steps import Lookup
-from rejoinder.store.run import read_run
+from rejoinder.ir.catalog import SOURCE_CHANGES
+from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH
+from rejoinder.plan.physical.steps import Lookup
+from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
 from tests.golden.delta_joins.test_updates import inputs_at
 from tests.golden.delta_joins.worked_example import (

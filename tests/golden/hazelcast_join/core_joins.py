@@ -14,7 +14,7 @@ import yaml
 
 from rejoinder.core import JoinCondition, LateRows, Message, Rows, StreamJoin, Watermark
 from rejoinder.core.stream_join import Formula
-from rejoinder.kernels.expression import Expression, quoted
+from rejoinder.ir.expression import Expression, quoted
 
 DATA = Path(__file__).parent.parent / "data" / "hazelcast_join" / "traces.yaml"
 GOLDEN: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))

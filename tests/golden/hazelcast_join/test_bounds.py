@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from rejoinder.errors import PlanningError
-from rejoinder.plan.bounds import all_bounds, direct_bounds, slack_of
-from rejoinder.plan.catalog import Catalog
-from rejoinder.plan.logical import Filter, Join, Node, Predicate, Project
-from rejoinder.plan.melting import normalise
-from rejoinder.sql.binder import bind
-from rejoinder.sql.statements import CreateSource, parse_statements
+from rejoinder.ir.catalog import Catalog
+from rejoinder.ir.logical import Filter, Join, Node, Predicate, Project
+from rejoinder.plan.join.block_bounds import all_bounds, direct_bounds, slack_of
+from rejoinder.plan.normalize import normalise
+from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 
 DATA = Path(__file__).parent.parent / "data" / "hazelcast_join" / "bounds.yaml"
 CASES: list[dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))["cases"]

@@ -16,7 +16,7 @@ import rejoinder as rj
 from rejoinder.core import StreamJoin, Watermark
 from rejoinder.core.stream_join import Formula
 from rejoinder.errors import PlanningError
-from rejoinder.plan.steps import Arrange
+from rejoinder.plan.physical.steps import Arrange
 from rejoinder.testing import Driver
 from tests.golden.hazelcast_join import test_bounds, test_core, test_traces_in_sql
 from tests.golden.hazelcast_join.core_joins import GOLDEN, condition, feed, play, shown, trace_join

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import rejoinder as rj
-from rejoinder.kernels.columns import HASH
-from rejoinder.kernels.ordered import Ordered
+from rejoinder.kernels.arrow.columns import HASH
+from rejoinder.kernels.arrow.ordered import Ordered
 from rejoinder.testing import Driver
 from tests.golden.kafka_streams.cells import CASES, DATA
 

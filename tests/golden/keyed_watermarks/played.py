@@ -13,7 +13,7 @@ import yaml
 
 from rejoinder.core import AsyncTransform, Idle, LateRows, Message, Rows, Watermark
 from rejoinder.core.async_queue import Call
-from rejoinder.operators.coalescer import Released
+from rejoinder.watermarks.coalescer import Released
 
 DATA = Path(__file__).parent.parent / "data" / "keyed_watermarks"
 _READ: dict[str, Any] = yaml.safe_load((DATA / "traces.yaml").read_text(encoding="utf-8"))

@@ -25,8 +25,8 @@ from rejoinder.core import (
     WindowAggregate,
 )
 from rejoinder.core.messages import rows_of
-from rejoinder.kernels.expression import Expression
-from rejoinder.operators.coalescer import IDLE_TIME
+from rejoinder.ir.expression import Expression
+from rejoinder.watermarks.coalescer import IDLE_TIME
 from tests.golden.keyed_watermarks import test_in_sql, test_traces
 from tests.golden.keyed_watermarks.played import CHECKS, ITEM, REQUIREMENTS, TRACES, items, of_kind, shown, trace
 

@@ -19,7 +19,7 @@ from rejoinder.core import (
 )
 from rejoinder.core.messages import rows_of
 from rejoinder.errors import WatermarkRegress
-from rejoinder.operators.coalescer import Released
+from rejoinder.watermarks.coalescer import Released
 from tests.golden.keyed_watermarks.played import CHECKS, ITEM, TRACES, Service, items, of_kind, shown, trace, violation
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
-from rejoinder.api import rows, time_windows
+from rejoinder.api.relations import named_rows, time_windows
 from rejoinder.errors import DefinitionConflict, InvalidSql, PlanningError, Unsupported
-from rejoinder.plan.catalog import Catalog
+from rejoinder.ir.catalog import Catalog
 from rejoinder.testing import Driver
 
 
@@ -292,7 +292,7 @@ def test_the_past_of_a_query_at_arrival(shop: Driver) -> None:
     assert [row["name"] for row in shop.sql(f"SELECT {query}")] == ["Bea", "Bea"]  # all rows meet what is there now
 
 
-@pytest.mark.parametrize("module", [rows, time_windows])
+@pytest.mark.parametrize("module", [named_rows, time_windows])
 def test_examples_in_docstrings(module: Any) -> None:
     results = doctest.testmod(module)
     assert results.attempted and not results.failed

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from rejoinder.api.inbox import Inbox, checked_rows
+from rejoinder.api.sources.inbox import Inbox, checked_rows
+from rejoinder.cli.commands.open_state import open_state
 from rejoinder.cli.main import app
-from rejoinder.cli.state import open_state
-from rejoinder.engine import publishing
+from rejoinder.engine import publisher
 from rejoinder.errors import Corrupt, InputError, StorageFailed
-from rejoinder.operators.formats import read_file
-from rejoinder.plan.catalog import Source
+from rejoinder.formats import read_file
+from rejoinder.ir.catalog import Source
 
 SOURCE = Source("s", "stream", pa.schema([("k", pa.int64())]))
 
@@ -87,7 +87,7 @@ def test_rows_wait_on_if_a_definition_is_refused(tmp_path: Path, monkeypatch: py
         raise StorageFailed("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "commit", refuse)
+        patch.setattr(publisher, "commit", refuse)
         assert sql(place, f"DROP STREAM t CASCADE; {STREAM}", exit_code=1)
     assert rows_in(place) == 1
 

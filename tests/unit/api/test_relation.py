@@ -8,10 +8,10 @@ from typing import get_args
 import pytest
 
 import rejoinder as rj
-from rejoinder.api.relation import Relation
+from rejoinder.api.relations.relation import Relation
 from rejoinder.errors import InvalidSql, Unsupported
-from rejoinder.plan.logical import ArrivalKind
-from rejoinder.sql.binder import bind
+from rejoinder.ir.logical import ArrivalKind
+from rejoinder.sql.bind.binder import bind
 from rejoinder.testing import Driver
 from tests.unit.sql.trees import CATALOG, tree
 

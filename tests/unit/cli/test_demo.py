@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.cli.demo import _prepare, events
+from rejoinder.cli.commands.demo import _prepare, events
 from rejoinder.errors import StateError
 from rejoinder.testing import Driver
 

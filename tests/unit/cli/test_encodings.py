@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from rejoinder.cli import encodings
+from rejoinder.cli.terminal import encodings
 from rejoinder.testing import Driver
 
 

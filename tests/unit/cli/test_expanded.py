@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from rejoinder.cli import expanded, tables
+from rejoinder.cli.terminal import expanded_rows, result_tables
 from tests.unit.cli.conftest import Rejoinder
 
 ROWS: list[dict[str, str | None]] = [{"view": "sales", "query": "SELECT " + "x" * 100}, {"view": "日本", "query": None}]
@@ -19,7 +19,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> io.StringIO:
     """A terminal of a width, instead of standard output."""
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=True, no_color=True, highlight=False, soft_wrap=True)
-    for module in (tables, expanded):
+    for module in (result_tables, expanded_rows):
         monkeypatch.setattr(module, "out", console)
     return file
 
@@ -30,14 +30,14 @@ def shown(file: io.StringIO) -> list[str]:
 
 
 def test_examples_in_docstrings() -> None:
-    assert doctest.testmod(expanded).failed == 0
+    assert doctest.testmod(expanded_rows).failed == 0
 
 
 def test_a_table_that_is_too_wide_becomes_records_with_cut_values(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = terminal(monkeypatch, 40)
-    tables.show_rows(ROWS, ["view", "query"])
+    result_tables.show_rows(ROWS, ["view", "query"])
     assert shown(file) == [
         "── 1 ────────────",
         "view   sales",
@@ -52,13 +52,13 @@ def test_a_table_that_is_too_wide_becomes_records_with_cut_values(
 
 def test_a_table_that_fits_stays_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     file = terminal(monkeypatch, 20)
-    tables.show_rows([{"a": 1, "b": "x" * 16}], ["a", "b"])
+    result_tables.show_rows([{"a": 1, "b": "x" * 16}], ["a", "b"])
     assert len(shown(file)) == 3
     file = terminal(monkeypatch, 19)
-    tables.show_rows([{"a": 1, "b": "x" * 16}], ["a", "b"])
+    result_tables.show_rows([{"a": 1, "b": "x" * 16}], ["a", "b"])
     assert shown(file)[0].startswith("── 1 ")
     file = terminal(monkeypatch, 19)
-    tables.show_rows([{"a": 1, "b": "x" * 16}], ["a", "b"], expanded=False)
+    result_tables.show_rows([{"a": 1, "b": "x" * 16}], ["a", "b"], expanded=False)
     assert "x" * 16 not in file.getvalue(), "folded"
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.cli.first_run import removed_on_failure
-from rejoinder.cli.state import open_state
+from rejoinder.cli.commands.first_run import removed_on_failure
+from rejoinder.cli.commands.open_state import open_state
 from rejoinder.errors import Fenced, InputError
 from rejoinder.testing import Driver
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from rejoinder.cli.following import Told, interruptible
+from rejoinder.cli.commands.follow import Told, interruptible
 
 
 def test_work_that_ends_by_itself() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.cli import prompt
-from rejoinder.cli.answers import Showing
-from rejoinder.cli.ask import ask
+from rejoinder.cli.commands.ask import ask
+from rejoinder.cli.terminal import prompt
+from rejoinder.cli.terminal.answers import Showing
 from rejoinder.testing import Driver
 
 Type = Callable[..., None]
@@ -71,7 +71,7 @@ def test_a_statement_sees_what_a_flow_committed_meanwhile(
         driver.step()
         yield "SELECT id FROM priced;"
 
-    monkeypatch.setattr("rejoinder.cli.ask.statements", talk)
+    monkeypatch.setattr("rejoinder.cli.commands.ask.statements", talk)
     ask(shop, None, Showing())
     out = capsys.readouterr().out
     assert "(2 rows)" in out and "(3 rows)" in out

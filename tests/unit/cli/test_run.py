@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.cli.running import check, read_script
-from rejoinder.cli.settings import Settings, memory_size, settings_of
+from rejoinder.cli.commands.run_flow import check, read_script
+from rejoinder.cli.spark_options import Settings, memory_size, settings_of
 from rejoinder.errors import DefinitionConflict
-from rejoinder.plan.catalog import Catalog
+from rejoinder.ir.catalog import Catalog
 from tests.unit.cli.conftest import Rejoinder
 
 FLOW = """
@@ -134,7 +134,7 @@ def test_an_unexpected_error_is_no_traceback(rejoinder: Rejoinder, flow: Path, m
     def fail(*_: object, **__: object) -> None:
         raise KeyError("the row of Ada")
 
-    monkeypatch.setattr("rejoinder.cli.running.read_script", fail)
+    monkeypatch.setattr("rejoinder.cli.commands.run_flow.read_script", fail)
     result = rejoinder("run", str(flow))
     assert result.exit_code == 1
     assert "error: unexpected KeyError  [RJ000]" in result.stderr
@@ -165,7 +165,7 @@ def test_a_state_that_cannot_be_written_is_refused_before_spark_starts(
     (tmp_path / "file").write_text("text")
     result = rejoinder("run", str(flow), "--state", "file/state")
     assert result.exit_code == 1 and f"`{tmp_path}/file` is not a folder" in result.stderr
-    monkeypatch.setattr("rejoinder.cli.writable._may_write", lambda folder: False)
+    monkeypatch.setattr("rejoinder.cli.commands.writable_state._may_write", lambda folder: False)
     result = rejoinder("run", str(flow), "--state", "sealed")
     assert result.exit_code == 1 and f"`{tmp_path}` is not writable" in result.stderr
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import rejoinder as package
-from rejoinder.cli import progress, screen, tables
-from rejoinder.cli.changes import counts, show_changes
+from rejoinder.cli.terminal import progress_line, result_tables, screen
+from rejoinder.cli.terminal.change_lines import counts, show_changes
 from rejoinder.engine.epoch_progress import Progress
-from rejoinder.engine.texts import text
-from rejoinder.sql import texts
+from rejoinder.sql.statements import query_text
+from rejoinder.state.row_text import text
 from tests.unit.cli.conftest import Rejoinder
 
 
@@ -24,7 +24,7 @@ def test_version_and_help(rejoinder: Rejoinder) -> None:
     assert all(command in shown for command in ("run", "sql", "explain", "demo", "--debug"))
 
 
-@pytest.mark.parametrize("module", [screen, tables, texts])
+@pytest.mark.parametrize("module", [screen, result_tables, query_text])
 def test_examples_in_docstrings(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
@@ -50,12 +50,12 @@ def test_values_on_one_line(value: Any, shown: str) -> None:
 
 
 def test_wide_rows_are_not_folded_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    tables.show_rows([{"a": "x" * 300, "b": 1}], ["a", "b"])
+    result_tables.show_rows([{"a": "x" * 300, "b": 1}], ["a", "b"])
     assert capsys.readouterr().out.splitlines()[2] == "x" * 300 + "   1"
 
 
 def test_markup_in_data_is_data(capsys: pytest.CaptureFixture[str]) -> None:
-    tables.show_rows([{"[bold]": "[red]x[/red]"}], ["[bold]"])
+    result_tables.show_rows([{"[bold]": "[red]x[/red]"}], ["[bold]"])
     out = capsys.readouterr().out
     assert "[bold]" in out and "[red]x[/red]" in out
 
@@ -76,7 +76,7 @@ def test_progress_is_one_line_a_second_where_there_is_no_terminal(
 ) -> None:
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with progress.ProgressLine("reading…") as line:
+    with progress_line.ProgressLine("reading…") as line:
         for epoch in range(10):
             now += 0.25
             line.take(Progress(epoch, 0.25, {"a": 1_000, "b": 500}, {"v": 7}, 2_048, 1 << 20, 0.4))

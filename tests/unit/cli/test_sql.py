@@ -12,7 +12,7 @@ import pytest
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.statements import Answer, execute
 from rejoinder.errors import Corrupt
-from rejoinder.sql.statements import Statement
+from rejoinder.sql.statements.statement_parser import Statement
 from rejoinder.testing import Driver
 from tests.unit.cli.conftest import Rejoinder
 
@@ -121,7 +121,7 @@ def test_an_error_has_fact_detail_and_hint_and_no_traceback(rejoinder: Rejoinder
 
 
 def test_what_nobody_expected_is_an_error_too(rejoinder: Rejoinder, shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rejoinder.cli.ask.execute", lambda *_: 1 / 0)
+    monkeypatch.setattr("rejoinder.cli.commands.ask.execute", lambda *_: 1 / 0)
     result = rejoinder("sql", shop, "SELECT * FROM priced")
     assert result.exit_code == 1 and "error: unexpected ZeroDivisionError  [RJ000]" in result.stderr
 
@@ -139,7 +139,7 @@ def test_files_that_a_running_flow_drops_while_they_are_read(
             raise Corrupt("an object of the state is missing")
         return execute(engine, statement)
 
-    monkeypatch.setattr("rejoinder.cli.ask.execute", overtaken)
+    monkeypatch.setattr("rejoinder.cli.commands.ask.execute", overtaken)
     assert "(2 rows)" in rejoinder("sql", shop, "SELECT id FROM priced").stdout
     assert turns == [1, 2]
     turns.clear()

@@ -23,7 +23,7 @@ from rejoinder.errors import (
     UnknownName,
     Unsupported,
 )
-from rejoinder.kernels.expression import Expression
+from rejoinder.ir.expression import Expression
 
 SIDES = (
     pa.schema([("l.k", pa.int64()), ("l.t", pa.int64()), ("l.f", pa.int64())]),

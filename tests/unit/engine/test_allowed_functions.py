@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder.errors import UnknownName, Unsupported
-from rejoinder.plan import allowed_functions
+from rejoinder.ir import allowed_functions
 from rejoinder.testing import Driver
 
 EVIL = """

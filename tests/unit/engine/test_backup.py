@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from rejoinder.cli.main import app
-from rejoinder.engine.backup import backup, refs_of
-from rejoinder.engine.backup_targets import check_place
 from rejoinder.engine.content import named_files
+from rejoinder.engine.maintenance.backup import backup, refs_of
+from rejoinder.engine.maintenance.backup_targets import check_place
 from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, SinkFailed
-from rejoinder.store.newest import latest
-from rejoinder.store.objects import ObjectStore, open_store
+from rejoinder.store.commits.newest_manifest import latest
+from rejoinder.store.objects.object_store import ObjectStore, open_store
 from rejoinder.testing import Driver
 from tests.unit.engine.test_sink_progress import in_files, in_view, insert, opened
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rejoinder.engine.backup import backup
+from rejoinder.engine.maintenance.backup import backup
 from rejoinder.errors import SinkFailed
-from rejoinder.store.newest import latest
-from rejoinder.store.objects import ObjectStore, Option, open_store
+from rejoinder.store.commits.newest_manifest import latest
+from rejoinder.store.objects.object_store import ObjectStore, Option, open_store
 from rejoinder.testing import Driver
 from tests.unit.engine.test_sink_progress import in_files, in_view, insert
 from tests.unit.store.conftest import s3_endpoint, s3_options, s3_store

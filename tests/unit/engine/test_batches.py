@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.engine.batches import define_all, planned
+from rejoinder.engine.definitions.definition_batch import define_all, planned
 from rejoinder.errors import DefinitionConflict, EvaluationError, PlanningError, UnknownName
-from rejoinder.sql.statements import parse_statements
+from rejoinder.sql.statements.statement_parser import parse_statements
 from rejoinder.testing import Driver
 
 SHOP = """

@@ -20,7 +20,7 @@ class Clocked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wall, self.steady = START, 5000
-        module = "rejoinder.engine.processing_time"
+        module = "rejoinder.engine.time.processing_time"
         monkeypatch.setattr(f"{module}.time.time_ns", lambda: self.wall * 1_000_000)
         monkeypatch.setattr(f"{module}.time.clock_gettime_ns", lambda _: self.steady * 1_000_000)
         self.driver = Driver()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.collecting import KEEP_VERSIONS
+from rejoinder.engine.collector import KEEP_VERSIONS
 from rejoinder.errors import StateDeleted
-from rejoinder.store.manifest import versions
+from rejoinder.store.commits.manifest import versions
 from rejoinder.testing import Driver
 from tests.unit.store.unreliable import Line, unreliable
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rejoinder.errors import StateError
-from rejoinder.store.commit import commit
-from rejoinder.store.newest import latest
-from rejoinder.store.objects import open_store
+from rejoinder.store.commits.commit import commit
+from rejoinder.store.commits.newest_manifest import latest
+from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
 
 

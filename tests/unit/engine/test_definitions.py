@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.engine.collecting import KEEP_VERSIONS
+from rejoinder.engine.collector import KEEP_VERSIONS
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName
 from rejoinder.testing import Driver
 

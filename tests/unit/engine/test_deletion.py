@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.collecting import KEEP_VERSIONS
+from rejoinder.engine.collector import KEEP_VERSIONS
 from rejoinder.errors import Corrupt, Fenced, StateDeleted, StateError
-from rejoinder.store import file_log
-from rejoinder.store.commit import commit
-from rejoinder.store.disk import Disk
-from rejoinder.store.run import forget_runs
+from rejoinder.store.commits import file_log
+from rejoinder.store.commits.commit import commit
+from rejoinder.store.objects.local_objects import Disk
+from rejoinder.store.runs.run import forget_runs
 from rejoinder.testing import Driver
 
 

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from rejoinder.engine.positions import Position
 from rejoinder.errors import Incomplete, MissingInput
-from rejoinder.plan.catalog import Source
+from rejoinder.ir.catalog import Source
+from rejoinder.state.positions import Position
 from rejoinder.testing import Driver
 
 STREAM = """CREATE STREAM s (k INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.api.relation import Relation
-from rejoinder.api.stream import Stream
-from rejoinder.api.table import Table
+from rejoinder.api.relations.relation import Relation
+from rejoinder.api.relations.stream import Stream
+from rejoinder.api.relations.table import Table
 from rejoinder.errors import FunctionFailed, InvalidSql, PlanningError, UnknownName
 from rejoinder.testing import Driver
 from tests.unit.engine import answering

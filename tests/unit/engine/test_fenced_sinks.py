@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoinder import errors
+from rejoinder.connectors import file_sink
+from rejoinder.connectors.delivery import Delivery
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.sinks import files
-from rejoinder.engine.sinks.delivery import Delivery
-from rejoinder.store.run import forget_runs
+from rejoinder.store.runs.run import forget_runs
 from rejoinder.testing import Driver
 
 
@@ -90,9 +90,9 @@ def test_a_driver_that_wakes_after_the_changes_were_collected_is_fenced(tmp_path
 def test_a_driver_that_wakes_while_the_live_one_delivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wake = asleep_before_delivery(opened(tmp_path), 1)
     live = opened(tmp_path)
-    write, woken = files.WriteFile.__call__, list[errors.RejoinderError]()
+    write, woken = file_sink.WriteFile.__call__, list[errors.RejoinderError]()
 
-    def staged(self: files.WriteFile, number: int, chunks: Any) -> str:
+    def staged(self: file_sink.WriteFile, number: int, chunks: Any) -> str:
         name = write(self, number, chunks)
         if live.epoch == 2 and not woken:
             with pytest.raises(errors.Fenced) as told:
@@ -100,7 +100,7 @@ def test_a_driver_that_wakes_while_the_live_one_delivers(tmp_path: Path, monkeyp
             woken.append(told.value)
         return name
 
-    monkeypatch.setattr(files.WriteFile, "__call__", staged)
+    monkeypatch.setattr(file_sink.WriteFile, "__call__", staged)
     insert(live, 2)
     assert woken and delivered(tmp_path) == [0, 1, 2]
     assert progress(tmp_path)["epoch"] == 2 and progress(tmp_path)["writer"] == 1
@@ -112,13 +112,13 @@ def test_a_driver_that_wakes_after_its_last_look_changes_nothing(
 ) -> None:
     """It has looked at the manifests, and then sleeps: what it does next is a rename from a folder that is gone."""
     first = opened(tmp_path)
-    publish, live = files.FilesTarget._publish, list[Driver]()
+    publish, live = file_sink.FilesTarget._publish, list[Driver]()
     extra = tmp_path / "out" / "epoch-0000000001-0001.parquet"
 
     def sleep_then_publish(
-        self: files.FilesTarget, filesystem: Any, staged: str, written: list[str], delivery: Delivery
+        self: file_sink.FilesTarget, filesystem: Any, staged: str, written: list[str], delivery: Delivery
     ) -> None:
-        monkeypatch.setattr(files.FilesTarget, "_publish", publish)
+        monkeypatch.setattr(file_sink.FilesTarget, "_publish", publish)
         if when == "between the moves":
             filesystem.move(f"{staged}/{written[0]}", str(tmp_path / "out" / "epoch-0000000001-0000.parquet"))
         if when == "before the note":
@@ -127,7 +127,7 @@ def test_a_driver_that_wakes_after_its_last_look_changes_nothing(
         insert(live[0], 2)
         publish(self, filesystem, staged, written, delivery)
 
-    monkeypatch.setattr(files.FilesTarget, "_publish", sleep_then_publish)
+    monkeypatch.setattr(file_sink.FilesTarget, "_publish", sleep_then_publish)
     with pytest.raises((errors.Fenced, errors.SinkFailed)):
         insert(first, 1)
     assert delivered(tmp_path) == [0, 1, 2] and progress(tmp_path)["epoch"] == 2
@@ -241,6 +241,6 @@ def test_two_drivers_that_clear_the_same_folders(tmp_path: Path, monkeypatch: py
                 delete(pafs.LocalFileSystem(), path)
             delete(pafs.LocalFileSystem(), path)
 
-    monkeypatch.setattr(files, "open_path", lambda path: (Racing(), path))
+    monkeypatch.setattr(file_sink, "open_path", lambda path: (Racing(), path))
     insert(driver, 1)
     assert delivered(tmp_path) == [0, 1] and calls and not list((tmp_path / "out/_rejoinder").glob("staged-*"))

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoinder import errors
-from rejoinder.engine.sinks import files
-from rejoinder.store.objects import ObjectStore, Option
+from rejoinder.connectors import file_sink
+from rejoinder.store.objects.object_store import ObjectStore, Option
 from rejoinder.testing import Driver
 from tests.unit.engine.test_fenced_sinks import insert
 from tests.unit.store.conftest import s3_endpoint, s3_options, s3_store
@@ -60,7 +60,7 @@ class Bucket:
 @pytest.fixture
 def bucket(s3_store: ObjectStore, s3_options: dict[str, Option], monkeypatch: pytest.MonkeyPatch) -> Bucket:
     made = Bucket(s3_store, s3_options)
-    monkeypatch.setattr(files, "open_path", lambda path: (made, made.folder))
+    monkeypatch.setattr(file_sink, "open_path", lambda path: (made, made.folder))
     return made
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.collecting import KEEP_VERSIONS
-from rejoinder.engine.state import State
-from rejoinder.store.manifest import find, versions
-from rejoinder.store.run import _cache, _written
+from rejoinder.engine.collector import KEEP_VERSIONS
+from rejoinder.state.flow_state import State
+from rejoinder.store.commits.manifest import find, versions
+from rejoinder.store.runs.run import _cache, _written
 from rejoinder.testing import Driver
 
 START = datetime(2026, 1, 1)

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from rejoinder.engine.serving import Serving
+from rejoinder.engine.queries.view_serving import Serving
 from rejoinder.errors import NotCommitted
 from rejoinder.testing import Driver
 

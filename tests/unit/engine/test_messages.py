@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine.sinks.messages import Encoder
-from rejoinder.engine.sinks.values import Values
+from rejoinder.connectors.message_values import Values
+from rejoinder.connectors.sink_messages import Encoder
 from rejoinder.errors import SinkFailed
-from rejoinder.plan.catalog import Sink
+from rejoinder.ir.catalog import Sink
 from rejoinder.testing import Driver
 from tests.unit.operators.test_records import NOON, epoch, handed_over
 

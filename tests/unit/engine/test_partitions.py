@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine.executor import split_batch
-from rejoinder.engine.watermarks import Signals
+from rejoinder.engine.executors.executor import split_batch
 from rejoinder.errors import (
     DefinitionConflict,
     InputError,
@@ -23,8 +22,9 @@ from rejoinder.errors import (
     Unsupported,
     WatermarkRegress,
 )
-from rejoinder.kernels.columns import PARTITION
-from rejoinder.kernels.exchange import encode
+from rejoinder.kernels.arrow.columns import PARTITION
+from rejoinder.kernels.arrow.scatter import encode
+from rejoinder.state.watermarks import Signals
 from rejoinder.testing import Driver
 
 PAST = "CREATE VIEW v AS SELECT id FROM s EMIT WHEN WATERMARK PAST t"
@@ -220,7 +220,7 @@ def test_a_split_may_bring_the_partition_of_its_rows_along() -> None:
 
 
 def test_a_column_that_tells_rows_apart_is_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rejoinder.engine.watermarks.MOST_PARTITIONS", 5)
+    monkeypatch.setattr("rejoinder.state.watermarks.MOST_PARTITIONS", 5)
     driver = flow("partition_by 'id'", "WATERMARK t DELAY OF 0")
     driver.insert("s", *({"id": number, "t": 1} for number in range(5)))
     driver.step()

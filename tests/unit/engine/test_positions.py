@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from rejoinder.engine.content import named_files
-from rejoinder.engine.positions import Position, files_read, kept, position_of, with_files, with_position
 from rejoinder.errors import Corrupt
-from rejoinder.store.file_log import FileLog, FileRead
-from rejoinder.store.objects import open_store
-from rejoinder.store.vacuum import find_garbage
+from rejoinder.state.positions import Position, files_read, kept, position_of, with_files, with_position
+from rejoinder.store.commits.file_log import FileLog, FileRead
+from rejoinder.store.commits.unnamed_files import find_garbage
+from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
 
 FILES = 150

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.processing_time import BOUND, CONFIRMED, STILL, ProcessingTime, Reading
-from rejoinder.store.objects import ObjectStore
+from rejoinder.engine.time.processing_time import BOUND, CONFIRMED, STILL, ProcessingTime, Reading
+from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.testing import Driver
 from tests.unit.store.conftest import s3_endpoint, s3_options, s3_store  # noqa: F401 - fixtures
 
@@ -211,14 +211,14 @@ def test_a_store_tells_its_time(disk_store: ObjectStore, s3_store: ObjectStore) 
 
 @pytest.fixture
 def disk_store(tmp_path: Path) -> ObjectStore:
-    from rejoinder.store.objects import open_store
+    from rejoinder.store.objects.object_store import open_store
 
     return open_store(str(tmp_path / "state"))
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, place: Path | None = None) -> tuple[Driver, list[int]]:
     now = [START + 3 * SECOND]
-    monkeypatch.setattr("rejoinder.engine.processing_time.time.time_ns", lambda: now[0] * 1_000_000)
+    monkeypatch.setattr("rejoinder.engine.time.processing_time.time.time_ns", lambda: now[0] * 1_000_000)
     driver = Driver(store=place)
     if driver.epoch < 0:
         driver.sql("CREATE STREAM t (a BIGINT)")

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from rejoinder.plan.steps import Lookup, Send
+from rejoinder.plan.physical.steps import Lookup, Send
 from rejoinder.testing import Driver
 
 QUERIES = [

@@ -9,7 +9,7 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.engine.content import Content
-from rejoinder.store.manifest import versions
+from rejoinder.store.commits.manifest import versions
 from rejoinder.testing import Driver
 from tests.unit.store.unreliable import Line, unreliable
 

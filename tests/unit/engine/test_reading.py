@@ -9,8 +9,8 @@ from datetime import datetime
 import pytest
 
 from rejoinder.errors import NotCommitted, RejoinderError
-from rejoinder.operators import stateless
-from rejoinder.store import spine
+from rejoinder.runtime.steps import stateless
+from rejoinder.store.runs import spine
 from rejoinder.testing import Driver
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine import engine, redefinition
-from rejoinder.engine.planner import Plan, plan
-from rejoinder.plan.catalog import Catalog, Index
+from rejoinder.engine import engine
+from rejoinder.engine.hydration import redefinition
+from rejoinder.ir.catalog import Catalog, Index
+from rejoinder.planner import Plan, plan
 from rejoinder.testing import Driver
 
 

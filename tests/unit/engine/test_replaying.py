@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.rendering import Snapshot
 from rejoinder.errors import InvalidSql, NotCommitted, UnknownName, Unsupported
+from rejoinder.state.renderings import Snapshot
 from rejoinder.testing import Driver
 
 NOON = datetime(2026, 1, 1, 12)
@@ -161,11 +161,11 @@ def test_what_cannot_be_rendered_is_refused(driver: Driver) -> None:
 
 
 def test_nothing_is_left_behind(driver: Driver) -> None:
-    from rejoinder.store import memory
+    from rejoinder.store.objects import memory_objects
 
-    before = set(memory._stores), {entry.name for entry in driver._store.entries()}
+    before = set(memory_objects._stores), {entry.name for entry in driver._store.entries()}
     driver.sql(QUERY.format("STREAM"))
-    assert (set(memory._stores), {entry.name for entry in driver._store.entries()}) == before
+    assert (set(memory_objects._stores), {entry.name for entry in driver._store.entries()}) == before
 
 
 def test_renderings_are_text(driver: Driver) -> None:

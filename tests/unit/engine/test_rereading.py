@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine import rereading, topics
-from rejoinder.engine.positions import Position, with_files
-from rejoinder.engine.rereading import unreadable
+from rejoinder.engine.hydration import source_replay, topic_replay
+from rejoinder.engine.hydration.source_replay import unreadable
 from rejoinder.errors import Incomplete, MissingInput
-from rejoinder.operators.formats.signatures import local_signature
-from rejoinder.plan.catalog import Source
-from rejoinder.store.file_log import FileRead
-from rejoinder.store.objects import open_store
+from rejoinder.formats.file_signatures import local_signature
+from rejoinder.ir.catalog import Source
+from rejoinder.state.positions import Position, with_files
+from rejoinder.store.commits.file_log import FileRead
+from rejoinder.store.objects.object_store import open_store
 from rejoinder.testing import Driver
 from tests.unit.engine.test_completeness import DAILY, counts, files, write
 from tests.unit.engine.test_completeness import rows as rows_of
@@ -50,7 +50,7 @@ def test_a_file_that_cannot_be_looked_at_fails_the_statement(
     version = driver._manifest.version
     for text in (f"CREATE VIEW daily {start} AS {DAILY}", f"{DAILY} {start}"):
         with monkeypatch.context() as patch:
-            patch.setattr(rereading, "local_signature", failing_once(failure, local_signature))
+            patch.setattr(source_replay, "local_signature", failing_once(failure, local_signature))
             with pytest.raises(MissingInput, match=r"cannot be looked at, to read it again[\s\S]*Hint: check"):
                 driver.sql(text)
     assert driver._manifest.version == version
@@ -71,7 +71,7 @@ def test_a_file_that_changes_before_it_is_read_again(
     files: Callable[[], Driver], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = files()
-    looked = rereading.unreadable
+    looked = source_replay.unreadable
 
     def change(*given: Any) -> str | None:
         found = looked(*given)
@@ -93,7 +93,7 @@ def remote(failure: OSError) -> str | None:
     source = Source("s", "stream", SCHEMA, format="json", options={"path": "s3://b/in"})
     positions: Mapping[str, Any] = with_files(store, {}, "id/0", 0, [FileRead("s3://b/in/1.json", 0, "3#tag")])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rereading, "open_path", failing_once(failure, lambda path: None))
+        patch.setattr(source_replay, "open_path", failing_once(failure, lambda path: None))
         return unreadable(store, positions, {"s": "id"}, source)
 
 
@@ -106,8 +106,8 @@ def test_a_remote_file_that_is_missing_is_a_reason_and_a_lost_connection_is_none
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, answer: Callable[..., Mapping[int, int]]) -> str | None:
-    monkeypatch.setattr(topics, "first_offsets", answer)
-    reader = topics.TopicReader(SimpleNamespace(session=None))  # type: ignore[arg-type]
+    monkeypatch.setattr(topic_replay, "first_offsets", answer)
+    reader = topic_replay.TopicReader(SimpleNamespace(session=None))  # type: ignore[arg-type]
     return reader.unreadable(TOPIC, Position(json.dumps({"x": {"0": 5, "1": 7}})))
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder import options
+from rejoinder import secret_options
 from rejoinder.errors import RejoinderError
-from rejoinder.sql.sink_definition import make_sink
-from rejoinder.sql.source_definition import make_source
+from rejoinder.sql.definitions.sink_definition import make_sink
+from rejoinder.sql.definitions.source_definition import make_source
 from rejoinder.testing import Driver
 
 CANARY = "CANARY-7f3a"
@@ -200,7 +200,7 @@ def test_a_mapping_can_name_a_secret_by_reference(driver: Driver) -> None:
 def test_broken_secrets_are_looked_for_in_linear_time(part: str) -> None:
     """A megabyte takes less than a second. A quadratic search would run into the time limit of the test."""
     with contextlib.suppress(RejoinderError):
-        options.refuse_broken_secret("password " + part * (1_000_000 // len(part)))
+        secret_options.refuse_broken_secret("password " + part * (1_000_000 // len(part)))
 
 
 @pytest.mark.parametrize("place", FINE)
@@ -213,5 +213,7 @@ def test_paths_that_only_look_like_secrets_are_taken(place: str) -> None:
 
 def test_what_a_reference_stands_for_is_taken_out_of_foreign_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_LOGIN", CANARY)
-    said = options.scrubbed(f"login of ada with {CANARY} failed", {"kafka.basic.auth.user.info": "env:KAFKA_LOGIN"})
+    said = secret_options.scrubbed(
+        f"login of ada with {CANARY} failed", {"kafka.basic.auth.user.info": "env:KAFKA_LOGIN"}
+    )
     assert CANARY not in said and "***" in said

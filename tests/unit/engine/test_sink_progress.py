@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rejoinder.engine.sinks import files
-from rejoinder.engine.sinks.delivery import Delivery
+from rejoinder.connectors import file_sink
+from rejoinder.connectors.delivery import Delivery
 from rejoinder.errors import Corrupt, NotCommitted, RejoinderError, SinkFailed
 from rejoinder.testing import Driver
 
@@ -218,13 +218,13 @@ def test_a_folder_that_is_lost_inside_a_delivery_is_not_made_anew(
     out = tmp_path / "out"
     driver = opened(tmp_path / "s", out, [])
     insert(driver, 0, 1)
-    deliver = files.FilesTarget.deliver
+    deliver = file_sink.FilesTarget.deliver
 
-    def lose_then_deliver(self: files.FilesTarget, delivery: Delivery) -> None:
+    def lose_then_deliver(self: file_sink.FilesTarget, delivery: Delivery) -> None:
         shutil.rmtree(out)
         deliver(self, delivery)
 
-    monkeypatch.setattr(files.FilesTarget, "deliver", lose_then_deliver)
+    monkeypatch.setattr(file_sink.FilesTarget, "deliver", lose_then_deliver)
     with pytest.raises(SinkFailed):
         insert(driver, 2)
     assert not out.exists()
@@ -246,13 +246,13 @@ def test_a_delivery_reads_the_progress_of_the_folder_once(tmp_path: Path, monkey
     driver = opened(tmp_path / "s", tmp_path / "out", [])
     insert(driver, 0, 1)
     reads: list[str] = []
-    read = files.FilesTarget._read
+    read = file_sink.FilesTarget._read
 
-    def counted(self: files.FilesTarget, filesystem: Any, path: str) -> Any:
+    def counted(self: file_sink.FilesTarget, filesystem: Any, path: str) -> Any:
         reads.append(path)
         return read(self, filesystem, path)
 
-    monkeypatch.setattr(files.FilesTarget, "_read", counted)
+    monkeypatch.setattr(file_sink.FilesTarget, "_read", counted)
     insert(driver, 2, 3)
     assert [Path(path).name for path in reads] == ["progress.json"] * 2
     driver.step()

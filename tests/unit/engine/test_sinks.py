@@ -14,7 +14,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-import rejoinder.engine.sinks.delivery as delivery_module
+import rejoinder.connectors.delivery as delivery_module
 from rejoinder.errors import (
     DefinitionConflict,
     InvalidSql,
@@ -331,7 +331,7 @@ def test_a_function_that_is_not_declared_again(driver: Driver, tmp_path: Path) -
 
 
 def test_secrets_are_stored_as_references(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rejoinder.options import redacted_text, resolved, scrubbed
+    from rejoinder.secret_options import redacted_text, resolved, scrubbed
 
     options = {"user": "ada", "password": "env:RJ_TEST_PASSWORD"}
     with pytest.raises(MissingInput, match="`RJ_TEST_PASSWORD` is not set"):
@@ -361,7 +361,7 @@ PEM = "-----BEGIN PRIVATE KEY-----\ngeheim\n-----END PRIVATE KEY-----"
     ],
 )
 def test_secrets_that_look_otherwise(option: str, value: str) -> None:
-    from rejoinder.options import is_secret, redacted, redacted_text
+    from rejoinder.secret_options import is_secret, redacted, redacted_text
 
     assert is_secret(option, value) and redacted({option: value}) == {option: "***"}
     assert "geheim" not in redacted_text(f"OPTIONS ({option} '{value}')")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rejoinder.engine.definitions import is_defined
+from rejoinder.engine.definitions.definition_statements import is_defined
 from rejoinder.errors import DefinitionConflict, InvalidSql, LimitReached, PlanningError
-from rejoinder.sql.statements import CreateView, parse_statements
+from rejoinder.sql.statements.statement_parser import CreateView, parse_statements
 from rejoinder.testing import Driver
 
 SOURCES = "CREATE STREAM a (k INT, t BIGINT, WATERMARK t); CREATE STREAM b (k INT, t BIGINT, WATERMARK t)"

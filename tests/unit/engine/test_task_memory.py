@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from rejoinder.errors import LimitReached
-from rejoinder.kernels import memory
-from rejoinder.kernels.caps import Caps, set_caps, use_caps
+from rejoinder.host import memory
+from rejoinder.host.caps import Caps, set_caps, use_caps
 from rejoinder.testing import Driver
 
 MEGABYTE = 1 << 20

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rejoinder.engine.watermarks import Signals
 from rejoinder.errors import InputError, MissingInput, WatermarkRegress
-from rejoinder.plan.catalog import Source
+from rejoinder.ir.catalog import Source
+from rejoinder.state.watermarks import Signals
 from rejoinder.testing import Driver
 
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from rejoinder.engine import timeline
-from rejoinder.engine.timeline import Timeline
 from rejoinder.errors import Corrupt, NotCommitted
-from rejoinder.store.objects import open_store
+from rejoinder.state import timeline
+from rejoinder.state.timeline import Timeline
+from rejoinder.store.objects.object_store import open_store
 
 
 def test_old_entries_move_to_blocks_and_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import rejoinder.engine.sinks.delivery as delivery_module
+import rejoinder.connectors.delivery as delivery_module
 from rejoinder.errors import InvalidSql, SinkFailed, UnknownName, Unsupported
-from rejoinder.kernels.avro import decode_avro
+from rejoinder.formats.avro.avro_reader import decode_avro
 from rejoinder.testing import Driver
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rejoinder import errors
-from rejoinder.engine.inbox_names import inbox_name
-from rejoinder.engine.spark import make_marker
+from rejoinder.engine.executors.spark_executor import make_marker
+from rejoinder.state.inbox_names import inbox_name
 from rejoinder.testing import Driver
 
 AT_ONCE = timedelta(seconds=-5)

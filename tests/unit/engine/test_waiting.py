@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rejoinder.engine.waiting import waiting
+from rejoinder.engine.status.pending_changes import waiting
 from rejoinder.testing import Driver
 
 

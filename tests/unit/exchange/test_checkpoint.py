@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rejoinder.errors import Corrupt, Unsupported
-from rejoinder.exchange.checkpoint import TICKS, Checkpoint
-from rejoinder.exchange.checkpoint_files import LocalFiles
-from rejoinder.exchange.spark_log import StreamRead, read_epoch, write_checkpoint
+from rejoinder.exchange.streaming.checkpoint import TICKS, Checkpoint
+from rejoinder.exchange.streaming.checkpoint_files import LocalFiles
+from rejoinder.exchange.streaming.checkpoint_log import StreamRead, read_epoch, write_checkpoint
 
 HEADER = ["v1", '{"batchWatermarkMs":5,"batchTimestampMs":7}']
 

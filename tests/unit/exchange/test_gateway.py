@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.exchange.gateway import JvmLog
+from rejoinder.exchange.session.jvm_gateway import JvmLog
 
 START = [
     "WARNING: Using incubator modules: jdk.incubator.vector\n",

@@ -6,16 +6,16 @@ import gc
 
 import pytest
 
-from rejoinder.exchange import rounds
+from rejoinder.exchange.tasks import spark_rounds
 
 
 def test_what_a_later_task_brings_is_out_of_the_collectors_sight_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "_tasks", 0)
+    monkeypatch.setattr(spark_rounds, "_tasks", 0)
     brought: list[list[list[None]]] = []
     frozen = []
     try:
         for _ in range(9):
-            rounds._cheap_collections()
+            spark_rounds._cheap_collections()
             frozen.append(gc.get_freeze_count())
             brought.append([[] for _ in range(1000)])
     finally:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.exchange import ticks
-from rejoinder.exchange.ticks import Ticker
+from rejoinder.exchange.streaming import ticks
+from rejoinder.exchange.streaming.ticks import Ticker
 
 
 class Due:

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from rejoinder.kernels.columns import DIFF, HASH, Int64
-from rejoinder.kernels.hashing import Mask, hash_rows
-from rejoinder.kernels.neighbours import Search, search
-from rejoinder.kernels.ordered import as_column, sorted_by_hash_and_value, views
+from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64
+from rejoinder.kernels.arrow.hashing import Mask, hash_rows
+from rejoinder.kernels.arrow.nearest import Search, search
+from rejoinder.kernels.arrow.ordered import as_column, sorted_by_hash_and_value, views
 
 Row = tuple[str | None, int | None, int]
 """Key, order value, diff."""

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from rejoinder.kernels.columns import DIFF, EPOCH, HASH, diffs
-from rejoinder.kernels.equality import identity
-from rejoinder.sql.types import parse_type
+from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs
+from rejoinder.kernels.arrow.equality import identity
+from rejoinder.sql.types.spark_types import parse_type
 from tests.oracle.values import BINARY, KINDS, normal
 
 KINDS_BY_NAME = {kind.sql: kind for kind in (*KINDS, BINARY)}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.avro import decode_avro, fields_of
+from rejoinder.formats.avro.avro_reader import decode_avro, fields_of
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 ITEM = {"type": "record", "name": "Item", "fields": [{"name": "n", "type": "int"}, {"name": "t", "type": "string"}]}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.avro import decode_avro
-from rejoinder.kernels.avro_writer import avro_schema, encode_avro
+from rejoinder.formats.avro.avro_reader import decode_avro
+from rejoinder.formats.avro.avro_writer import avro_schema, encode_avro
 from tests.unit.kernels.test_avro import encoded
 
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from rejoinder.kernels.columns import DIFF, HASH, diffs, hashes
-from rejoinder.kernels.consolidate import consolidate, consolidate_groups, row_hashes
-from rejoinder.kernels.exchange import sorted_by_hash
-from rejoinder.kernels.hashing import hash_rows
-from rejoinder.kernels.sorting import is_sorted
+from rejoinder.kernels.arrow.columns import DIFF, HASH, diffs, hashes
+from rejoinder.kernels.arrow.consolidate import consolidate, consolidate_groups, row_hashes
+from rejoinder.kernels.arrow.hashing import hash_rows
+from rejoinder.kernels.arrow.scatter import sorted_by_hash
+from rejoinder.kernels.arrow.sorting import is_sorted
 from tests.unit.kernels.tables import deltas, meaning, same
 
 SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.digits import decimals_of, digits_of_decimals, digits_of_integers, integers_of, normal, total
+from rejoinder.kernels.sums.digits import (
+    decimals_of,
+    digits_of_decimals,
+    digits_of_integers,
+    integers_of,
+    normal,
+    total,
+)
 
 INTEGERS = st.one_of(
     st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(2**63), 2**63 - 1, 0, 1, -1, 2**32, -(2**32)])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.equality import identity, not_distinct
+from rejoinder.kernels.arrow.equality import identity, not_distinct
 from tests.unit.kernels.tables import TYPES, array_of, samples
 
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from rejoinder import errors
-from rejoinder.kernels import duckdb_session, evaluate
-from rejoinder.kernels.evaluate import filter_project, infer_types, project, select_rows
-from rejoinder.kernels.expression import Comparison, Expression, column, conjunction, quoted
+from rejoinder.ir.expression import Comparison, Expression, column, conjunction, quoted
+from rejoinder.kernels.duckdb import duckdb_session, evaluate
+from rejoinder.kernels.duckdb.evaluate import filter_project, infer_types, project, select_rows
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 

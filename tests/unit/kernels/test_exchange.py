@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.columns import DIFF, HASH, contiguous, hashes
-from rejoinder.kernels.exchange import decode, encode, scatter, sorted_by_hash
-from rejoinder.kernels.sorting import bucket_of, is_sorted
+from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, hashes
+from rejoinder.kernels.arrow.scatter import decode, encode, scatter, sorted_by_hash
+from rejoinder.kernels.arrow.sorting import bucket_of, is_sorted
 from tests.unit.kernels.tables import TYPES, array_of, arrays, deltas, meaning, same, samples, with_hash
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from rejoinder.kernels.expression import Comparison, Expression, column, conjunction, quoted, renamed, substitute
+from rejoinder.ir.expression import Comparison, Expression, column, conjunction, quoted, renamed, substitute
 
 INT = pa.int64()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 
-from rejoinder.kernels.groups import group_rows
+from rejoinder.kernels.arrow.groups import group_rows
 from tests.oracle.values import normal
 from tests.unit.kernels.tables import deltas
 

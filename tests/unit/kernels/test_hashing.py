@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.hashing import NULL_HASH, hash_keys, hash_rows, is_exact, mix
-from rejoinder.sql.types import parse_type
+from rejoinder.kernels.arrow.hashing import NULL_HASH, hash_keys, hash_rows, is_exact, mix
+from rejoinder.sql.types.spark_types import parse_type
 from tests.unit.kernels.tables import NESTED, TYPES, array_of, arrays, samples
 
 # Hashes are part of the state on disk. If this table has to change, so has the version of the state's format.

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder.kernels import neighbours
-from rejoinder.kernels.hashing import hash_rows
-from rejoinder.kernels.neighbours import nearest, nearest_rows, search, weights
-from rejoinder.kernels.ordered import Bound, views
+from rejoinder.kernels.arrow import nearest as nearest_module
+from rejoinder.kernels.arrow.hashing import hash_rows
+from rejoinder.kernels.arrow.nearest import nearest, nearest_rows, search, weights
+from rejoinder.kernels.arrow.ordered import Bound, views
 from tests.unit.kernels.ordered_runs import KEYS, RUNS, TIMES, Row, run, searched, totals
 
 ASKS = st.lists(st.tuples(KEYS, TIMES), max_size=10)
@@ -49,18 +49,18 @@ def test_collisions_make_nothing_live_and_hide_nothing(weak_hash: None, **argume
 
 
 @pytest.mark.parametrize("later", [False, True])
-@pytest.mark.parametrize("block", [16, neighbours.BLOCK_ROWS])
+@pytest.mark.parametrize("block", [16, nearest_module.BLOCK_ROWS])
 def test_many_dead_values_cost_few_rounds(later: bool, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "BLOCK_ROWS", block)
+    monkeypatch.setattr(nearest_module, "BLOCK_ROWS", block)
     rounds = 0
-    one_round = neighbours._edge
+    one_round = nearest_module._edge
 
     def counted(*arguments: Any) -> Any:
         nonlocal rounds
         rounds += 1
         return one_round(*arguments)
 
-    monkeypatch.setattr(neighbours, "_edge", counted)
+    monkeypatch.setattr(nearest_module, "_edge", counted)
     size = 4_000
     alive = size + 1 if later else -1
     runs: list[list[Row]] = [

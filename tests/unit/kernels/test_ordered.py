@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder.kernels import ordered
-from rejoinder.kernels.columns import DIFF, hashes
-from rejoinder.kernels.neighbours import within
-from rejoinder.kernels.ordered import (
+from rejoinder.kernels.arrow import ordered
+from rejoinder.kernels.arrow.columns import DIFF, hashes
+from rejoinder.kernels.arrow.nearest import within
+from rejoinder.kernels.arrow.ordered import (
     GREATEST,
     LEAST,
     Bound,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.probe import expand, keep_equal, match
+from rejoinder.kernels.arrow.probe import expand, keep_equal, match
 
 SORTED = st.lists(st.integers(0, 12), max_size=40).map(lambda values: np.array(sorted(values), np.uint64))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.rising import Rising, Step, floor, inverse, shift, simplified, stepped
+from rejoinder.ir.monotone import Rising, Step, floor, inverse, shift, simplified, stepped
 
 CASES = {
     "a time": (),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rejoinder.kernels.columns import DIFF, ERROR, contiguous
-from rejoinder.kernels.expression import Expression, column, conjunction
-from rejoinder.kernels.row_errors import (
+from rejoinder.ir.expression import Expression, column, conjunction
+from rejoinder.kernels.arrow.columns import DIFF, ERROR, contiguous
+from rejoinder.kernels.duckdb.row_errors import (
     SAMPLED,
     error_of,
     filter_project_marked,

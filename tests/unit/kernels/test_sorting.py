@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.sorting import (
+from rejoinder.kernels.arrow.sorting import (
     LAST_HASH,
     bucket_of,
     group_starts,

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder.kernels.columns import DIFF, HASH
-from rejoinder.kernels.sweep import sweep
+from rejoinder.kernels.arrow.columns import DIFF, HASH
+from rejoinder.kernels.arrow.intervals import sweep
 
 FOREVER = 9
 Interval = tuple[str | None, int | None, int | None, int]

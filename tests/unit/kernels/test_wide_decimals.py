@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import EvaluationError
-from rejoinder.kernels.wide_decimals import calculate
+from rejoinder.kernels.sums.wide_decimals import calculate
 from rejoinder.testing import Driver
 
 

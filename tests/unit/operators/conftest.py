@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rejoinder.operators import arrange
-from rejoinder.store import spine
+from rejoinder.runtime.steps import arrange
+from rejoinder.store.runs import spine
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.kernels.columns import DIFF, HASH
-from rejoinder.kernels.expression import column
-from rejoinder.operators.task import Task, partition_hashes
-from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.store.objects import open_store
-from rejoinder.store.spine import Spine
+from rejoinder.ir.expression import column
+from rejoinder.kernels.arrow.columns import DIFF, HASH
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.runtime.task import Task, partition_hashes
+from rejoinder.store.objects.object_store import open_store
+from rejoinder.store.runs.spine import Spine
 
 _numbers = itertools.count()
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])

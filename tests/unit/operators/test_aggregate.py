@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rejoinder.errors import EvaluationError
-from rejoinder.kernels.columns import DIFF, HASH
-from rejoinder.kernels.expression import column
-from rejoinder.operators import aggregate as operator
-from rejoinder.operators.aggregate import aggregate
-from rejoinder.operators.arrange import arrange, settle
-from rejoinder.operators.task import Task, partition_hashes
-from rejoinder.plan.accumulators import Accumulator, Grouping
-from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.steps import Aggregate, Arrange
+from rejoinder.ir.expression import column
+from rejoinder.kernels.arrow.columns import DIFF, HASH
+from rejoinder.plan.blocks.accumulators import Accumulator, Grouping
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.steps import Aggregate, Arrange
+from rejoinder.runtime.steps import aggregate as operator
+from rejoinder.runtime.steps.aggregate import aggregate
+from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.task import Task, partition_hashes
 from tests.unit.operators.tasks import meaning, task
 
 INPUT = pa.schema([("c0", pa.string()), ("c1", pa.int64())])

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import MissingRow
-from rejoinder.kernels.columns import hashes
-from rejoinder.kernels.sorting import hash_range
-from rejoinder.operators.arrange import arrange, settle
-from rejoinder.operators.task import Task
-from rejoinder.plan.arrangement import Arrangement
-from rejoinder.plan.steps import Arrange
-from rejoinder.store.run import read_run
-from rejoinder.store.spine import Spine
+from rejoinder.kernels.arrow.columns import hashes
+from rejoinder.kernels.arrow.sorting import hash_range
+from rejoinder.plan.physical.arrangement import Arrangement
+from rejoinder.plan.physical.steps import Arrange
+from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.task import Task
+from rejoinder.store.runs.run import read_run
+from rejoinder.store.runs.spine import Spine
 from tests.unit.operators.tasks import SCHEMA, arrangement, delta, key, meaning, task
 
 STEP = Arrange("in", arrangement("k"), check=True)

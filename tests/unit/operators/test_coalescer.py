@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.errors import MissingInput, WatermarkRegress
-from rejoinder.operators.coalescer import IDLE_TIME, Idle, Watermark, WatermarkCoalescer
-from rejoinder.operators.input_watermarks import InputWatermarks
-from rejoinder.operators.source_watermarks import SourceWatermarks
+from rejoinder.watermarks.coalescer import IDLE_TIME, Idle, Watermark, WatermarkCoalescer
+from rejoinder.watermarks.input_watermarks import InputWatermarks
+from rejoinder.watermarks.source_watermarks import SourceWatermarks
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["watermark", "idle", "event"]), st.integers(0, 2), st.integers(0, 1), st.integers(1, 5)),

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.operators.arrange import arrange, settle
-from rejoinder.operators.distinct import distinct
-from rejoinder.plan.steps import Arrange, Distinct
+from rejoinder.plan.physical.steps import Arrange, Distinct
+from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.distinct import distinct
 from tests.unit.operators.tasks import arrangement, delta, meaning, task
 
 COUNTS = arrangement("k", "s", null_safe=True)

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoinder.errors import LimitReached, MalformedInput, RejoinderError, Unsupported
-from rejoinder.kernels.avro import decode_avro
-from rejoinder.kernels.caps import Caps, use_caps
-from rejoinder.kernels.ipc_sizes import decoded_sizes
-from rejoinder.kernels.memory import limited_memory
-from rejoinder.operators.formats import read_file
-from rejoinder.plan.catalog import Source
+from rejoinder.formats import read_file
+from rejoinder.formats.avro.avro_reader import decode_avro
+from rejoinder.host.caps import Caps, use_caps
+from rejoinder.host.memory import limited_memory
+from rejoinder.ir.catalog import Source
+from rejoinder.kernels.arrow.ipc_sizes import decoded_sizes
 
 MEGABYTE = 1 << 20
 TEXT = pa.schema([("s", pa.string())])

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoinder.errors import LimitReached
-from rejoinder.kernels.caps import Caps, use_caps
-from rejoinder.operators.formats import read_file
-from rejoinder.plan.catalog import Source
+from rejoinder.formats import read_file
+from rejoinder.host.caps import Caps, use_caps
+from rejoinder.ir.catalog import Source
 
 SCHEMA = pa.schema([("s", pa.string())])
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import MalformedInput
-from rejoinder.operators.formats.json import parse_json
+from rejoinder.formats.json.json_lines import parse_json
 from rejoinder.testing import Driver
 
 
@@ -123,7 +123,7 @@ def test_files_with_other_cases_are_read_and_a_double_key_is_a_malformed_line(tm
 
 
 def test_records_of_a_topic_match_without_case() -> None:
-    from rejoinder.operators.formats.json import parse_values
+    from rejoinder.formats.json.json_lines import parse_values
 
     rows = parse_values(pa.array([b'{"ID": 1}', b'{"id": 2}']), pa.schema([("id", pa.int32())])).to_pylist()
     assert rows == [{"id": 1}, {"id": 2}]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.operators.formats import READERS
-from rejoinder.operators.formats.lines import Lines
-from rejoinder.plan.catalog import Source
+from rejoinder.formats import READERS
+from rejoinder.formats.lines import Lines
+from rejoinder.ir.catalog import Source
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 SHARED = ["\n", "\n", "\r\n", "\r", " ", "1", ",", '"', "x", "é"]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.expression import Expression, column
-from rejoinder.kernels.hashing import _M1, _M2, NULL_HASH
-from rejoinder.operators.arrange import arrange, settle
-from rejoinder.operators.lookup import lookup
-from rejoinder.plan.steps import Arrange, Lookup
+from rejoinder.ir.expression import Expression, column
+from rejoinder.kernels.arrow.hashing import _M1, _M2, NULL_HASH
+from rejoinder.plan.physical.steps import Arrange, Lookup
+from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.lookup import lookup
 from rejoinder.testing import Driver
 from tests.unit.operators.tasks import SCHEMA, arrangement, delta, key, meaning, task
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder.kernels.columns import diffs
-from rejoinder.kernels.expression import Expression
-from rejoinder.kernels.hashing import NULL_HASH
-from rejoinder.operators.ranges import bound, match_nearest, match_range
-from rejoinder.plan.arrangement import Arrangement, Key
+from rejoinder.ir.expression import Expression
+from rejoinder.kernels.arrow.columns import diffs
+from rejoinder.kernels.arrow.hashing import NULL_HASH
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.runtime.matching.range_matching import bound, match_nearest, match_range
 from tests.unit.operators.test_lookup import unmixed
 from tests.unit.operators.versions import KEYS, TIMESTAMP, Version, Versions, epochs
 

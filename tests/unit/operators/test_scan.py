@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import InputError, MalformedInput, SchemaChanged
-from rejoinder.operators.formats.usable import DELETES, INSERTS
+from rejoinder.formats.record_checks import DELETES, INSERTS
 from rejoinder.testing import Driver
 
 

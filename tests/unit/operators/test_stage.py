@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rejoinder.operators import scan, stage
+from rejoinder.runtime import bucket_rounds, scan
 from rejoinder.testing import Driver
 
 VIEWS = """
@@ -48,5 +48,5 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch, rows: int) -
 
 
 def test_payloads_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "PAYLOAD_BYTES", 50)
+    monkeypatch.setattr(bucket_rounds, "PAYLOAD_BYTES", 50)
     assert played(2) == EXPECTED

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rejoinder.kernels.columns import DIFF, HASH
-from rejoinder.operators.sweep import sweep
-from rejoinder.operators.validity import validity
-from rejoinder.plan.steps import Sweep, Validity
+from rejoinder.kernels.arrow.columns import DIFF, HASH
+from rejoinder.plan.physical.steps import Sweep, Validity
+from rejoinder.runtime.steps.sweep import sweep
+from rejoinder.runtime.steps.validity import validity
 from tests.unit.operators.tasks import meaning, task
 from tests.unit.operators.versions import Versions
 

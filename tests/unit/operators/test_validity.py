@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder.kernels import neighbours, ordered, probe
-from rejoinder.kernels.ordered import last_value
-from rejoinder.operators.task import Task
-from rejoinder.operators.validity import validity
-from rejoinder.plan.steps import Validity
+from rejoinder.kernels.arrow import nearest, ordered, probe
+from rejoinder.kernels.arrow.ordered import last_value
+from rejoinder.plan.physical.steps import Validity
+from rejoinder.runtime.steps.validity import validity
+from rejoinder.runtime.task import Task
 from tests.unit.operators.versions import TIMESTAMP, Version, Versions, epochs, minus, windows
 
 FOREVER = last_value(TIMESTAMP)
@@ -117,7 +117,7 @@ def touched(kind: pa.DataType, size: int) -> list[int]:
             Counted.touched += int(count.sum())
             return expand(left, low, count)
 
-        patch.setattr(neighbours, "expand", counted)
+        patch.setattr(nearest, "expand", counted)
         patch.setattr(ordered, "order_values", lambda array: values(array).view(Counted))
         for row in ((key, "new", size + 1, 1), (key, "new", 2 * size, 1), (key, "q", size, -1)):
             Counted.touched = 0

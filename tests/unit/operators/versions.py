@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from rejoinder.kernels.columns import DIFF
-from rejoinder.kernels.exchange import scatter, sorted_by_hash
-from rejoinder.kernels.expression import column
-from rejoinder.kernels.ordered import as_column
-from rejoinder.kernels.sorting import hash_range
-from rejoinder.operators.arrange import arrange, settle
-from rejoinder.operators.task import Task, partition_hashes
-from rejoinder.operators.validity import validity
-from rejoinder.plan.arrangement import Arrangement, Key
-from rejoinder.plan.steps import Arrange, Validity
-from rejoinder.store.objects import open_store
-from rejoinder.store.run import read_run
-from rejoinder.store.spine import Spine
+from rejoinder.ir.expression import column
+from rejoinder.kernels.arrow.columns import DIFF
+from rejoinder.kernels.arrow.ordered import as_column
+from rejoinder.kernels.arrow.scatter import scatter, sorted_by_hash
+from rejoinder.kernels.arrow.sorting import hash_range
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.steps import Arrange, Validity
+from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.validity import validity
+from rejoinder.runtime.task import Task, partition_hashes
+from rejoinder.store.objects.object_store import open_store
+from rejoinder.store.runs.run import read_run
+from rejoinder.store.runs.spine import Spine
 
 Version = tuple[Any, str | None, int | None, int]
 """Key, payload, time, diff."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rejoinder.engine.planner import Plan, plan
-from rejoinder.plan.catalog import Catalog, Index, Source, View
-from rejoinder.plan.delta import Statistics
-from rejoinder.plan.melting import normalise
-from rejoinder.plan.normal import Normalised
-from rejoinder.sql.binder import bind
+from rejoinder.ir.catalog import Catalog, Index, Source, View
+from rejoinder.plan.blocks.normal_form import Normalised
+from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.normalize import normalise
+from rejoinder.planner import Plan, plan
+from rejoinder.sql.bind.binder import bind
 
 COLUMNS = {"a": "k x s", "b": "k y s", "c": "k z s", "d": "k w s"}
 CATALOG = Catalog(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import DefinitionConflict, UnknownName
-from rejoinder.plan.catalog import Catalog, Index, Source, View, schema_from_json, schema_to_json
+from rejoinder.ir.catalog import Catalog, Index, Source, View, schema_from_json, schema_to_json
 from tests.unit.kernels.tables import TYPES, array_of
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rejoinder.engine.planner import Plan
-from rejoinder.plan.arrangement import Arrangement
-from rejoinder.plan.catalog import Index
-from rejoinder.plan.holdings import Holdings
-from rejoinder.plan.hydration import Hydration
-from rejoinder.plan.physical import ArrangementScan, Dataflow
-from rejoinder.plan.steps import Arrange, Distinct, Emit, Lookup, Send, Upsert
+from rejoinder.ir.catalog import Index
+from rejoinder.plan.physical.arrangement import Arrangement
+from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow
+from rejoinder.plan.physical.steps import Arrange, Distinct, Emit, Lookup, Send, Upsert
+from rejoinder.plan.schedule.hydration import Hydration
+from rejoinder.plan.schedule.retained_relations import Holdings
+from rejoinder.planner import Plan
 from tests.unit.plan.queries import planned
 
 JOIN = "SELECT a.x, b.y FROM a JOIN b ON a.k = b.k"

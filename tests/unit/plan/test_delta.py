@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rejoinder.plan.delta import PathFinder, Statistics
-from rejoinder.plan.graph import join_graph
-from rejoinder.plan.steps import Lookup
+from rejoinder.plan.join.delta_paths import PathFinder, Statistics
+from rejoinder.plan.join.join_graph import join_graph
+from rejoinder.plan.physical.steps import Lookup
 from rejoinder.testing import Driver
 from tests.unit.plan.queries import normal, planned
 

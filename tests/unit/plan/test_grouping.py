@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine.planner import plan
-from rejoinder.plan.accumulators import UNIT
-from rejoinder.plan.catalog import Catalog, Source, View
-from rejoinder.plan.holdings import Holdings
-from rejoinder.plan.hydration import Hydration
-from rejoinder.plan.physical import ArrangementScan, Dataflow, UnitScan
-from rejoinder.plan.steps import Aggregate
-from rejoinder.sql.binder import bind
+from rejoinder.ir.catalog import Catalog, Source, View
+from rejoinder.plan.blocks.accumulators import UNIT
+from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, UnitScan
+from rejoinder.plan.physical.steps import Aggregate
+from rejoinder.plan.schedule.hydration import Hydration
+from rejoinder.plan.schedule.retained_relations import Holdings
+from rejoinder.planner import plan
+from rejoinder.sql.bind.binder import bind
 
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("f", pa.float64())])
 SOURCES = (

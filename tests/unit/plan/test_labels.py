@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine.planner import plan
-from rejoinder.kernels.expression import Expression, column
-from rejoinder.plan.catalog import Catalog
-from rejoinder.plan.labels import Labels, shown, written
-from rejoinder.plan.normal import Derived, Union
+from rejoinder.ir.catalog import Catalog
+from rejoinder.ir.expression import Expression, column
+from rejoinder.plan.blocks.normal_form import Derived, Union
+from rejoinder.plan.rounds.labels import Labels, shown, written
+from rejoinder.planner import plan
 from rejoinder.testing import Driver
 
 

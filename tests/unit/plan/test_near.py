@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoinder.operators.ranges import moved
+from rejoinder.runtime.matching.range_matching import moved
 from rejoinder.testing import Driver
 
 START = datetime(2026, 1, 1)

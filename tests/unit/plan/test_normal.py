@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.plan.normal import Distinct, Union
+from rejoinder.plan.blocks.normal_form import Distinct, Union
 from tests.unit.plan.queries import normal
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rejoinder.kernels.expression import Expression
-from rejoinder.plan.normal import Input
-from rejoinder.plan.padding import is_null_on_padding
+from rejoinder.ir.expression import Expression
+from rejoinder.plan.blocks.normal_form import Input
+from rejoinder.plan.blocks.padding import is_null_on_padding
 
 INPUT = Input("b", (("0.y", "y"), ("0.s", "s")), pa.schema([("y", pa.int32()), ("s", pa.string())]), "left")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.plan.uniqueness import is_unique
-from rejoinder.sql.binder import bind
+from rejoinder.plan.time.unique_keys import is_unique
+from rejoinder.sql.bind.binder import bind
 from rejoinder.testing import Driver
 
 PROVEN = {

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import AmbiguousName, InvalidSql, RejoinderError, TypeMismatch, UnknownName, Unsupported
-from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.sql.binder import bind
+from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.sql.bind.binder import bind
 from rejoinder.testing import Driver
 
 

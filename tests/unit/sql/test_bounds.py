@@ -7,12 +7,12 @@ from datetime import date, datetime
 import duckdb
 import pytest
 
-from rejoinder.kernels.rising import stepped
-from rejoinder.plan.bounds import all_bounds
-from rejoinder.plan.catalog import Catalog
-from rejoinder.plan.melting import normalise
-from rejoinder.sql.binder import bind
-from rejoinder.sql.statements import CreateSource, parse_statements
+from rejoinder.ir.catalog import Catalog
+from rejoinder.ir.monotone import stepped
+from rejoinder.plan.join.block_bounds import all_bounds
+from rejoinder.plan.normalize import normalise
+from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 from rejoinder.testing import Driver
 
 DAY = 86_400_000_000

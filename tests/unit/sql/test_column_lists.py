@@ -79,8 +79,8 @@ def test_a_wrong_number_of_names_is_refused() -> None:
 
 
 def test_a_list_belongs_to_the_definition() -> None:
-    from rejoinder.engine.definitions import is_defined
-    from rejoinder.sql.statements import CreateView, parse_statements
+    from rejoinder.engine.definitions.definition_statements import is_defined
+    from rejoinder.sql.statements.statement_parser import CreateView, parse_statements
 
     driver = _driver()
     driver.sql("CREATE VIEW v (a, b) AS SELECT k, n FROM s")

@@ -10,11 +10,11 @@ import sqlglot
 from sqlglot import Dialect, exp
 
 from rejoinder import errors
-from rejoinder.kernels.evaluate import infer_types, project, select_rows
-from rejoinder.kernels.expression import Comparison, Expression
-from rejoinder.sql import types
-from rejoinder.sql.dialect import SparkSql
-from rejoinder.sql.expressions import compile_expression, output_name
+from rejoinder.ir.expression import Comparison, Expression
+from rejoinder.kernels.duckdb.evaluate import infer_types, project, select_rows
+from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
+from rejoinder.sql.parse.dialect import SparkSql
+from rejoinder.sql.types import spark_types
 from tests.spark.awkward_values import awkward_table
 from tests.spark.corpus import EQUAL, LOUDER, REFUSED, WRONG
 
@@ -57,7 +57,9 @@ def test_duckdb_agrees_on_the_types(topic: str) -> None:
     """The binder is not asked when compiling, so it can check what was compiled."""
     expressions = {text: compiled(text) for text in EQUAL[topic]}
     asked = {
-        text: one for text, one in expressions.items() if not (pa.types.is_null(one.type) or types.is_nested(one.type))
+        text: one
+        for text, one in expressions.items()
+        if not (pa.types.is_null(one.type) or spark_types.is_nested(one.type))
     }
     found = infer_types(TABLE.schema, [one.sql for one in asked.values()])
     differing = {
@@ -109,7 +111,7 @@ class TestLiterals:
         ],
     )
     def test_types(self, text: str, kind: str) -> None:
-        assert types.spark_name(compiled(text).type) == kind
+        assert spark_types.spark_name(compiled(text).type) == kind
 
     def test_a_number_that_is_too_long(self) -> None:
         with pytest.raises(errors.Unsupported, match="39 digits"):
@@ -207,7 +209,7 @@ class TestColumns:
 
         with pytest.raises(errors.Unsupported, match="a column and a unit"):
             compile_expression(parse("date_trunc(month, ts)"), WithMonth())
-        assert compile_expression(parse("date_trunc('week', ts)"), WithMonth()).type == types.TIMESTAMP
+        assert compile_expression(parse("date_trunc('week', ts)"), WithMonth()).type == spark_types.TIMESTAMP
 
 
 class TestRefusals:

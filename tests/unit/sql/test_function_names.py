@@ -7,10 +7,10 @@ import sqlglot
 from sqlglot import exp
 
 from rejoinder.errors import Unsupported
-from rejoinder.sql import expressions
-from rejoinder.sql.aggregates import is_aggregate
-from rejoinder.sql.dialect import SparkSql
-from rejoinder.sql.function_names import SIGNATURES
+from rejoinder.sql.bind.aggregate_functions import is_aggregate
+from rejoinder.sql.functions import expression_compiler
+from rejoinder.sql.functions.function_names import SIGNATURES
+from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.testing import Driver
 
 _OPERATORS = (exp.And, exp.Or, exp.Case, exp.DateTrunc)
@@ -19,15 +19,19 @@ _OPERATORS = (exp.And, exp.Or, exp.Case, exp.DateTrunc)
 @pytest.mark.parametrize("signature", SIGNATURES.values())
 def test_every_signature_names_a_function_that_is_compiled(signature: str) -> None:
     node = sqlglot.parse_one(signature, read=SparkSql)
-    named = isinstance(node, exp.Anonymous) and node.name.lower() in expressions._NAMED
-    assert is_aggregate(node) or named or (type(node) in expressions._NODES and not isinstance(node, exp.Anonymous))
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in expression_compiler._NAMED
+    assert (
+        is_aggregate(node)
+        or named
+        or (type(node) in expression_compiler._NODES and not isinstance(node, exp.Anonymous))
+    )
 
 
 def test_every_function_that_is_compiled_has_a_signature() -> None:
     nodes = {type(sqlglot.parse_one(signature, read=SparkSql)) for signature in SIGNATURES.values()}
-    functions = {kind for kind in expressions._NODES if issubclass(kind, exp.Func)} - set(_OPERATORS)
+    functions = {kind for kind in expression_compiler._NODES if issubclass(kind, exp.Func)} - set(_OPERATORS)
     assert functions <= nodes
-    assert expressions._NAMED.keys() <= SIGNATURES.keys()
+    assert expression_compiler._NAMED.keys() <= SIGNATURES.keys()
 
 
 @pytest.mark.parametrize(

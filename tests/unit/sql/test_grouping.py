@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import InvalidSql, RejoinderError, TypeMismatch, UnknownName, Unsupported
-from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.sql.binder import bind
-from rejoinder.sql.types import spark_name
+from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.types.spark_types import spark_name
 
 SCHEMA = pa.schema(
     [

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from rejoinder.errors import EvaluationError
-from rejoinder.kernels.expression import short_circuit
-from rejoinder.kernels.staged_text import staged
+from rejoinder.ir.expression import short_circuit
+from rejoinder.kernels.duckdb.staged_text import staged
 from rejoinder.testing import Driver
 
 CAST = "CAST(s AS INT)"

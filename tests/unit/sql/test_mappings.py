@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rejoinder.errors import DefinitionConflict, PlanningError
-from rejoinder.plan.catalog import Source
-from rejoinder.sql.statements import CreateSource, parse_statements
+from rejoinder.ir.catalog import Source
+from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 from rejoinder.testing import Driver
 
 COLUMNS = "(order_id BIGINT, order_time TIMESTAMP, address VARCHAR)"

@@ -7,15 +7,15 @@ import doctest
 import pytest
 
 from rejoinder.errors import RejoinderError
-from rejoinder.sql import positions
-from rejoinder.sql.positions import place_of, spans_of
+from rejoinder.sql.parse import error_positions
+from rejoinder.sql.parse.error_positions import place_of, spans_of
 from rejoinder.testing import Driver
 
 SOURCE = "CREATE STREAM s (k INT, t STRING);\n"
 
 
 def test_examples_in_docstrings() -> None:
-    assert doctest.testmod(positions).failed == 0
+    assert doctest.testmod(error_positions).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import InvalidSql
-from rejoinder.sql.renderings import refuse_system_items, split_system_items
+from rejoinder.sql.statements.stream_columns import refuse_system_items, split_system_items
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import DefinitionConflict, InvalidSql, RejoinderError, UnknownName, Unsupported
-from rejoinder.sql.statements import (
+from rejoinder.sql.statements.statement_parser import (
     CreateIndex,
     CreateSource,
     CreateView,

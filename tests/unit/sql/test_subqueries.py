@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import RejoinderError, TypeMismatch, UnknownName, Unsupported
-from rejoinder.sql.binder import bind
+from rejoinder.sql.bind.binder import bind
 from tests.unit.sql.trees import CATALOG, join, tree
 
 

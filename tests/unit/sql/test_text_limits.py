@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from rejoinder.errors import LimitReached
-from rejoinder.kernels.caps import Caps, caps, use_caps
-from rejoinder.kernels.staged_text import staged
-from rejoinder.sql.text_limits import check_text
+from rejoinder.host.caps import Caps, caps, use_caps
+from rejoinder.kernels.duckdb.staged_text import staged
+from rejoinder.sql.parse.text_caps import check_text
 from rejoinder.testing import Driver
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import PlanningError
-from rejoinder.plan.catalog import Source
-from rejoinder.plan.records import Layout, layout_of
-from rejoinder.sql.statements import CreateSource, parse_statements
+from rejoinder.ir.catalog import Source
+from rejoinder.ir.record_parts import Layout, layout_of
+from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 
 PLACE = "bootstrap 'here:9092', topic 't'"
 

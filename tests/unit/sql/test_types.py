@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from rejoinder import errors
-from rejoinder.sql import types
-from rejoinder.sql.types import common_type, comparable, key_type, parse_type, spark_name
+from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.spark_types import common_type, comparable, key_type, parse_type, spark_name
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_two_types_meet_as_in_spark(left: str, right: str, together: str) -> Non
 
 
 def test_null_takes_the_other_type() -> None:
-    assert common_type(pa.null(), types.DATE) == types.DATE
-    assert common_type(types.DATE, pa.null()) == types.DATE
+    assert common_type(pa.null(), spark_types.DATE) == spark_types.DATE
+    assert common_type(spark_types.DATE, pa.null()) == spark_types.DATE
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_types_that_do_not_meet(left: str, right: str) -> None:
 def test_maps_are_not_comparable() -> None:
     kind = parse_type("map<string,int>")
     assert not comparable(kind, kind)
-    assert not comparable(types.array_of(kind), types.array_of(kind))
+    assert not comparable(spark_types.array_of(kind), spark_types.array_of(kind))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_keys_that_cannot_be_equal_name_both_sides(left: str, right: str) -> Non
 
 
 def test_the_result_of_an_operation_is_cut_at_38_digits_as_spark_does() -> None:
-    assert types.adjusted_decimal(20, 4) == pa.decimal128(20, 4)
-    assert types.adjusted_decimal(39, 10) == pa.decimal128(38, 9)
-    assert types.adjusted_decimal(60, 40) == pa.decimal128(38, 18)
-    assert types.adjusted_decimal(77, 20) == pa.decimal128(38, 6)
+    assert spark_types.adjusted_decimal(20, 4) == pa.decimal128(20, 4)
+    assert spark_types.adjusted_decimal(39, 10) == pa.decimal128(38, 9)
+    assert spark_types.adjusted_decimal(60, 40) == pa.decimal128(38, 18)
+    assert spark_types.adjusted_decimal(77, 20) == pa.decimal128(38, 6)

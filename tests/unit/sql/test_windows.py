@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
-from rejoinder.kernels.expression import Expression
-from rejoinder.plan import logical
-from rejoinder.plan.catalog import Catalog
-from rejoinder.sql.binder import bind
-from rejoinder.sql.statements import CreateSource, parse_statements
-from rejoinder.sql.types import spark_name
+from rejoinder.ir import logical
+from rejoinder.ir.catalog import Catalog
+from rejoinder.ir.expression import Expression
+from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
+from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.testing import Driver
 
 SOURCES = """

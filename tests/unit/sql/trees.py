@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rejoinder.plan.catalog import Catalog, Source
-from rejoinder.plan.logical import Filter, Join, Node, Predicate, Project, Scan
-from rejoinder.sql.binder import bind
+from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.ir.logical import Filter, Join, Node, Predicate, Project, Scan
+from rejoinder.sql.bind.binder import bind
 
 
 def source(name: str, **columns: pa.DataType) -> Source:

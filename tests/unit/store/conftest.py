@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import pytest
 
-from rejoinder.store.memory import drop_memory
-from rejoinder.store.objects import ObjectStore, Option, open_store
+from rejoinder.store.objects.memory_objects import drop_memory
+from rejoinder.store.objects.object_store import ObjectStore, Option, open_store
 
 SpawnPython: TypeAlias = "Callable[..., subprocess.Popen[str]]"
 
@@ -95,7 +95,8 @@ def spawn_python() -> Iterator[SpawnPython]:
 
     def spawn(code: str, store: ObjectStore) -> subprocess.Popen[str]:
         options = dict(store._options)
-        head = f"from rejoinder.store.objects import open_store\nstore = open_store({store.url!r}, **{options!r})\n"
+        imported = "from rejoinder.store.objects.object_store import open_store"
+        head = f"{imported}\nstore = open_store({store.url!r}, **{options!r})\n"
         process = subprocess.Popen(
             [sys.executable, "-c", head + code],
             stdin=subprocess.PIPE,

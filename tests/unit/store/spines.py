@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.columns import DIFF, EPOCH, HASH, diffs, hashes
-from rejoinder.kernels.hashing import hash_rows
-from rejoinder.kernels.sorting import LAST_HASH, is_sorted, order_by_hash
-from rejoinder.store.objects import ObjectStore
-from rejoinder.store.run import RunRef, read_run, with_epoch, write_run
-from rejoinder.store.spine import Merging, Spine, insert, level_of, maintain
+from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, hashes
+from rejoinder.kernels.arrow.hashing import hash_rows
+from rejoinder.kernels.arrow.sorting import LAST_HASH, is_sorted, order_by_hash
+from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.run import RunRef, read_run, with_epoch, write_run
+from rejoinder.store.runs.spine import Merging, Spine, insert, level_of, maintain
 
 WHOLE = (0, LAST_HASH)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder import errors
-from rejoinder.store.objects import ObjectStore, open_store
+from rejoinder.store.objects.object_store import ObjectStore, open_store
 from tests.unit.store.conftest import SpawnPython
 
 

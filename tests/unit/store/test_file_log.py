@@ -7,8 +7,8 @@ import random
 import pytest
 
 from rejoinder.errors import Corrupt
-from rejoinder.store.file_log import RECENT, FileLog, FileRead
-from rejoinder.store.objects import ObjectStore, open_store
+from rejoinder.store.commits.file_log import RECENT, FileLog, FileRead
+from rejoinder.store.objects.object_store import ObjectStore, open_store
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from rejoinder.store.objects import ObjectStore, Option
+from rejoinder.store.objects.object_store import ObjectStore, Option
 from rejoinder.testing import Driver
 
 

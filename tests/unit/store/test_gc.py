@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoinder import errors
-from rejoinder.store.commit import commit
-from rejoinder.store.gc import Collected, Seen, collect
-from rejoinder.store.manifest import Manifest, find, name_of, versions
-from rejoinder.store.memory import drop_memory
-from rejoinder.store.newest import latest
-from rejoinder.store.objects import ObjectStore, open_store
+from rejoinder.store.commits.commit import commit
+from rejoinder.store.commits.garbage import Collected, Seen, collect
+from rejoinder.store.commits.manifest import Manifest, find, name_of, versions
+from rejoinder.store.commits.newest_manifest import latest
+from rejoinder.store.objects.memory_objects import drop_memory
+from rejoinder.store.objects.object_store import ObjectStore, open_store
 from rejoinder.testing import Driver
 from tests.unit.store.conftest import SpawnPython
 
@@ -252,7 +252,7 @@ def test_any_history(history: list[tuple[set[str], bool]], keep: int) -> None:
 def test_killed_collectors(disk_store: ObjectStore, spawn_python: SpawnPython) -> None:
     code = """
 import sys
-from rejoinder.store.gc import collect
+from rejoinder.store.commits.garbage import collect
 print("ready", flush=True)
 for _ in sys.stdin:
     collect(store, 2, lambda manifest: {f"runs/{name}" for name in manifest.spines["s"]})
@@ -276,7 +276,7 @@ for _ in sys.stdin:
 def test_two_collectors_and_a_driver(shared_store: ObjectStore, spawn_python: SpawnPython) -> None:
     code = """
 import sys
-from rejoinder.store.gc import collect
+from rejoinder.store.commits.garbage import collect
 keep = int(sys.stdin.readline())
 print("ready", flush=True)
 while not store.exists("stop"):

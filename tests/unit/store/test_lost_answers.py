@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rejoinder import errors
-from rejoinder.store import gc
-from rejoinder.store.commit import commit
-from rejoinder.store.lost_commits import FLOW, hint_to
-from rejoinder.store.manifest import Manifest, name_of, versions
-from rejoinder.store.newest import latest, newest
-from rejoinder.store.objects import ObjectStore
+from rejoinder.store.commits import garbage
+from rejoinder.store.commits.commit import commit
+from rejoinder.store.commits.lost_commits import FLOW, hint_to
+from rejoinder.store.commits.manifest import Manifest, name_of, versions
+from rejoinder.store.commits.newest_manifest import latest, newest
+from rejoinder.store.objects.object_store import ObjectStore
 from tests.unit.store.unreliable import unreliable
 
 KEEP = 8
@@ -24,7 +24,7 @@ def grow(store: ObjectStore, base: Manifest | None, commits: int, writer: str = 
         else:
             base = base.successor(keep_versions=KEEP, writer=writer)
         commit(store, base)
-        gc.collect(store, KEEP, lambda _: set())
+        garbage.collect(store, KEEP, lambda _: set())
     assert base is not None
     return base
 

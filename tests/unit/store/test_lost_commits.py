@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rejoinder import errors
-from rejoinder.store import gc
-from rejoinder.store.commit import commit
-from rejoinder.store.lost_commits import FLOW, HINT, hint_to
-from rejoinder.store.manifest import Manifest, name_of, versions
-from rejoinder.store.newest import latest, newest
-from rejoinder.store.objects import ObjectStore
+from rejoinder.store.commits import garbage
+from rejoinder.store.commits.commit import commit
+from rejoinder.store.commits.lost_commits import FLOW, HINT, hint_to
+from rejoinder.store.commits.manifest import Manifest, name_of, versions
+from rejoinder.store.commits.newest_manifest import latest, newest
+from rejoinder.store.objects.object_store import ObjectStore
 
 KEEP = 8
 MISSING = r"the newest commit of this state is missing[\s\S]*Hint: restore"
@@ -26,7 +26,7 @@ def grow(store: ObjectStore, commits: int, *, collect_last: bool = True) -> list
             chain.append(Manifest.first(time_ms=0, epoch=0))
         commit(store, chain[-1])
         if collect_last or number < commits - 1:
-            gc.collect(store, KEEP, lambda _: set())
+            garbage.collect(store, KEEP, lambda _: set())
     return chain
 
 
@@ -107,7 +107,7 @@ def test_flow_json_says_how_far_a_young_flow_is_and_then_rests(memory_store: Obj
 
 @pytest.mark.parametrize("data", [b"", b'{"flow_id": "x"}', b'{"flow_id": "x", "version": 1}\n00000000\n'])
 def test_a_damaged_flow_json_is_named(memory_store: ObjectStore, data: bytes) -> None:
-    from rejoinder.engine.publishing import Publisher
+    from rejoinder.engine.publisher import Publisher
 
     chain = grow(memory_store, 3)
     memory_store.put(FLOW, data)

@@ -9,11 +9,11 @@ from itertools import pairwise
 import pytest
 
 from rejoinder import errors
-from rejoinder.store import manifest as manifests
-from rejoinder.store.commit import commit
-from rejoinder.store.manifest import Manifest, name_of
-from rejoinder.store.newest import at_epoch, latest, load
-from rejoinder.store.objects import ObjectStore
+from rejoinder.store.commits import manifest as manifests
+from rejoinder.store.commits.commit import commit
+from rejoinder.store.commits.manifest import Manifest, name_of
+from rejoinder.store.commits.newest_manifest import at_epoch, latest, load
+from rejoinder.store.objects.object_store import ObjectStore
 from tests.unit.store.conftest import SpawnPython
 
 FULL = Manifest.first(
@@ -350,8 +350,8 @@ def test_two_drivers_race(shared_store: ObjectStore, spawn_python: SpawnPython) 
     code = """
 import sys
 from rejoinder import errors
-from rejoinder.store.commit import commit
-from rejoinder.store.newest import latest
+from rejoinder.store.commits.commit import commit
+from rejoinder.store.commits.newest_manifest import latest
 me, won = sys.stdin.readline().strip(), []
 print("ready", flush=True)
 sys.stdin.readline()

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from rejoinder import errors
-from rejoinder.store.memory import drop_memory
-from rejoinder.store.objects import ObjectStore, open_store
+from rejoinder.store.objects.memory_objects import drop_memory
+from rejoinder.store.objects.object_store import ObjectStore, open_store
 from tests.unit.store.conftest import SpawnPython
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.api.inbox import Inbox
+from rejoinder.api.sources.inbox import Inbox
 from rejoinder.errors import StorageFailed
-from rejoinder.kernels.private_files import lock_file, make_folder
-from rejoinder.plan.catalog import Source
-from rejoinder.store.spool import Spool
+from rejoinder.host.private_files import lock_file, make_folder
+from rejoinder.ir.catalog import Source
+from rejoinder.store.runs.spool import Spool
 from rejoinder.testing import Driver
 
 

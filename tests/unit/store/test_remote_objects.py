@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder import errors
-from rejoinder.store.objects import ObjectStore, Option, open_store
+from rejoinder.store.objects.object_store import ObjectStore, Option, open_store
 from tests.unit.store.conftest import SpawnPython
 
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.errors import StateError
-from rejoinder.kernels.columns import DIFF, EPOCH, HASH, hashes
-from rejoinder.kernels.sorting import LAST_HASH, hash_range
-from rejoinder.store import run
-from rejoinder.store.objects import ObjectStore, open_store
-from rejoinder.store.run import RunRef, new_name, read_run, with_epoch, write_run
+from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, hashes
+from rejoinder.kernels.arrow.sorting import LAST_HASH, hash_range
+from rejoinder.store.objects.object_store import ObjectStore, open_store
+from rejoinder.store.runs import run
+from rejoinder.store.runs.run import RunRef, new_name, read_run, with_epoch, write_run
 from tests.unit.kernels.tables import TYPES, array_of, same, samples
 from tests.unit.store.spines import WHOLE, delta, total
 

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rejoinder.kernels.columns import HASH, contiguous
-from rejoinder.kernels.hashing import hash_rows
-from rejoinder.kernels.sorting import LAST_HASH, order_by_hash
-from rejoinder.store.forgetting import Below, Forgetting
-from rejoinder.store.objects import ObjectStore, open_store
-from rejoinder.store.run import RunRef, read_run, write_run
-from rejoinder.store.segments import ROWS, segments
-from rejoinder.store.spine import Merging, Spine, insert, maintain
-from rejoinder.store.times import TIMELESS, span_of, times_of
+from rejoinder.kernels.arrow.columns import HASH, contiguous
+from rejoinder.kernels.arrow.hashing import hash_rows
+from rejoinder.kernels.arrow.sorting import LAST_HASH, order_by_hash
+from rejoinder.store.objects.object_store import ObjectStore, open_store
+from rejoinder.store.runs.expiry import Below, Forgetting
+from rejoinder.store.runs.run import RunRef, read_run, write_run
+from rejoinder.store.runs.spine import Merging, Spine, insert, maintain
+from rejoinder.store.runs.time_segments import ROWS, segments
+from rejoinder.store.runs.time_values import TIMELESS, span_of, times_of
 
 WHOLE = (0, LAST_HASH)
 

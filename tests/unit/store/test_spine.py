@@ -1,4 +1,4 @@
-"""The invariants of a spine, one test each (see the docstring of `rejoinder.store.spine`)."""
+"""The invariants of a spine, one test each (see the docstring of `rejoinder.store.runs.spine`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.kernels.columns import DIFF, HASH, diffs, hashes
-from rejoinder.kernels.ordered import sorted_by_hash_and_value
-from rejoinder.kernels.sorting import hash_range
-from rejoinder.store import spine as spines
-from rejoinder.store.objects import ObjectStore, open_store
-from rejoinder.store.spine import Merging, Spine, level_of
+from rejoinder.kernels.arrow.columns import DIFF, HASH, diffs, hashes
+from rejoinder.kernels.arrow.ordered import sorted_by_hash_and_value
+from rejoinder.kernels.arrow.sorting import hash_range
+from rejoinder.store.objects.object_store import ObjectStore, open_store
+from rejoinder.store.runs import spine as spines
+from rejoinder.store.runs.spine import Merging, Spine, level_of
 from tests.unit.store.spines import Filled, total
 
 FAN = 4

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.errors import StorageFailed
-from rejoinder.store.spool import Spool, is_reference, read_spooled
+from rejoinder.store.runs.spool import Spool, is_reference, read_spooled
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

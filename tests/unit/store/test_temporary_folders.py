@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.store.temporary_folders import abandoned_folders, own_folder, short_lived_folder
+from rejoinder.host.temporary_folders import abandoned_folders, own_folder, short_lived_folder
 
 CODE = """
 import sys
-from rejoinder.store.temporary_folders import own_folder
+from rejoinder.host.temporary_folders import own_folder
 
 class Owner: pass
 

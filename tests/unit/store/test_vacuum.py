@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.store.commit import commit
-from rejoinder.store.manifest import Manifest, name_of
-from rejoinder.store.newest import newest
-from rejoinder.store.objects import ObjectStore
-from rejoinder.store.vacuum import Garbage, delete_garbage, find_garbage
+from rejoinder.store.commits.commit import commit
+from rejoinder.store.commits.manifest import Manifest, name_of
+from rejoinder.store.commits.newest_manifest import newest
+from rejoinder.store.commits.unnamed_files import Garbage, delete_garbage, find_garbage
+from rejoinder.store.objects.object_store import ObjectStore
 
 YOUNG, ANY_AGE = 3600, -5
 

@@ -3,7 +3,7 @@
 `unreliable(store)` puts itself between a store and its backend, on memory, disk and S3 alike. A test says what happens
 to the next request for a name:
 
->>> from rejoinder.store.objects import open_store
+>>> from rejoinder.store.objects.object_store import open_store
 >>> store = open_store("memory://unreliable-example")
 >>> line = unreliable(store)
 >>> line.next("manifests/1", "lost")        # it is stored; the caller gets an error
@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rejoinder.store.objects import Backend, Entry, ObjectStore
+from rejoinder.store.objects.object_store import Backend, Entry, ObjectStore
 
 FATES = ("lost", "refused", "late", "twice", "failed", "answered")
 

@@ -19,7 +19,7 @@ from rejoinder.errors import (
     RejoinderError,
     StorageFailed,
 )
-from rejoinder.store.objects import ObjectStore
+from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.testing import Driver
 
 TYPES = {

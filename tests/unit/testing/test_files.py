@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rejoinder import formats
 from rejoinder.errors import MissingInput
-from rejoinder.operators import formats
 from rejoinder.testing import Driver
 
 NAMES = ("1.json", "2.json", "3.txt", "_hidden.json", ".4.json", "a/5.json", "a/b/6.json", "_c/7.json")

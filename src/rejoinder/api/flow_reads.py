@@ -1,0 +1,93 @@
+"""What can be read of a flow: its views as tables, changes and snapshots; its plan, state and progress."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.maintenance.state_deletion import deletion_named
+from rejoinder.engine.queries.view_serving import Serving
+from rejoinder.engine.statements import find_view, view_note
+from rejoinder.engine.status.explain_statements import explain, show
+from rejoinder.exchange.tasks import view_reader
+from rejoinder.state.changelog_reader import epoch_of, expanded, read_table
+from rejoinder.state.renderings import Snapshots, changes_of, snapshots_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Readings:
+    """The part of a flow that is read. `_serving` serves views to Spark under the name `_format`."""
+
+    spark: SparkSession
+    engine: Engine
+    _serving: Serving
+    _format: str
+
+    def table(self, view: str, *, as_of: int | datetime | None = None) -> DataFrame:
+        """The rows of a view as a DataFrame, now or as of an epoch or a time."""
+        name, _ = find_view(self.engine, view)
+        epoch = epoch_of(self.engine.store, self._serving.manifest(), as_of)
+        options = {"view": name, "what": "table", "as_of": str(epoch)}
+        return view_reader.read_batch(self.spark, self._format, options)
+
+    def changes(self, view: str) -> DataFrame:
+        """The changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
+        name, _ = find_view(self.engine, view)
+        self._say_start(name)
+        return view_reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
+
+    def tvr(self, view: str) -> Snapshots:
+        """The sequence of the view's snapshots with the time in which each held; `str` makes tables of it."""
+        name, schema = find_view(self.engine, view)
+        with deletion_named(self.engine):
+            self._say_start(name)
+            return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), name, schema))
+
+    def _say_start(self, view: str) -> None:
+        note = view_note(self.engine, view)
+        if note is not None:
+            warnings.warn(note, stacklevel=4)
+
+    def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
+        """The rows of a view as an Arrow table, read in this process."""
+        name, schema = find_view(self.engine, view)
+        with deletion_named(self.engine):
+            manifest = self._serving.manifest()  # once: a running flow goes on committing
+            epoch = epoch_of(self.engine.store, manifest, as_of)
+            return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
+
+    def explain(self, view: str) -> str:
+        """The plan of a view or query: paths, orders, arrangements and who shares them."""
+        return explain(self.engine, view)
+
+    def arrangements(self) -> list[dict[str, Any]]:
+        """Name, relation, key, rows, bytes, runs and users of each arrangement, as stored.
+
+        A row that was taken back or replaced counts until a merge has netted it.
+        """
+        return show(self.engine, "ARRANGEMENTS")
+
+    def watermarks(self) -> list[dict[str, Any]]:
+        """What SHOW WATERMARKS shows: the watermark of each event-time column of each partition, and what it holds.
+
+        `watermark` is that of the partition (None before its first row), `released` that of the source, `idle_since`
+        when a partition fell idle, `holds` the views that wait for it.
+        """
+        return show(self.engine, "WATERMARKS")
+
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """What each epoch of this process did."""
+        return [asdict(p) for p in self.engine.progress]
+
+    @property
+    def epoch(self) -> int:
+        """The last committed epoch; −1 before the first."""
+        return self.engine.epoch

@@ -1,0 +1,1 @@
+"""Relations, streams, tables and windowed tables in Python."""

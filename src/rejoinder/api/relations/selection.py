@@ -1,0 +1,142 @@
+"""What every query in Python has, be it a relation, a stream or a table: schema, plan, renderings, and a way to a view.
+
+Everything here becomes SQL text and goes through the one binder, so that a plan is the same however it was written.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from rejoinder.engine.definitions.definition_statements import has_same
+from rejoinder.errors import InvalidSql
+from rejoinder.ir.catalog import Catalog
+from rejoinder.plan.operations.side_outputs import readable
+from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.definitions.sink_definition import check_against, make_sink
+from rejoinder.sql.statements.query_text import name_text as quoted
+from rejoinder.sql.statements.query_text import whole_relation
+from rejoinder.sql.statements.statement_parser import CreateSink, CreateView
+
+if TYPE_CHECKING:
+    from rejoinder.api.relations.relation import Relation
+
+
+class Home(Protocol):
+    """Where definitions are: a `Flow`, or a `rejoinder.testing.Driver`."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """All definitions."""
+        ...
+
+    def sql(self, text: str) -> Any:
+        """Run statements."""
+        ...
+
+
+class Selection(ABC):
+    """The rows that a SQL text selects. Immutable: methods give a new one, and nothing is kept until it has a name.
+
+    `name` is what expressions call the rows; `home` is None for what is only text so far.
+    """
+
+    name: str
+    home: Home | None
+
+    @property
+    @abstractmethod
+    def query(self) -> str:
+        """The SQL text."""
+
+    @abstractmethod
+    def relation(self) -> Relation:
+        """These rows as a relation, which has every kind of join, windows, groups and EMIT."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.query}>"
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        catalog, name = self._home.catalog, whole_relation(self.query)
+        return bind(self.query, catalog).schema if name is None else readable(catalog, name).schema
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.schema.names)
+
+    def explain(self) -> str:
+        """The plan, as EXPLAIN tells it."""
+        return str(self._home.sql(f"EXPLAIN {self.query}"))
+
+    def table(self) -> Any:
+        """The rows now, as SELECT TABLE gives them: a DataFrame, or from a test driver a list, which `str` prints."""
+        return self._rendered("TABLE")
+
+    def stream(self) -> Any:
+        """The changes, as SELECT STREAM gives them: a DataFrame, or from a test driver a list, which `str` prints."""
+        return self._rendered("STREAM")
+
+    def tvr(self) -> Any:
+        """The sequence of contents, as SELECT TVR gives it: a list of snapshots, which `str` makes tables of."""
+        return self._rendered("TVR")
+
+    def _rendered(self, word: str) -> Any:
+        query = self.query if self.query.startswith("SELECT ") else f"SELECT * FROM ({self.query})"
+        return self._home.sql(f"SELECT {word} {query.removeprefix('SELECT ')}")
+
+    @property
+    def _home(self) -> Home:
+        if self.home is None:
+            raise InvalidSql(
+                f"`{self.name or self.query}` belongs to no flow",
+                detail="it is text, and what its names mean is not known",
+                hint='Relation.of(flow, "orders"), or flow.relation("orders")',
+            )
+        return self.home
+
+    def _define(self, name: str, form: str | None, options: Mapping[str, object]) -> None:
+        """Make a view, and a sink of it if there is a format; what is there already in the same words stays.
+
+        A sink that its definition alone rules out is refused before there is a view.
+        """
+        if form is None and options:
+            raise InvalidSql(
+                f"`{name}` has options of a sink, and no format",
+                detail=f"options: {', '.join(options)}",
+                hint=f'name the format: .to("{name}", "kafka", …)',
+            )
+        home = self._home
+        given = {option.rstrip("_"): str(value) for option, value in options.items()}
+        sink = None if form is None else make_sink(f"{name}_{form}", name, form, given)
+        if sink is not None:
+            check_against(sink, self.schema)
+        texts = []
+        if not has_same(home.catalog, CreateView(name, self.query)):
+            texts.append(f"CREATE VIEW {quoted(name)} AS {self.query}")
+        if sink is not None and not has_same(home.catalog, CreateSink(sink)):
+            listed = ", ".join(f"{option} {_text(value)}" for option, value in given.items())
+            words = f" OPTIONS ({listed})" if listed else ""
+            texts.append(f"CREATE SINK {quoted(sink.name)} FROM {quoted(name)} USING {sink.format}{words}")
+        if texts:
+            home.sql(";\n".join(texts))
+
+
+def refuse_other_home(left: Selection, right: Selection) -> None:
+    """Refuse sides of two flows, of which each has its own definitions."""
+    if left.home is not right.home and left.home is not None and right.home is not None:
+        raise InvalidSql(
+            f"`{left.name}` and `{right.name}` belong to different flows",
+            detail="names mean what they mean in one flow",
+            hint="read both from one flow, or from one test driver",
+        )
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

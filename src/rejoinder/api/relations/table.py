@@ -1,0 +1,247 @@
+"""Tables: one row per key, replaced and taken out as time goes on. What is made from tables is kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, overload
+
+from rejoinder.api.relations.join_sides import On, Pairing, Select, refuse_join, refuse_one_sided
+from rejoinder.api.relations.named_rows import Rows
+from rejoinder.api.relations.selection import Home
+from rejoinder.api.relations.windowed import WINDOW, WindowedTable
+from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.ir.catalog import Source
+from rejoinder.ir.logical import Expand
+from rejoinder.sql.definitions.sink_definition import FORMATS
+from rejoinder.sql.functions.window_functions import is_window
+from rejoinder.sql.statements.query_text import name_text as quoted
+from rejoinder.sql.types.spark_types import TIMESTAMP, TIMESTAMP_NTZ, is_integer, spark_name
+
+if TYPE_CHECKING:
+    from rejoinder.api.relations.stream import Stream
+
+
+@dataclass(frozen=True, repr=False)
+class Table(Rows):
+    """One row per `key`."""
+
+    key: tuple[str, ...]
+
+    @classmethod
+    def of(cls, home: Home, name: str, key: str | Sequence[str] | None = None) -> Table:
+        """A table by name, or a view that has one row per `key`."""
+        found = home.catalog.get(name)
+        keys = (key,) if isinstance(key, str) else tuple(key or ())
+        if isinstance(found, Source):
+            if found.kind != "table" or (keys and [k.lower() for k in keys] != [k.lower() for k in found.primary_key]):
+                raise InvalidSql(
+                    f"`{found.name}` is not a table by {', '.join(keys) or 'a key'}",
+                    detail=f"it is a {found.kind}" + f" by {', '.join(found.primary_key)}" * bool(found.primary_key),
+                    hint="Stream.of(…).to_table(key) makes a table of a stream",
+                )
+            keys = found.primary_key
+        if not keys:
+            raise InvalidSql(f"the key of `{name}` is not known", hint=f'Table.of(…, "{name}", key="id")')
+        made = cls(home, quoted(found.name), found.name, keys)
+        return replace(made, key=tuple(made.column(each) for each in keys))
+
+    def select(self, *columns: str) -> Table:
+        """Columns: SQL expressions, with AS for a new name. The key has to be among them."""
+        return self._selected(columns, self.key)
+
+    def join(self, other: Table, *, on: On | None = None, select: Select = None) -> Table:
+        """Rows that have a row of the other table: with their key, or the key that `on` finds in them."""
+        return self._with_table("", "join", other, on, select)
+
+    @overload
+    def left_join(self, other: Table, *, on: On | None = None, select: Select = None) -> Table: ...
+    @overload
+    def left_join(self, other: WindowedTable, *, window: str, on: On | None = None, select: Select = None) -> Table: ...
+
+    def left_join(
+        self,
+        other: Table | WindowedTable,
+        *,
+        window: str | None = None,
+        on: On | None = None,
+        select: Select = None,
+    ) -> Table:
+        """All rows, with the row of a table, or of a windowed table in the window that `window` selects."""
+        if isinstance(other, WindowedTable):
+            pairing, chosen = selected_window(self, other, on, window, self.key)
+            return self._made(pairing.joined("LEFT", select=select, conditions=[chosen]))
+        return self._with_table("LEFT", "left_join", other, on, select)
+
+    def outer_join(self, other: Table, *, select: Select = None) -> Table:
+        """Rows of both tables by key, padded with NULL where one of them has none."""
+        return self._with_table("FULL", "outer_join", other, None, select)
+
+    def group_by(self, *keys: str) -> GroupedTable:
+        """Groups of rows: a row that changes its group leaves the old one."""
+        return GroupedTable(self, keys)
+
+    def to_stream(self, *, deletes: str | None = None) -> Stream:
+        """The changes as a stream: each row that comes, be it new or another one for its key.
+
+        With `deletes`, there is a column of that name, and a row for each key that goes: its last row, with TRUE there.
+        """
+        from rejoinder.api.relations.stream import Stream
+
+        listed = ", ".join(quoted(name) for name in self.columns)
+        come = f"FROM CHANGES(TABLE {self.item}) AS {quoted(self.name)} WHERE NOT _undo"
+        if deletes is None:
+            return Stream(self.home, f"(SELECT {listed} {come})", self.name, None)
+        flag, gone, now = quoted(deletes), "`gone#arrival`", "`now#arrival`"
+        same = " AND ".join(f"{gone}.{quoted(name)} <=> {now}.{quoted(name)}" for name in self.key)
+        text = (
+            f"WITH {now} AS ({self.query}) SELECT {listed}, FALSE AS {flag} {come} UNION ALL "
+            f"SELECT {listed}, TRUE AS {flag} FROM CHANGES(TABLE {self.item}) AS {gone} "
+            f"LEFT ANTI JOIN {now} FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS {now} ON {same} WHERE {gone}._undo"
+        )
+        return Stream(self.home, f"({text})", self.name, None)
+
+    def to(self, name: str, form: str | None = None, **options: object) -> None:
+        """Keep the table up to date as a view of that name; with a format and its options, send its changes on as well.
+
+        A sink that can replace rows does so by the table's key, unless another mode or key is named.
+        """
+        form = None if form is None else form.lower()
+        known = FORMATS.get(form or "")
+        if known is not None and "upsert" in known.modes:
+            mode = options.get("mode", "upsert")
+            keyed = {"key": ", ".join(self.key)} if mode in known.keyed_modes and "key" not in options else {}
+            options = {**options, "mode": mode, **keyed}
+        self._define(name, form, options)
+
+    def through(self, name: str, form: str | None = None, **options: object) -> Table:
+        """Keep the table up to date as a view of that name, and go on from there."""
+        self.to(name, form, **options)
+        return Table.of(self.home, name, self.key)
+
+    def looked_up_by(self, left: Rows, on: On | None, key: Sequence[str]) -> Pairing:
+        """The pairing of another side with this table's key; without `on`, by columns of the names of the key."""
+        return _by_key(Pairing.of(left, self, on, _default(left, self, key, on)), self.key)
+
+    def _with_table(self, kind: str, method: str, other: object, on: On | None, select: Select) -> Table:
+        if not isinstance(other, Table):
+            raise refuse_join(self, method, other, "left_join, with window=")
+        if on is None and len(self.key) != len(other.key):
+            raise InvalidSql(
+                f"`{self.name}` and `{other.name}` have keys of {len(self.key)} and {len(other.key)} columns",
+                detail=f"({', '.join(self.key)}) and ({', '.join(other.key)})",
+                hint='say where the key of the other table is: on={"expression": "column of its key"}',
+            )
+        query = other.looked_up_by(self, on, self.key).joined(kind, select=select)
+        if kind == "FULL":
+            refuse_one_sided(self, other, query, self.key)
+        return self._made(query)
+
+    def _made(self, query: str) -> Table:
+        made = replace(self, item=f"({query})")
+        for name in self.key:
+            made.column(name, "the result is by it, and it has to be selected")
+        return made
+
+
+@dataclass(frozen=True)
+class GroupedTable:
+    """Rows of a table in groups."""
+
+    table: Table
+    keys: tuple[str, ...]
+
+    def aggregate(self, *calls: str) -> Table:
+        """One row per group: its key, and aggregates as SQL calls with AS."""
+        names, text = grouped(self.table, self.keys, calls)
+        return Table(self.table.home, f"({text})", self.table.name, names)
+
+    def count(self, name: str = "count") -> Table:
+        """The number of rows of each group."""
+        return self.aggregate(f"count(*) AS {quoted(name)}")
+
+    def sum(self, column: str, name: str | None = None) -> Table:
+        """The sum of a column (or expression) over each group."""
+        return self.aggregate(f"sum({column}) AS {quoted(name or column)}")
+
+
+def grouped(rows: Rows, keys: Sequence[str], calls: Sequence[str], window: str = "") -> tuple[tuple[str, ...], str]:
+    """The names of the key of groups, and the text of the query. Keys are columns, or expressions with AS."""
+    if not keys:
+        raise InvalidSql(f"`{rows.name}` is grouped by nothing", hint='name columns: group_by("country")')
+    base = f"{rows.item} AS {quoted(rows.name)}"
+    known = {name.lower(): name for name in rows.columns}
+    names = tuple(known.get(key.lower(), "") for key in keys)
+    if not all(names):
+        made = replace(rows, item=f"(SELECT {', '.join(keys)} FROM {base})")
+        names = tuple(made.columns)
+        extra = ", ".join(key for key in keys if key.lower() not in known)
+        base = f"(SELECT *, {extra} FROM {base}) AS {quoted(rows.name)}"
+    listed = ", ".join(map(quoted, names))
+    shown = f"{listed}, {window} AS {quoted(WINDOW)}" if window else listed
+    by = f"{listed}, {window}" if window else listed
+    return names, f"SELECT {', '.join((shown, *calls))} FROM {base} GROUP BY {by}"
+
+
+def selected_window(
+    left: Rows, right: WindowedTable, on: On | None, window: str | None, key: Sequence[str]
+) -> tuple[Pairing, str]:
+    """How a side meets a windowed table: the pairing by its key, and the condition that selects the window."""
+    if window is None:
+        raise InvalidSql(
+            f"which window of `{right.name}` is meant is not said",
+            detail=f"`{left.name}` has no window",
+            hint='window="an expression of the left side: a window, or the time at which it starts"',
+        )
+    pairing = _by_key(Pairing.of(left, right, on, _default(left, right, key, on)), right.key)
+    said = pairing.bound(window)
+    if isinstance(said.root, Expand):
+        raise Unsupported(
+            f"{window} selects several windows of `{right.name}`",
+            detail="a row meets one window",
+            hint="give one window, as in TUMBLE(ts, INTERVAL 1 DAY), or the time at which it starts",
+        )
+    kind = said.schema.field("value").type
+    size = said.windows["value"].size if "value" in said.windows else None
+    if size is not None and size != right.windows.length:
+        raise InvalidSql(
+            f"{window} selects no window of `{right.name}`",
+            detail=f"the windows of `{right.name}` are of another size, {right.windows.size}",
+            hint="give a window of that size, or the time at which it starts",
+        )
+    if is_integer(kind) if right.windows.is_of_integers else kind in (TIMESTAMP, TIMESTAMP_NTZ):
+        return pairing, f"{pairing.of_left(window)} = WINDOW_START({pairing.names[1]}.{WINDOW})"
+    if is_window(kind):
+        return pairing, f"{pairing.of_left(window)} = {pairing.names[1]}.{WINDOW}"
+    raise TypeMismatch(
+        f"{window} selects no window of `{right.name}`",
+        detail=f"it is {spark_name(kind)}",
+        hint="give a window, as in TUMBLE(ts, INTERVAL 1 DAY), or the time at which it starts",
+    )
+
+
+def _default(left: Rows, right: Table | WindowedTable, key: Sequence[str], on: On | None) -> list[tuple[str, str]]:
+    """By what the key of the right side is found if nobody says so: the left key, or columns of the same names."""
+    if len(key) == len(right.key):
+        return list(zip(key, right.key, strict=True))
+    known = {name.lower() for name in left.columns}
+    missing = [name for name in right.key if name.lower() not in known]
+    if on is None and missing:
+        raise InvalidSql(
+            f"`{right.name}` is joined by its key, and where that is in `{left.name}` is not said",
+            detail=f"its key is ({', '.join(right.key)}); columns of `{left.name}`: {', '.join(left.columns)}",
+            hint=f'name it: on={{"expression of {left.name}": "{missing[0]}"}}',
+        )
+    return [(name, name) for name in right.key]
+
+
+def _by_key(pairing: Pairing, key: Sequence[str]) -> Pairing:
+    """A table is looked up by its key, all of it."""
+    named = sorted(name.lower() for _, name in pairing.pairs)
+    if named != sorted(name.lower() for name in key):
+        raise Unsupported(
+            f"`{pairing.right.name}` is joined by its key",
+            detail=f"its key is ({', '.join(key)}), and the join is by ({', '.join(n for _, n in pairing.pairs)})",
+            hint="name all columns of the key, and no others; relation() joins by any condition",
+        )
+    return pairing

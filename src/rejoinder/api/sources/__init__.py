@@ -1,0 +1,1 @@
+"""Sources that a program declares or feeds."""

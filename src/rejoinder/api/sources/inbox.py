@@ -1,0 +1,112 @@
+"""In-memory sources on Spark: rows are numbered Arrow files beside the state until an epoch reads them.
+
+The name of a file ends with the checksum of its content, which the task that reads it checks. The position of the
+source in the manifest says which files were read.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.errors import InputError, NullKey, near_misses
+from rejoinder.host.private_files import make_folder, replace_file
+from rejoinder.ir.catalog import Source
+from rejoinder.kernels.arrow.columns import DIFF, replaced
+from rejoinder.kernels.arrow.ipc_buffers import file_buffers
+from rejoinder.state.inbox_names import inbox_name
+from rejoinder.store.objects.storage_failure import storage_failed
+
+
+class Inbox:
+    """Writes rows to the folder of their source. One writer at a time per source.
+
+    `identity` gives the identity that a source has in the committed state.
+    """
+
+    def __init__(self, beside: str, identity: Callable[[str], str]) -> None:
+        self.base = f"{beside}/inbox"
+        self._identity = identity
+
+    def folder(self, source: str) -> str:
+        """Where the rows of a source wait."""
+        return f"{self.base}/{inbox_name(source, self._identity(source))}"
+
+    def prepare(self, source: Source) -> None:
+        """Make the folder, so that there is something to watch."""
+        try:
+            make_folder(self.folder(source.name), os.path.dirname(self.base))
+        except OSError as failure:
+            raise storage_failed(f"could not make the inbox of `{source.name}`", failure) from failure
+
+    def newest(self, source: Source) -> int:
+        """The number of the file that was written last; 0 if there is none."""
+        self.prepare(source)
+        names = os.listdir(self.folder(source.name))
+        return max((int(name[:20]) for name in names if name[:20].isdigit()), default=0)
+
+    def add(self, source: Source, rows: pa.Table | Sequence[Mapping[str, Any]], sign: int) -> None:
+        """Write rows as one new file; it appears whole or not at all."""
+        if sign < 0 and source.kind == "stream":
+            raise InputError(f"stream `{source.name}` is append-only", hint="CREATE CHANGELOG or CREATE TABLE instead")
+        table = checked_rows(source, rows)
+        table = replaced(table, DIFF, np.full(table.num_rows, sign, np.int64))
+        folder = self.folder(source.name)
+        number = max(self.newest(source) + 1, time.time_ns() // 1_000_000)  # ascending, whatever the clock does
+        part = f"{folder}/.{number:020d}.part"
+        content = file_buffers(table)
+        with replace_file(part) as file:
+            for data in content.parts:
+                file.write(data)
+        # Spark reads files in the order of their times, to the millisecond.
+        os.utime(part, ns=(number * 1_000_000,) * 2)
+        os.replace(part, f"{folder}/{number:020d}-{content.crc:08x}.arrow")
+
+
+def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows in the columns of a source, missing ones NULL. What no epoch could take is refused here."""
+    if not isinstance(rows, pa.Table) and (isinstance(rows, Mapping) or not all(isinstance(r, Mapping) for r in rows)):
+        raise InputError(
+            f"rows for `{source.name}` are a list of dicts or an Arrow table",
+            detail=f"this is of type {type(rows).__name__}",
+            values=repr(rows)[:200],
+            hint='as in flow.insert("orders", [{"id": 1}])',
+        )
+    source = source.recorded
+    given = rows.column_names if isinstance(rows, pa.Table) else dict.fromkeys(name for row in rows for name in row)
+    names = source.schema.names
+    for name in given:
+        if name not in names:
+            raise InputError(
+                f"`{source.name}` has no column `{name}`",
+                detail=f"columns: {', '.join(names)}",
+                hint=near_misses(str(name), names) or None,
+            )
+    try:
+        if isinstance(rows, pa.Table):
+            for field in source.schema:
+                if field.name not in given:
+                    rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+            table = rows.select(names).cast(source.schema)
+        else:
+            table = pa.Table.from_pylist(list(rows), schema=source.schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as failure:
+        raise InputError(
+            f"a row does not fit the columns of `{source.name}`",
+            detail=f"columns: {', '.join(f'{field.name} {field.type}' for field in source.schema)}",
+            values=str(failure),
+            hint="give values of these types",
+        ) from None
+    for name in source.primary_key:
+        if table.column(name).null_count:
+            raise NullKey(
+                f"NULL in the primary key of `{source.name}`",
+                detail=f"column `{name}` of a row that was to be inserted or deleted",
+                hint="give every row its key",
+            )
+    return table

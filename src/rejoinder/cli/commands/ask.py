@@ -1,0 +1,159 @@
+"""`rejoinder sql` and `rejoinder explain`: statements and queries on a state, in this process, without Spark."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from rich.text import Text
+
+from rejoinder.cli.commands.open_state import open_state
+from rejoinder.cli.terminal.answers import Showing, show_answer
+from rejoinder.cli.terminal.encodings import as_typed
+from rejoinder.cli.terminal.error_places import placed, show_place
+from rejoinder.cli.terminal.expanded_rows import toggled
+from rejoinder.cli.terminal.prompt import statements
+from rejoinder.cli.terminal.screen import err, note, show_error, unexpected
+from rejoinder.engine.definitions.definition_batch import define_all, grouped
+from rejoinder.engine.definitions.definition_statements import Definition
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.statements import Answer, execute
+from rejoinder.engine.status.explain_statements import explain
+from rejoinder.engine.unread_sources import unread_sources
+from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
+from rejoinder.sql.statements.statement_parser import (
+    AlterView,
+    CreateIndex,
+    CreateSink,
+    CreateSource,
+    CreateView,
+    Drop,
+    Explain,
+    Select,
+    Show,
+    parse_statements,
+)
+from rejoinder.state.neutral_text import neutral_lines
+from rejoinder.testing import Driver
+from rejoinder.testing.unread_files import answer_unread, refuse_remote
+
+TURNS = 5
+
+
+def ask(place: str, text: str | None, showing: Showing) -> None:
+    """Run the text, or what comes through a pipe; without either, ask for statements until told to quit."""
+    if text is None and sys.stdin.isatty():
+        _converse(place, showing)
+        return
+    given = as_typed(sys.stdin.read() if text is None else text)
+    with placed(given, ""):
+        parsed = parse_statements(given)
+    if not parsed:
+        raise InvalidSql("there is no statement", hint='rejoinder sql STATE "SELECT * FROM view"')
+    engine = open_state(place, may_create=isinstance(parsed[0], CreateSource | CreateView))
+    _run(engine, given, showing)
+
+
+def show_plan(place: str, target: str) -> None:
+    """Print the plan of a view or a query."""
+    engine = open_state(place)
+    print(neutral_lines(explain(engine, target)))
+
+
+def _run(engine: Engine, text: str, showing: Showing) -> None:
+    with placed(text, ""):
+        _run_all(engine, text, showing)
+
+
+def _run_all(engine: Engine, text: str, showing: Showing) -> None:
+    for statement in grouped(parse_statements(text), engine):
+        if not isinstance(statement, list):
+            _answer(engine, statement, showing)
+            continue
+        batch = define_all(engine, statement)
+        for each in statement:
+            err.print(Text(told(each), style="green"))
+        named = {each.name.lower() for each in statement if isinstance(each, Drop)}
+        others = [name for name in batch.dropped if name.lower() not in named]
+        if others:
+            note(f"dropped with it: {', '.join(others)}")
+        for text_ in batch.notes:
+            note(text_)
+
+
+def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing) -> None:
+    """Answer from the last epoch; from a later one, if a running flow has dropped its files meanwhile."""
+    for turn in range(TURNS):
+        read = engine.manifest
+        try:
+            answer = _answered(engine, statement)
+            assert answer is not None, "a question has an answer"
+            show_answer(answer, showing)
+            return
+        except Corrupt:
+            engine.recover()
+            if turn == TURNS - 1 or engine.manifest is None or read is None or engine.manifest.version == read.version:
+                raise
+
+
+def _answered(engine: Engine, statement: Explain | Show | Select) -> Answer | None:
+    """Answer from the state. Files that no view reads are read in this process, as nothing is kept of them."""
+    if isinstance(statement, Select) and unread_sources(engine, statement.query):
+        refuse_remote(engine, statement.query)
+        return answer_unread(engine, statement, Driver)
+    return execute(engine, statement)
+
+
+def told(statement: Definition) -> str:
+    """What a definition has done."""
+    match statement:
+        case CreateSource(source=source):
+            return f"created {source.kind} {source.name}"
+        case CreateView(name=name):
+            return f"created view {name}"
+        case AlterView(name=name):
+            return f"altered view {name}"
+        case CreateIndex(name=name):
+            return f"created index {name}"
+        case CreateSink(sink=sink):
+            return f"created sink {sink.name}"
+        case Drop(name=name):
+            return f"dropped {name}"
+
+
+def _converse(place: str, showing: Showing) -> None:
+    engine = open_state(place, may_create=True)
+    if engine.manifest is None:
+        note(f"{place}: nothing there yet; a CREATE makes a new state. \\? for help")
+    else:
+        views = ", ".join(view.name for view in engine.catalog.views) or "none"
+        note(f"{place}: epoch {engine.epoch}, views: {views}. \\? for help")
+    for text in statements():
+        try:
+            engine.recover()  # a flow may have gone on since the last statement
+            if text.split()[0] == "\\x":
+                showing = _expanded(showing, text)
+                continue
+            _run(engine, _meant(text) if text.startswith("\\") else text, showing)
+        except RejoinderError as error:
+            show_error(error, show_place)
+        except KeyboardInterrupt:
+            note("cancelled")
+        except Exception as error:  # noqa: BLE001 - the conversation goes on
+            show_error(unexpected(error))
+
+
+def _expanded(showing: Showing, text: str) -> Showing:
+    """Take `\\x [on | off | auto]`, and say what is set."""
+    try:
+        expanded = toggled(showing.expanded, " ".join(text.split()[1:]).lower())
+    except ValueError:
+        raise InvalidSql(f"`{text}` is not known", hint="\\x switches, \\x on, \\x off or \\x auto sets it") from None
+    note(f"expanded form: {'auto' if expanded is None else 'on' if expanded else 'off'}")
+    return replace(showing, expanded=expanded)
+
+
+def _meant(word: str) -> str:
+    if word == "\\d":
+        return "SHOW SOURCES; SHOW VIEWS"
+    raise InvalidSql(f"`{word}` is not known", hint="\\? lists what is")

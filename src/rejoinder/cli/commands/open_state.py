@@ -1,0 +1,42 @@
+"""Open a state directory without Spark: the engine runs in this process, for reading and for definitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rejoinder.engine.engine import HISTORY, Engine
+from rejoinder.engine.executors.executor import LocalExecutor
+from rejoinder.errors import NotCommitted
+from rejoinder.store.commits.manifest import FOLDER
+from rejoinder.store.commits.newest_manifest import latest
+from rejoinder.store.objects.object_store import ObjectStore, open_store
+
+
+def open_state(place: str, *, may_create: bool = False) -> Engine:
+    """The engine of a state, as many hash ranges and as much history as it has. Raises `NotCommitted` if there is none.
+
+    `may_create`: give an empty one instead; it comes into being with the first definition.
+    """
+    store = open_store(place)
+    manifest = latest(store)
+    if manifest is None and not may_create:
+        raise NotCommitted(f"there is no state in `{place}`", hint=_hint(place))
+    if manifest is None:
+        return Engine(store, LocalExecutor(), buckets=1)
+    history = max(1, manifest.epoch - manifest.extra.get("since", -HISTORY))
+    return Engine(store, LocalExecutor(), buckets=manifest.spines["buckets"], history=history)
+
+
+def refuse_missing(place: str, store: ObjectStore) -> None:
+    """Raise `NotCommitted` if there is no state."""
+    if latest(store) is None:
+        raise NotCommitted(f"there is no state in `{place}`", hint=_hint(place))
+
+
+def _hint(place: str) -> str:
+    path = Path(place)
+    near = [*path.glob(f"*/{FOLDER}"), *path.parent.glob(f"*/{FOLDER}"), *Path("state").glob(f"*/{FOLDER}")]
+    found = list(dict.fromkeys(str(folder.parent) for folder in near))[:5]
+    if found:
+        return f"states nearby: {', '.join(found)}"
+    return "`rejoinder run flow.sql` makes one in state/flow; so does a CREATE"

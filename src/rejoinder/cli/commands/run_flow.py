@@ -1,0 +1,248 @@
+"""`rejoinder run`: the definitions of a file are made or recognised, the flow runs, the queries are answered."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from rejoinder.cli.commands.first_run import removed_on_failure
+from rejoinder.cli.commands.follow import Told, interruptible
+from rejoinder.cli.commands.open_state import open_state
+from rejoinder.cli.commands.writable_state import check_writable
+from rejoinder.cli.spark_options import Settings
+from rejoinder.cli.terminal.answers import Showing, show_answer
+from rejoinder.cli.terminal.change_lines import SHOWN, changes_of, counts, show_changes
+from rejoinder.cli.terminal.error_places import placed
+from rejoinder.cli.terminal.progress_line import ProgressLine
+from rejoinder.cli.terminal.screen import err, note, out, size, status
+from rejoinder.engine.definitions.definition_batch import Batch, new_sources
+from rejoinder.engine.definitions.definition_statements import Definition
+from rejoinder.engine.engine import HISTORY
+from rejoinder.engine.epoch_progress import Progress
+from rejoinder.engine.statements import find_view
+from rejoinder.engine.status.pending_changes import waiting
+from rejoinder.errors import InvalidSql, MissingInput, UnknownName, Unsupported
+from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.plan.physical.dataflow import SourceScan
+from rejoinder.planner import plan
+from rejoinder.sql.parse.error_positions import Span, spans_of
+from rejoinder.sql.statements.statement_parser import Explain, Select, Show, parse_statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rejoinder.api.flow import Flow
+    from rejoinder.exchange.session.jvm_gateway import JvmLog
+
+
+@dataclass(frozen=True)
+class Script:
+    """A file of statements, sorted into definitions and questions."""
+
+    definitions: list[Definition]
+    questions: list[Explain | Show | Select]
+    path: str = ""
+    text: str = ""
+    spans: list[Span] = field(default_factory=list)
+    """Where each definition is in the text."""
+
+
+def read_script(path: Path) -> Script:
+    """Read and parse a file. Raises a `RejoinderError` that names it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        near = sorted(str(other) for other in path.parent.glob("*.sql") if other != path)[:5]
+        reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
+        hint = f"there is {', '.join(near)}" if near else "give a file of SQL statements"
+        if isinstance(failure, UnicodeDecodeError):
+            hint = "save it as UTF-8, or give a file of SQL statements"
+        raise MissingInput(f"cannot read `{path}`: {reason}", hint=hint) from failure
+    definitions: list[Definition] = []
+    questions: list[Explain | Show | Select] = []
+    spans: list[Span] = []
+    with placed(text, str(path)):
+        statements = parse_statements(text)
+    for statement, span in zip(statements, spans_of(text), strict=True):
+        if isinstance(statement, Explain | Show | Select):
+            questions.append(statement)
+        else:
+            definitions.append(statement)
+            spans.append(span)
+    if not definitions and not questions:
+        raise InvalidSql(f"`{path}` holds no statement", hint="CREATE sources and views in it")
+    return Script(definitions, questions, str(path), text, spans)
+
+
+def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalog:
+    """The catalog after the definitions. What cannot be planned or has no input shows before Spark starts.
+
+    `fed`: the sources that have committed rows; what reads none of them may be defined differently now.
+    """
+    from rejoinder.exchange.streaming.source_frames import check_path
+
+    batch = Batch(catalog, frozenset(fed), is_rerun=True)
+    for statement, span in zip(script.definitions, script.spans, strict=True):
+        with placed(script.text, script.path, span):
+            batch.add(statement)
+    with placed(script.text, script.path):
+        batch.finish()
+    for source in new_sources(batch):
+        _refuse_told(source)
+    with placed(script.text, script.path):
+        dataflow = plan(batch.catalog, {}).dataflow
+    for scan in dataflow.scans.values():
+        if isinstance(scan, SourceScan) and "path" in scan.source.options:
+            check_path(scan.source.name, scan.source.options["path"])
+    return batch.catalog
+
+
+def _refuse_told(source: Source) -> None:
+    """Refuse a watermark that nothing would move: there is no word for it on the command line."""
+    told = [column for column, delay in source.watermarks.items() if delay is None]
+    if told:
+        raise Unsupported(
+            f"the watermark of `{source.name}`.`{told[0]}` would never move",
+            detail="without DELAY the watermark is explicit: a program passes it, with flow.watermark(…) in Python",
+            hint=f"WATERMARK {told[0]} DELAY OF …, or run the flow from Python",
+        )
+
+
+def run_file(
+    path: Path,
+    state: str,
+    *,
+    interval: str | None,
+    settings: Settings,
+    watched: str | None,
+    showing: Showing,
+    is_debug: bool,
+) -> None:
+    """Run a file until all input is processed, or with an interval until told to stop. `watched`: a view to show."""
+    script = read_script(path)
+    before = open_state(state, may_create=True)
+    check_writable(before.store)
+    catalog = check(script, before.catalog, before.fed)
+    if watched is not None and catalog.get(watched) not in catalog.views:
+        views = ", ".join(view.name for view in catalog.views)
+        raise UnknownName(
+            f"`{watched}` is a source: only a view can be watched",
+            hint=f"views: {views}" if views else f"CREATE VIEW … AS SELECT * FROM {watched}, and watch that",
+        )
+    if before.manifest is None:
+        note(f"new state in {state}")
+    elif before.epoch >= 0:
+        note(f"state in {state}, resumed after epoch {before.epoch}")
+    if not catalog.views and not script.questions:
+        note("no view is defined: there is nothing to keep up to date")
+    with removed_on_failure(before), spark_flow(state, settings, is_debug=is_debug) as flow:
+        _run(flow, state, script, interval, watched, showing)
+        for question in script.questions:
+            with placed(script.text, script.path):
+                answer = flow.answer(question)
+            if answer is not None:
+                show_answer(answer, showing)
+
+
+def define_all(flow: Flow, script: Script, told: Told) -> None:
+    """Make what is not there yet, in one commit, unless told to stop."""
+    if script.definitions and not told.is_set():
+        for text in flow.define(*script.definitions, is_rerun=True).notes:
+            note(text)
+
+
+def _watch(flow: Flow, view: str, showing: Showing) -> None:
+    """Show the changes of a view after every epoch."""
+    name, _ = find_view(flow.engine, view)
+
+    def show(progress: Progress) -> None:
+        changes = changes_of(flow.engine, name, progress.epoch)
+        if changes:
+            out.print(Text.assemble((f"epoch {progress.epoch}", "bold cyan"), f"  {name}: {counts(changes)}"))
+            show_changes(changes, SHOWN if showing.limit is None else showing.limit)
+
+    flow.on_progress(show)
+
+
+def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: str | None, showing: Showing) -> None:
+    line = ProgressLine("reading…" if interval is None else "waiting for input…")
+
+    def work(told: Told) -> None:
+        define_all(flow, script, told)
+        if told.is_set():
+            return
+        if watched is not None:
+            _watch(flow, watched, showing)
+        flow.on_progress(line.take)
+        if interval is None:
+            with warnings.catch_warnings():  # notices of epochs are warnings of run(); the line has said them
+                warnings.simplefilter("ignore")
+                flow.run()
+        else:
+            flow.start(interval=interval)
+            flow.wait()
+
+    def stop() -> None:
+        line.say("stopping after this epoch…")
+        flow.stop()
+
+    with line:
+        caught_up = interruptible(work, stop)
+    if caught_up and not flow.engine.dataflow.scans:
+        return  # nothing is kept up to date; queries read their sources themselves
+    end = "caught up" if caught_up else "stopped"
+    if line.last is not None:
+        told = f" at epoch {flow.epoch}: {line.summary()}; state {size(line.last.state_bytes)} in {state}"
+    else:
+        told = f" at epoch {flow.epoch}: nothing new" if flow.epoch >= 0 else ": no input yet"
+    err.print(Text.assemble((end, "bold green"), told))
+    for view, what in waiting(flow.engine).items():
+        note(f"changes of `{view}` wait {what}")
+
+
+@contextmanager
+def spark_flow(state: str, settings: Settings, *, is_debug: bool) -> Iterator[Flow]:
+    """A flow on the session of this process, or on a local one of its own.
+
+    What the JVM of its own says is shown with `is_debug` only: errors are said in our words.
+    """
+    log: JvmLog | None = None
+    session: SparkSession | None = None
+    try:
+        with status("starting Spark…"), _hushed(not is_debug):
+            from rejoinder.api.flow import Flow
+            from rejoinder.exchange.session.jvm_gateway import JvmLog
+            from rejoinder.exchange.session.spark_session import make_session, present_session
+
+            log = JvmLog(is_quiet=not is_debug)
+            if present_session() is None:
+                session = make_session(settings.cores, memory=settings.memory, settings=settings.conf, log=log)
+            with warnings.catch_warnings():  # about settings: they are ours, or the user asked for them
+                warnings.simplefilter("ignore")
+                flow = Flow(state, parallelism=settings.parallelism, history=settings.history or HISTORY)
+        yield flow
+    except KeyboardInterrupt:
+        session = None  # the connection may be broken in the middle of a call; the JVM ends with us
+        raise
+    finally:
+        if session is not None:
+            session.stop()
+
+
+@contextmanager
+def _hushed(is_wanted: bool) -> Iterator[None]:
+    """No logging from Python: Py4J writes a page about a Ctrl-C in the middle of a call."""
+    before = logging.root.manager.disable
+    if is_wanted:
+        logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,1 @@
+"""What the command line writes: tables, progress, errors."""

@@ -1,0 +1,163 @@
+"""Show what a statement answered: as tables, or as CSV or JSON lines for the next program."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from rich.text import Text
+
+from rejoinder.cli.terminal.result_tables import Row, show_rows
+from rejoinder.cli.terminal.screen import count, note, out
+from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied
+from rejoinder.state.neutral_text import escaped_json, guarded
+from rejoinder.state.renderings import plain_rows
+from rejoinder.state.row_text import text
+
+LIMIT = 100
+SNAPSHOTS = 10
+
+
+class Format(str, Enum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+@dataclass(frozen=True)
+class Showing:
+    """How much is shown, and how. `limit` 0 is no limit; None is `LIMIT` for tables and no limit for the others.
+
+    `guard`: fields of CSV are written so that no spreadsheet takes them for formulas. `expanded`: rows of a table are
+    shown one below the other; None: if they are too wide for the terminal.
+    """
+
+    format: Format = Format.TABLE
+    limit: int | None = None
+    guard: bool = True
+    expanded: bool | None = None
+
+    def cut(self, rows: Sequence[Any]) -> int:
+        """How many of the rows are shown."""
+        limit = (LIMIT if self.format is Format.TABLE else 0) if self.limit is None else self.limit
+        return min(limit or len(rows), len(rows))
+
+
+def show_answer(answer: Answer, showing: Showing) -> None:
+    """Print an answer to standard output."""
+    match answer:
+        case Explained():
+            out.print(Text(answer.text))
+        case Shown():
+            rows = [{name: _listed(value) for name, value in row.items()} for row in answer.rows]
+            _show(rows, list(rows[0]) if rows else [], showing)
+        case Queried():
+            _say(answer.note)
+            columns = answer.table.column_names
+            _show(plain_rows(answer.table, is_ordered=answer.is_ordered), columns, showing)
+        case Streamed():
+            _show_stream(answer, showing)
+        case Varied():
+            _show_snapshots(answer, showing)
+
+
+def _listed(value: Any) -> Any:
+    """Lists and counts as words, and the text of a query on one line."""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {number}" for name, number in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _show(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> None:
+    shown = rows[: showing.cut(rows)]
+    if showing.format is Format.TABLE:
+        if columns:
+            show_rows(shown, columns, expanded=showing.expanded)
+        _tell_count(len(shown), len(rows), "row")
+    else:
+        _write(shown, columns, showing)
+        if len(shown) < len(rows):
+            note(f"the first {len(shown):,} of {count(len(rows), 'row')}")
+
+
+def _tell_count(shown: int, total: int, noun: str, which: str = "first") -> None:
+    if shown == total:
+        out.print(Text(f"({count(total, noun)})", style="dim"))
+    else:
+        out.print(Text(f"(the {which} {shown:,} of {count(total, noun)}; --limit 0 shows all)", style="dim"))
+
+
+def _show_stream(answer: Streamed, showing: Showing) -> None:
+    rows = answer.rows()
+    _say(answer.note)
+    shown = rows[len(rows) - showing.cut(rows) :]
+    if showing.format is not Format.TABLE:
+        _write(shown, rows.columns, showing)
+        return
+    undo = next((name for name, what in answer.system.items() if what == "undo"), "_undo")
+    styles = ["red" if row[undo] else "green" for row in shown] if undo in rows.columns else None
+    show_rows(shown, rows.columns, styles=styles, expanded=showing.expanded)
+    _tell_count(len(shown), len(rows), "change", "last")
+
+
+def _show_snapshots(answer: Varied, showing: Showing) -> None:
+    snapshots = answer.snapshots
+    _say(answer.note)
+    if showing.format is not Format.TABLE:
+        rows = [{"_since": s.since, "_until": s.until, **row} for s in snapshots for row in s.rows]
+        _write(rows, ["_since", "_until", *snapshots.columns], showing)
+        return
+    shown = snapshots if showing.limit == 0 else snapshots[-SNAPSHOTS:]
+    for snapshot in shown:
+        out.print(Text(snapshot.period, style="bold"))
+        if snapshot.rows:
+            shown_rows = snapshot.rows[: showing.cut(snapshot.rows)]
+            show_rows(shown_rows, snapshots.columns, expanded=showing.expanded)
+        _tell_count(showing.cut(snapshot.rows), len(snapshot.rows), "row")
+        out.print()
+    _tell_count(len(shown), len(snapshots), "snapshot", "last")
+
+
+def _say(text_: str | None) -> None:
+    if text_ is not None:
+        note(text_)
+
+
+def _write(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> None:
+    if showing.format is Format.JSON:
+        for row in rows:
+            shown = {name: _with_text_keys(row[name]) for name in columns}
+            out.file.write(escaped_json(json.dumps(shown, default=_plain, ensure_ascii=False)) + "\n")
+        return
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    write = guarded if showing.guard else str
+    writer.writerow([write(name) for name in columns])
+    writer.writerows([["" if row[name] is None else _field(row[name], write) for name in columns] for row in rows])
+    out.file.write(buffer.getvalue())
+
+
+def _with_text_keys(value: Any) -> Any:
+    """A value whose maps have keys that JSON can have."""
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else text(key): _with_text_keys(inner) for key, inner in value.items()}
+    return [_with_text_keys(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _field(value: Any, write: Callable[[str], str]) -> str:
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return write(value) if isinstance(value, str) else text(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else text(value)

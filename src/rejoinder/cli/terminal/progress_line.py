@@ -1,0 +1,122 @@
+"""Progress of a flow: one live line on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from types import TracebackType
+
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from rejoinder.cli.terminal.screen import count, duration, err, size
+from rejoinder.engine.epoch_progress import Progress
+
+PLAIN_SECONDS = 1.0
+IDLE_SECONDS = 2.0
+RATE_SECONDS = 5.0
+
+
+class ProgressLine:
+    """Takes the progress of every epoch, from whichever thread, and shows it while it is entered."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+        self.epochs = self.rows_in = self.rows_out = self.rows_late = self.bytes_written = 0
+        self.last: Progress | None = None
+        self._started = self._told = time.monotonic()
+        self._last_at = self._started
+        self._recent: deque[tuple[float, int]] = deque()
+        self._untold = False
+        self._warned: set[str] = set()
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(console=err, get_renderable=self._line, refresh_per_second=8, transient=True)
+
+    def __enter__(self) -> ProgressLine:
+        if err.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if err.is_terminal:
+            self._live.stop()
+        elif self._untold:
+            self._tell()
+
+    def take(self, progress: Progress) -> None:
+        """Count an epoch in."""
+        now = time.monotonic()
+        rows = sum(progress.rows_in.values())
+        self.epochs += 1
+        self.rows_in += rows
+        self.rows_out += sum(progress.rows_out.values())
+        self.rows_late += sum(sum(counts.values()) for counts in progress.late.values())
+        self.bytes_written += progress.bytes_written
+        for notice in progress.notices:
+            self.warn(notice)
+        self._recent.append((now - progress.seconds, rows))
+        self.last, self._last_at, self._untold = progress, now, True
+        if not err.is_terminal and now - self._told >= PLAIN_SECONDS:
+            self._tell()
+
+    def say(self, doing: str) -> None:
+        """Say what is going on; once, if it is said again."""
+        if doing != self.doing:
+            self.doing = doing
+            err.print(Text(doing, style="dim"))
+
+    def warn(self, notice: str) -> None:
+        """Say what is odd; once for each text up to its first semicolon, since figures in it change."""
+        about = "".join(letter for letter in notice.partition(";")[0] if letter.isalpha())
+        if about not in self._warned:
+            self._warned.add(about)
+            err.print(Text(f"warning: {notice}", style="yellow"))
+
+    def seconds(self) -> float:
+        """Since when this line is there."""
+        return time.monotonic() - self._started
+
+    def _tell(self) -> None:
+        self._told, self._untold = time.monotonic(), False
+        err.print(self.text())
+
+    def _line(self) -> Spinner:
+        self._spinner.update(text=self.text())
+        return self._spinner
+
+    def text(self) -> Text:
+        """What is known now, on one line."""
+        now = time.monotonic()
+        if self.last is None:
+            return Text(self.doing)
+        idle = now - self._last_at
+        parts = [
+            (f"epoch {self.last.epoch}", "bold"),
+            (f"in {self.rows_in:,} ({self._rate(now)})", ""),
+            (f"out {self.rows_out:,}", ""),
+            (f"state {size(self.last.state_bytes)}", ""),
+            (f"written {size(self.bytes_written)}", ""),
+        ]
+        if self.rows_late:
+            parts.insert(3, (f"late {self.rows_late:,}", "yellow"))
+        if self.last.lag_seconds is not None:
+            parts.append((f"lag {duration(self.last.lag_seconds)}", ""))
+        if idle >= IDLE_SECONDS:
+            parts.append((f"waiting for {duration(idle)}", "dim"))
+        return Text("  ").join(Text(text, style=style) for text, style in parts)
+
+    def _rate(self, now: float) -> str:
+        """Rows per second over the last seconds; while nothing comes, over the last epoch."""
+        while len(self._recent) > 1 and self._recent[0][0] < now - RATE_SECONDS:
+            self._recent.popleft()
+        span = max(self._last_at - self._recent[0][0], 0.001)
+        rate = sum(rows for _, rows in self._recent) / span
+        return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s"
+
+    def summary(self) -> str:
+        """What was done, as a sentence."""
+        done = f"{count(self.rows_in, 'row')} in, {count(self.rows_out, 'change')} out"
+        return f"{count(self.epochs, 'epoch')} in {duration(self.seconds())}: {done}"

@@ -1,0 +1,145 @@
+"""Where the command line writes: results to standard output; progress, notes and errors to standard error."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from rejoinder.errors import RejoinderError
+from rejoinder.state.neutral_text import neutral_lines
+
+DEBUG = "--debug"
+
+
+class SafeConsole(Console):
+    """A console on which names and values cannot act: control characters of theirs are shown, not sent."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print texts and tables. Cells of tables are made neutral by who makes them."""
+        for each in objects:
+            if isinstance(each, Text):
+                each.plain = neutral_lines(each.plain)
+        super().print(*objects, **options)
+
+
+out = SafeConsole(highlight=False, soft_wrap=True)
+# One console where both are the same terminal: what is printed then goes above a live line instead of through it.
+_is_shared = sys.stdout.isatty() and sys.stderr.isatty()
+err = out if _is_shared else SafeConsole(highlight=False, soft_wrap=True, stderr=True)
+
+
+_values = {"shown": False}
+
+
+def show_row_values(is_wanted: bool) -> None:
+    """Let errors show values of rows, or not."""
+    _values["shown"] = is_wanted
+
+
+def show_error(error: RejoinderError, show_place: Callable[[RejoinderError], bool] = lambda error: False) -> None:
+    """Print fact, place, detail, values and hint; no traceback."""
+    err.print(
+        Text.assemble(("error: ", "bold red"), (error.fact, "bold"), (f"  [{error.code}]", "dim")),
+        soft_wrap=not err.is_terminal,
+    )
+    is_placed = show_place(error)
+    detail = None if is_placed and re.match(r"line \d+", error.detail or "") else error.detail
+    error.shows_values = error.shows_values or _values["shown"]
+    for label, text in (("Detail", detail), ("Values", error.shown_values), ("Hint", error.hint)):
+        if text:
+            err.print(
+                Text.assemble((f"{label}: ", "green" if label == "Hint" else "yellow"), text),
+                soft_wrap=not err.is_terminal,
+            )
+
+
+def unexpected(error: Exception) -> RejoinderError:
+    """An error that nobody has foreseen, in the form of ours."""
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    return RejoinderError(
+        f"unexpected {type(error).__name__}",
+        values=first[:500] or None,
+        hint=f"{DEBUG} shows where it happened; please report it with that text",
+    )
+
+
+def refused(error: OSError) -> RejoinderError:
+    """What the operating system refused outside of a state, such as output to a full disk."""
+    what = f" `{error.filename}`" if error.filename else " standard output"
+    return RejoinderError(
+        f"cannot write or read{what}: {error.strerror or type(error).__name__}",
+        hint="check the free space and the permissions",
+    )
+
+
+def note(text: str) -> None:
+    """Say something in passing."""
+    err.print(Text(text, style="dim"))
+
+
+@contextmanager
+def status(text: str) -> Iterator[None]:
+    """Show that something is going on, on a terminal; say nothing elsewhere."""
+    if not err.is_terminal:
+        yield
+        return
+    with err.status(text):
+        yield
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "row"), count(12345, "row")
+    ('1 row', '12,345 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(count_: float) -> str:
+    """A number of bytes.
+
+    >>> size(0), size(2048), size(3_500_000)
+    ('0 B', '2.0 KB', '3.3 MB')
+    """
+    for unit in ("B", "KB", "MB", "GB"):
+        if count_ < 1024:
+            return f"{count_:.0f} {unit}" if unit == "B" else f"{count_:.1f} {unit}"
+        count_ /= 1024
+    return f"{count_:.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """A span of time.
+
+    >>> duration(0.25), duration(12.5), duration(150), duration(9000)
+    ('0.25 s', '12.5 s', '2 m 30 s', '2 h 30 m')
+    """
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02d} s"
+    if whole < 172_800:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
+    return f"{whole // 86_400} days"
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Say a warning as a note, without the place in the code; those for programmers not at all."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | ResourceWarning):
+        note(f"warning: {message}")
+
+
+def drop_output() -> None:
+    """Let nothing more go to a pipe that nobody reads: Python would complain about it when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,70 @@
+"""Where deliveries are worked on: in this process, or on Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from rejoinder.connectors.delivery import EpochChanges
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+
+
+class LocalHost:
+    """Everything here, one part after the other: the test driver. `messages` are those that sinks sent, by sink."""
+
+    def __init__(self) -> None:
+        self.messages: dict[str, list[dict[str, Any]]] = {}
+
+    def run(self, task: Callable[[int], T], count: int) -> list[T]:
+        """Call the task count times."""
+        return [task(number) for number in range(count)]
+
+    def whole(self, changes: EpochChanges) -> pa.Table:
+        """The changes as an Arrow table."""
+        return gathered(changes)
+
+
+@dataclass(frozen=True)
+class SparkHost:
+    """Parts on the executors; a DataFrame of the changes is read there too, unless they are few."""
+
+    session: SparkSession
+
+    def run(self, task: Callable[[int], T], count: int) -> list[T]:
+        """Run a job with a task for each part."""
+        from rejoinder.exchange.tasks.spark_tasks import run_tasks
+
+        return run_tasks(self.session, task, count)
+
+    def whole(self, changes: EpochChanges) -> DataFrame:
+        """The changes as a DataFrame that can be read as often as one likes."""
+        from rejoinder.exchange.tasks.spark_tasks import frame_of
+
+        if changes.parts <= 1:
+            return self.session.createDataFrame(gathered(changes))
+        return frame_of(self.session, changes.delivered_schema, PartReader(changes), changes.parts)
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """Reads a part where its task runs."""
+
+    changes: EpochChanges
+
+    def __call__(self, number: int) -> Any:
+        """The batches of a part."""
+        for chunk in self.changes.part(number):
+            yield from chunk.to_batches()
+
+
+def gathered(changes: EpochChanges) -> pa.Table:
+    """All changes as one table."""
+    chunks = [chunk for number in range(changes.parts) for chunk in changes.part(number)]
+    return pa.concat_tables(chunks) if chunks else changes.delivered_schema.empty_table()

@@ -1,0 +1,1 @@
+"""Definitions: CREATE, ALTER and DROP against the catalog, and their commit."""

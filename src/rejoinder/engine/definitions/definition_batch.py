@@ -1,0 +1,251 @@
+"""Several definitions as one commit: all are checked first, then the engine takes the final catalog over at once.
+
+A definition may be changed freely as long as its sources have committed no row: it is replaced, and what reads it is
+defined again on top of the new definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rejoinder.engine.definitions.definition_statements import (
+    Creation,
+    Definition,
+    as_statement,
+    defined,
+    find_defined,
+    is_defined,
+    says_same,
+    statement_key,
+)
+from rejoinder.engine.definitions.dependents import (
+    Defined,
+    Key,
+    definitions_of,
+    key_of,
+    sources_of,
+    with_dependents,
+    without,
+)
+from rejoinder.engine.engine import Engine
+from rejoinder.errors import DefinitionConflict, PlanningError
+from rejoinder.ir.catalog import Catalog, Sink, Source, View
+from rejoinder.sql.statements.statement_parser import (
+    AlterView,
+    CreateSource,
+    CreateView,
+    Drop,
+    Explain,
+    Select,
+    Show,
+    Statement,
+)
+
+Question = Explain | Show | Select
+
+
+@dataclass
+class Batch:
+    """Definitions applied one after the other to a catalog; nothing is committed.
+
+    `fed` are the names of the sources that have committed rows. `is_rerun`: definitions that the catalog has already
+    are skipped, as when the same file is run again.
+    """
+
+    before: Catalog
+    fed: frozenset[str]
+    is_rerun: bool = False
+    catalog: Catalog = field(init=False)
+    created: list[Defined] = field(default_factory=list)
+    """What is new, replacements among it."""
+    replaced: list[str] = field(default_factory=list)
+    """Names whose definition is another one now."""
+    dropped: list[str] = field(default_factory=list)
+    """Names that DROP took out, dependents last."""
+    removed: set[Key] = field(default_factory=set)
+    """What was there before and was taken out on the way; some of it may exist again."""
+    uncollected: str | None = None
+    """Why files of old versions could not be deleted after the commit."""
+    _displaced: list[Creation] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.catalog = self.before
+
+    def add(self, statement: Definition) -> None:
+        """Apply one statement. Raises a `PlanningError`."""
+        if isinstance(statement, Drop):
+            self._drop(statement)
+        elif isinstance(statement, AlterView):
+            if not (self.is_rerun and is_defined(self.catalog, statement)):
+                self.catalog = defined(self.catalog, statement)
+        else:
+            known = find_defined(self.catalog, statement)
+            is_new = known is None or key_of(known) not in {key_of(each) for each in self.created}
+            if known is None:
+                self._create(statement)
+            elif isinstance(statement, CreateView) and statement.or_replace:
+                self._recreate(known, statement)
+            elif self._is_kept(known, statement, is_new=is_new):
+                return
+            elif is_new and self._may_replace(known, statement):
+                self._replace(known, statement)
+            else:
+                is_tolerant = statement.if_not_exists and not self.is_rerun
+                if is_new and not is_tolerant and not says_same(known, statement):
+                    is_defined(self.catalog, statement)  # raises, and shows both definitions
+                self.catalog = defined(self.catalog, statement)
+
+    def finish(self) -> None:
+        """Raise `DefinitionConflict` if something that existed before no longer fits what it reads."""
+        for statement in self._displaced:
+            name = statement_key(statement)[1]
+            try:
+                self.catalog = defined(self.catalog, statement)
+            except PlanningError as error:
+                raise DefinitionConflict(
+                    f"`{name}` does not fit the new definition of {_listed(self.replaced)}",
+                    detail=error.fact,
+                    hint=f"change `{name}` in the same text, or DROP it",
+                ) from error
+
+    def _is_kept(self, known: Defined, statement: Creation, *, is_new: bool) -> bool:
+        """Whether the definition in the catalog stays without a word."""
+        if says_same(known, statement):
+            return self.is_rerun or (is_new and self._is_free(known))
+        if self.is_rerun or not statement.if_not_exists:
+            return False
+        try:
+            return defined(self.catalog, statement) == self.catalog
+        except DefinitionConflict:
+            return False
+
+    def _may_replace(self, known: Defined, statement: Creation) -> bool:
+        is_source = isinstance(statement, CreateSource)
+        is_relation = isinstance(known, Source | View)
+        return self._is_free(known) and (not is_relation or is_source == isinstance(known, Source))
+
+    def _is_free(self, known: Defined) -> bool:
+        return not sources_of(self.catalog, known) & self.fed
+
+    def _create(self, statement: Creation) -> None:
+        key = statement_key(statement)
+        self.catalog = defined(self.catalog, statement)
+        created = [each for each in definitions_of(self.catalog) if key_of(each) == key]
+        self.created += created
+        if any(statement_key(each) == key for each in self._displaced):
+            self._displaced = [each for each in self._displaced if statement_key(each) != key]
+            self.replaced += [each.name for each in created]
+        self._restore()
+
+    def _replace(self, known: Defined, statement: Creation) -> None:
+        gone = with_dependents(self.catalog, known)
+        self._take_out(gone)
+        self._displaced += [as_statement(each) for each in gone if each is not known]
+        self.replaced.append(known.name)
+        self._create(statement)
+
+    def _recreate(self, known: Defined, statement: CreateView) -> None:
+        """CREATE OR REPLACE VIEW: as DROP VIEW and CREATE VIEW, in one commit. The same definition stays."""
+        if says_same(known, statement):
+            return
+        dropped = list(self.dropped)
+        self._drop(Drop("VIEW", known.name, False))
+        self.dropped = dropped
+        self._create(statement)
+
+    def _restore(self) -> None:
+        """Define again what was taken out with a definition that is replaced, as far as it fits by now."""
+        displaced, self._displaced = self._displaced, []
+        for each in displaced:
+            try:
+                self.catalog = defined(self.catalog, each)
+            except PlanningError:  # a later statement may replace it, too; else `finish` raises
+                self._displaced.append(each)
+
+    def _drop(self, statement: Drop) -> None:
+        key = statement_key(statement)
+        if any(statement_key(each) == key for each in self._displaced):
+            self._displaced = [each for each in self._displaced if statement_key(each) != key]
+            return
+        smaller = defined(self.catalog, statement)
+        left = {key_of(each) for each in definitions_of(smaller)}
+        gone = [each for each in definitions_of(self.catalog) if key_of(each) not in left]
+        self._take_out(gone)
+        self.dropped += [each.name for each in sorted(gone, key=lambda each: key_of(each) != key)]
+
+    def _take_out(self, gone: Sequence[Defined]) -> None:
+        keys = {key_of(each) for each in gone}
+        self.catalog = without(self.catalog, keys)
+        self.created = [each for each in self.created if key_of(each) not in keys]
+        self.removed |= keys & {key_of(each) for each in definitions_of(self.before)}
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should hear about, as sentences."""
+        notes = [] if self.uncollected is None else [self.uncollected]
+        if self.replaced:
+            whose = "its" if len(self.replaced) == 1 else "their"
+            notes.append(f"replaced {_listed(self.replaced)}: no row of {whose} sources was committed yet")
+        return notes
+
+
+def planned(engine: Engine, statements: Iterable[Definition], *, is_rerun: bool = False) -> Batch:
+    """Apply statements to the catalog of an engine, and commit nothing. Raises a `PlanningError`."""
+    engine.publisher.settle()  # a definition whose answer was lost is part of the catalog
+    batch = Batch(engine.catalog, frozenset(engine.fed), is_rerun)
+    for statement in statements:
+        batch.add(statement)
+    batch.finish()
+    return batch
+
+
+def define_all(
+    engine: Engine,
+    statements: Iterable[Definition],
+    *,
+    is_rerun: bool = False,
+    before_commit: Callable[[Batch], None] = lambda batch: None,
+) -> Batch:
+    """Carry definitions out at an epoch boundary: all of them in one commit, or none.
+
+    `before_commit` may still refuse the batch.
+    """
+    with engine.lock:
+        batch = planned(engine, statements, is_rerun=is_rerun)
+        before_commit(batch)
+        if batch.removed or batch.catalog != engine.catalog:
+            renewed = batch.removed & {key_of(each) for each in definitions_of(batch.catalog)}
+            engine.define(batch.catalog, kept=without(engine.catalog, batch.removed) if renewed else None)
+            batch.uncollected = engine.collector.notice
+    return batch
+
+
+def grouped(statements: Sequence[Statement], engine: Engine) -> Iterator[list[Definition] | Question]:
+    """Yield statements in order, definitions that follow each other as one list. All of them are checked first."""
+    groups: list[list[Definition] | Question] = []
+    for statement in statements:
+        if isinstance(statement, Explain | Show | Select):
+            groups.append(statement)
+        elif groups and isinstance(groups[-1], list):
+            groups[-1].append(statement)
+        else:
+            groups.append([statement])
+    lists = [group for group in groups if isinstance(group, list)]
+    if len(lists) > 1:
+        planned(engine, [statement for group in lists for statement in group])
+    yield from groups
+
+
+def new_sinks(batch: Batch) -> list[Sink]:
+    """The sinks that a batch creates."""
+    return [each for each in batch.created if isinstance(each, Sink)]
+
+
+def new_sources(batch: Batch) -> list[Source]:
+    """The sources that a batch creates."""
+    return [each for each in batch.created if isinstance(each, Source)]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

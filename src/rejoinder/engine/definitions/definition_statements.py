@@ -1,0 +1,363 @@
+"""Statements that define: CREATE, ALTER and DROP, checked against the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pyarrow as pa
+
+from rejoinder.engine.definitions.dependents import key_of, with_dependents, without
+from rejoinder.engine.status.watermark_status import delay_text
+from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
+from rejoinder.ir.catalog import NOTES, Catalog, Index, Kind, Sink, Source, View
+from rejoinder.plan.operations.side_outputs import readable
+from rejoinder.secret_options import redacted
+from rejoinder.sql.bind.binder import Binder, bind, bind_view
+from rejoinder.sql.bind.emit_clause import is_waiting
+from rejoinder.sql.definitions.message_definition import tells_changes
+from rejoinder.sql.definitions.sink_definition import check_against
+from rejoinder.sql.definitions.source_timing import TIMING
+from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.statements.query_text import same_text
+from rejoinder.sql.statements.statement_parser import (
+    AlterView,
+    CreateIndex,
+    CreateSink,
+    CreateSource,
+    CreateView,
+    Drop,
+    DropKind,
+)
+from rejoinder.sql.types.spark_types import spark_name
+from rejoinder.state.renderings import CHANGE_COLUMNS
+
+Creation = CreateSource | CreateView | CreateIndex | CreateSink
+Definition = Creation | AlterView | Drop
+_KINDS: dict[Kind, DropKind] = {"stream": "STREAM", "table": "TABLE", "changelog": "CHANGELOG"}
+
+
+def defined(catalog: Catalog, statement: Definition) -> Catalog:
+    """The catalog after a statement. Raises a `PlanningError`; changes nothing."""
+    match statement:
+        case CreateSource():
+            return _with_source(catalog, statement)
+        case CreateView():
+            if statement.if_not_exists and catalog.find(statement.name) is not None:
+                return catalog
+            check_name(statement.name)
+            query = bind(statement.query, catalog, names=statement.names, relation=statement.name)
+            refuse_doubles(query.schema.names, f"in view `{statement.name}`")
+            refuse_reserved(query.schema.names, f"of `{statement.name}`", CHANGE_COLUMNS.names)
+            text, options = statement.query.strip(), dict(statement.options)
+            view = View(statement.name, text, query.schema, options, statement.names, statement.starting)
+            return catalog.with_relation(view)
+        case AlterView():
+            return catalog.with_options(_view(catalog, statement.name).name, statement.options)
+        case CreateIndex():
+            return _with_index(catalog, statement)
+        case CreateSink():
+            return _with_sink(catalog, statement)
+        case Drop():
+            return _without(catalog, statement)
+
+
+def is_defined(catalog: Catalog, statement: Definition) -> bool:
+    """Whether the catalog holds this very definition, so that a file of definitions can be run again and again.
+
+    Raises `DefinitionConflict` if the name stands for something else, IF NOT EXISTS or not.
+    """
+    if isinstance(statement, Drop):
+        return False
+    if isinstance(statement, AlterView):
+        return statement.options.items() <= _view(catalog, statement.name).options.items()
+    known = find_defined(catalog, statement)
+    if known is None:
+        return False
+    if says_same(known, statement):
+        return True
+    raise DefinitionConflict(
+        f"`{known.name}` differs from the definition stored in this state",
+        detail=f"stored: {_text(known)}; given: {_text(_as_defined(statement))}",
+        hint=f"ALTER VIEW {known.name} SET OPTIONS (…) changes its options"
+        if isinstance(known, View) and isinstance(statement, CreateView) and same_text(known.query, statement.query)
+        else "DROP it and create it again, or use another state directory",
+    )
+
+
+def find_defined(catalog: Catalog, statement: Creation) -> Source | View | Index | Sink | None:
+    """What the catalog has under the name that a statement creates."""
+    match statement:
+        case CreateIndex(name=name):
+            return next((index for index in catalog.indexes if index.name.lower() == name.lower()), None)
+        case CreateSink(sink=sink):
+            return find_sink(catalog, sink.name)
+        case CreateSource(source=source):
+            return catalog.find(source.name)
+        case CreateView(name=name):
+            return catalog.find(name)
+
+
+def says_same(known: Source | View | Index | Sink, statement: Creation) -> bool:
+    """Whether a statement creates what is known, up to white space and the case of words."""
+    there, here = _text(known), _text(_as_defined(statement))
+    return there == here or (isinstance(known, View) and same_text(there, here))
+
+
+def has_same(catalog: Catalog, statement: Creation) -> bool:
+    """Whether the catalog has this very definition; False if the name is free, or stands for something else."""
+    known = find_defined(catalog, statement)
+    return known is not None and says_same(known, statement)
+
+
+def statement_key(statement: Definition) -> tuple[str, str]:
+    """The namespace and the name, in lower case, that a statement is about; see `dependents.Key`."""
+    match statement:
+        case CreateSource(source=source):
+            return ("relation", source.name.lower())
+        case CreateSink(sink=sink):
+            return ("sink", sink.name.lower())
+        case CreateIndex(name=name):
+            return ("index", name.lower())
+        case Drop(what="SINK" | "INDEX" as what, name=name):
+            return (what.lower(), name.lower())
+        case _:
+            return ("relation", statement.name.lower())
+
+
+def as_statement(known: Source | View | Index | Sink) -> Creation:
+    """The statement that creates a definition."""
+    match known:
+        case Source():
+            return CreateSource(known)
+        case View():
+            settled = ("schema", "reading")
+            said = {each.name: getattr(known, each.name) for each in fields(known) if each.name not in settled}
+            return CreateView(**said)
+        case Index():
+            return CreateIndex(known.name, known.relation, known.columns)
+        case Sink():
+            return CreateSink(known)
+
+
+def _view(catalog: Catalog, name: str) -> View:
+    relation = catalog.get(name)
+    if isinstance(relation, View):
+        return relation
+    raise DefinitionConflict(
+        f"`{relation.name}` is a {relation.kind}, not a view",
+        detail=f"ALTER VIEW {name}",
+        hint="DROP it and CREATE it with other options",
+    )
+
+
+def _as_defined(statement: Creation) -> Source | View | Index | Sink:
+    match statement:
+        case CreateSink(sink=sink):
+            return sink
+        case CreateSource(source=source):
+            return source
+        case CreateView():
+            schema, starting = pa.schema([]), statement.starting
+            return View(statement.name, statement.query, schema, statement.options, statement.names, starting)
+        case CreateIndex():
+            return Index(statement.name, statement.relation, statement.columns)
+
+
+def _text(known: Source | View | Index | Sink) -> str:
+    """All that a definition says, apart from the name."""
+    match known:
+        case Sink():
+            listed = ", ".join(f"{name} '{value}'" for name, value in sorted(redacted(known.options).items()))
+            return f"SINK FROM {known.view.lower()} USING {known.format} OPTIONS ({listed})"
+        case View():
+            listed = ", ".join(f"{name} '{value}'" for name, value in sorted(known.options.items()))
+            names = f" ({', '.join(known.names)})" if known.names else ""
+            starting = f" STARTING AT {known.starting}" if known.starting is not None else ""
+            return f"VIEW{names}{f' OPTIONS ({listed})' if listed else ''}{starting} AS {known.query}"
+        case Index():
+            return f"INDEX ON {known.relation} ({', '.join(known.columns)})"
+        case Source():
+            marks = {"order": known.order, "op": known.op, "diff": known.diff}
+            options = {**redacted(known.options), **{name: value for name, value in marks.items() if value}}
+            listed = ", ".join(f"{name} '{value}'" for name, value in sorted(options.items()))
+            return f"{_declared(known)} USING {known.format} OPTIONS ({listed})"
+
+
+def _declared(source: Source) -> str:
+    """The kind of a source, and what it says between parentheses."""
+    key = f", PRIMARY KEY ({', '.join(source.primary_key)})" if source.primary_key else ""
+    for column, delay in source.watermarks.items():
+        text = delay_text(delay, source.schema.field(column).type)
+        key += f", WATERMARK {column}" + (f" DELAY OF {text}" if text is not None else "")
+    return f"{source.kind.upper()} ({_columns(source)}{key})"
+
+
+def check_name(name: str) -> None:
+    """Refuse names that could not be told from others, written back in SQL, or shown in a message."""
+    odd = any(ord(c) < 32 or c in "`\"'/\\.#" for c in name) or name != name.strip()
+    if not name or len(name) > 128 or odd:
+        raise InvalidSql(
+            f"{name[:140]!r} is not a name for a relation",
+            detail="a name has 1 to 128 characters: no quotes, slashes, dots, `#`, line breaks or spaces around it",
+            hint="choose another name",
+        )
+
+
+def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
+    source = statement.source
+    known = catalog.find(source.name)
+    if statement.if_not_exists and isinstance(known, Source):
+        there, here = ((s.schema, s.kind, dict(s.watermarks), s.computed, _timing(s)) for s in (known, source))
+        if there != here:
+            raise DefinitionConflict(
+                f"`{source.name}` exists with other columns or watermarks, or of another kind",
+                detail=f"stored: {_declared(known)}{_timing(known)}; given: {_declared(source)}{_timing(source)}",
+                hint="DROP it first, or choose another name",
+            )
+        return catalog
+    check_name(source.name)
+    return catalog.with_relation(source)
+
+
+def _timing(source: Source) -> str:
+    """What a source's options say of partitions, time and late rows."""
+    given = [f"{option} '{source.options[option]}'" for option in (*TIMING, "late") if option in source.options]
+    return f" OPTIONS ({', '.join(given)})" if given else ""
+
+
+def _columns(source: Source) -> str:
+    texts = dict(source.computed)
+    return ", ".join(
+        f"{field.name} AS {texts[field.name]}" if field.name in texts else f"{field.name} {spark_name(field.type)}"
+        for field in source.schema
+    )
+
+
+def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
+    relation = catalog.get(statement.relation)
+    if isinstance(relation, View) and is_waiting(relation.query):
+        raise Unsupported(
+            f"an index on `{relation.name}`, which has an EMIT clause, is not supported",
+            detail=f"{relation.name}: {relation.query}",
+            hint="put the index on what it reads",
+        )
+    columns = []
+    for name in statement.columns:
+        found = next((n for n in relation.schema.names if n.lower() == name.lower()), None)
+        if found is None:
+            listed = ", ".join(relation.schema.names)
+            raise UnknownName(
+                f"`{relation.name}` has no column `{name}`",
+                detail=f"columns: {listed}",
+                hint=near_misses(name, relation.schema.names) or "an index is on columns, not on expressions",
+            )
+        columns.append(found)
+    refuse_doubles(columns, f"in index `{statement.name}`")
+    if statement.if_not_exists and any(i.name.lower() == statement.name.lower() for i in catalog.indexes):
+        return catalog
+    check_name(statement.name)
+    return catalog.with_index(Index(statement.name, relation.name, tuple(columns)))
+
+
+def drop_statement(catalog: Catalog, name: str, *, cascade: bool = False) -> Drop:
+    """The statement that drops what has this name: a relation, else a sink, else an index. Raises `UnknownName`."""
+    sinks = [sink.name for sink in catalog.sinks]
+    indexes = [index.name for index in catalog.indexes]
+    relation = catalog.find(name)
+    if relation is not None:
+        return Drop("VIEW" if isinstance(relation, View) else _KINDS[relation.kind], relation.name, False, cascade)
+    if name.lower() in [each.lower() for each in sinks]:
+        return Drop("SINK", name, False, cascade)
+    if name.lower() in [each.lower() for each in indexes]:
+        return Drop("INDEX", name, False, cascade)
+    known = [*(each.name for each in catalog.relations), *sinks, *indexes]
+    raise UnknownName(
+        f"there is no relation, sink or index `{name}`",
+        detail=f"known: {', '.join(known) or 'none yet'}",
+        hint=near_misses(name, known) or "SHOW TABLES, SHOW VIEWS and SHOW SINKS list them",
+    )
+
+
+def find_sink(catalog: Catalog, name: str) -> Sink | None:
+    """The sink of that name, if there is one."""
+    return next((sink for sink in catalog.sinks if sink.name.lower() == name.lower()), None)
+
+
+def _with_sink(catalog: Catalog, statement: CreateSink) -> Catalog:
+    sink = statement.sink
+    if statement.if_not_exists and find_sink(catalog, sink.name) is not None:
+        return catalog
+    check_name(sink.name)
+    view = readable(catalog, sink.view)
+    if isinstance(view, Source) and view.format != NOTES:
+        raise Unsupported(
+            f"sink `{sink.name}` would read `{view.name}`, which is a source",
+            detail="a sink takes the changes of a view",
+            hint=f"CREATE VIEW … AS SELECT * FROM {view.name}, and a sink from that",
+        )
+    check_against(sink, view.schema)
+    if isinstance(view, View) and not tells_changes(sink) and not Binder(catalog).is_stream(view.name):
+        raise Unsupported(
+            f"rows of `{view.name}` can be taken back, and the messages of sink `{sink.name}` would not tell",
+            detail=f"{view.name}: {view.query}",
+            hint="write them by key, mode 'upsert'; or as 'json' or 'avro' with `_diff` among the fields",
+        )
+    return catalog.with_sink(replace(sink, view=view.name))
+
+
+def _without_sink(catalog: Catalog, statement: Drop) -> Catalog:
+    known = [sink.name for sink in catalog.sinks]
+    if find_sink(catalog, statement.name) is None and not statement.if_exists:
+        raise UnknownName(
+            f"there is no sink `{statement.name}`",
+            detail=f"sinks: {', '.join(known) or 'none'}",
+            hint=near_misses(statement.name, known) or "SHOW SINKS lists them",
+        )
+    return catalog.without_sink(statement.name)
+
+
+def _without(catalog: Catalog, statement: Drop) -> Catalog:
+    if statement.what == "SINK":
+        return _without_sink(catalog, statement)
+    if statement.what == "INDEX":
+        known = [index.name for index in catalog.indexes]
+        if statement.name.lower() not in [name.lower() for name in known]:
+            if statement.if_exists:
+                return catalog
+            raise UnknownName(
+                f"there is no index `{statement.name}`",
+                detail=f"indexes: {', '.join(known) or 'none'}",
+                hint=near_misses(statement.name, known) or "SHOW ARRANGEMENTS shows what is kept",
+            )
+        return catalog.without_index(statement.name)
+    if statement.if_exists and catalog.find(statement.name) is None:
+        return catalog
+    relation = catalog.get(statement.name)
+    kind = "VIEW" if isinstance(relation, View) else relation.kind.upper()
+    what = kind if statement.what == "MAPPING" and kind != "VIEW" else statement.what
+    if kind != what:
+        raise DefinitionConflict(
+            f"`{relation.name}` is a {kind.lower()}, not a {statement.what.lower()}",
+            detail=f"DROP {statement.what} {statement.name}",
+            hint=f"DROP {kind} {relation.name}",
+        )
+    if statement.cascade:
+        return without(catalog, map(key_of, with_dependents(catalog, relation)))
+    fed = [sink.name for sink in catalog.sinks if sink.view.partition(".")[0] == relation.name]
+    if fed:
+        raise DefinitionConflict(
+            f"`{relation.name}` is read by sink `{fed[0]}`",
+            detail=f"sinks of `{relation.name}`: {', '.join(fed)}",
+            hint=f"DROP SINK {fed[0]} first, or DROP {kind} {relation.name} CASCADE",
+        )
+    smaller = catalog.without_relation(relation.name)
+    for view in smaller.views:
+        try:
+            bind_view(view, smaller)
+        except UnknownName as missing:
+            raise DefinitionConflict(
+                f"`{relation.name}` is read by view `{view.name}`",
+                detail=f"{view.name}: {view.query}",
+                hint=f"DROP VIEW {view.name} first, or DROP {kind} {relation.name} CASCADE",
+            ) from missing
+    return smaller

@@ -1,0 +1,73 @@
+"""Who runs the rounds of an epoch: this process, or Spark. Both run the same functions on the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from rejoinder.ir.allowed_functions import refuse_others
+from rejoinder.runtime.bucket_rounds import REPORT, BucketRound, EpochWork, ScanRound
+from rejoinder.runtime.failed_rows import raise_failed
+from rejoinder.runtime.python_function import load
+from rejoinder.runtime.scan import SPLITS
+from rejoinder.runtime.task import Report
+from rejoinder.state.flow_state import Listed
+
+
+class Executor(Protocol):
+    """Runs an epoch's rounds on splits and gives back the report of each bucket."""
+
+    def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
+        """Run all rounds. `splits` is what this kind of executor reads splits from."""
+        ...
+
+    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+        """Run all rounds on splits that are named one by one: a hydration."""
+        ...
+
+    def check(self, functions: Collection[str]) -> None:
+        """Raise `Unsupported` if one is not allowed, `UnknownName` if a task could not import it."""
+        ...
+
+
+class LocalExecutor:
+    """Runs the rounds one after the other in this process."""
+
+    def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
+        """Run all rounds; `splits` is an iterable of batches of the split schema."""
+        assert isinstance(splits, Iterable)
+        rows = list(ScanRound(work)(splits))
+        for number in range(1, len(work.plan.rounds)):
+            rows = list(BucketRound(work, number)(rows))
+        return reports_from(rows)
+
+    def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
+        """Run all rounds on such splits."""
+        return self.run(work, [split_batch(splits)])
+
+    def check(self, functions: Collection[str]) -> None:
+        """Import them here."""
+        refuse_others(functions)
+        for name in functions:
+            load(name)
+
+
+def split_batch(rows: Sequence[Listed]) -> pa.RecordBatch:
+    """Make a batch of the split schema."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(SPLITS)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, SPLITS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SPLITS)
+
+
+def reports_from(batches: Iterable[pa.RecordBatch]) -> dict[int, Report]:
+    """Collect the reports that the last round left, by bucket. Raises `EvaluationError` if a row failed for good."""
+    result: dict[int, Report] = {}
+    for batch in batches:
+        for bucket, channel, payload in zip(*batch.columns, strict=True):
+            assert channel.as_py() == REPORT, "a stream was sent beyond the last round"
+            result.setdefault(bucket.as_py(), Report()).add(json.loads(payload.as_py()))
+    raise_failed(result.values())
+    return result

@@ -1,0 +1,1 @@
+"""Hydration: how new arrangements and views are filled, completely or not at all."""

@@ -1,0 +1,79 @@
+"""Fill what is new: run a hydration, for a definition or for an ad-hoc query, and put its result into the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from rejoinder.engine.hydration.source_replay import refuse_changed
+from rejoinder.ir.catalog import Source
+from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, SourceScan
+from rejoinder.plan.schedule.hydration import Hydration
+from rejoinder.plan.schedule.retained_relations import Holdings
+from rejoinder.planner import Plan
+from rejoinder.runtime.task import Report, forgetting_of
+from rejoinder.state.completeness import Present, holdings_of
+from rejoinder.state.flow_state import Listed, Parts, State
+from rejoinder.state.watermarks import Times
+from rejoinder.store.commits.file_log import FileRead
+from rejoinder.store.runs.expiry import Forgetting
+
+
+class Filler(Present, Protocol):
+    """Who can read a source again."""
+
+    def reread(self, source: Source) -> list[FileRead]:
+        """The files with all rows that a source has delivered."""
+        ...
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A hydration that is ready to run on `splits`: tasks see `before`, without what `forgetting` says is expired."""
+
+    dataflow: Dataflow
+    holdings: Holdings
+    before: Parts
+    splits: list[Listed]
+    forgetting: Mapping[str, Forgetting]
+    topics: tuple[Source, ...] = ()
+    """Sources whose records are read again by Spark."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The signatures of the files that are read again, by path."""
+
+    def into(self, state: State, reports: Mapping[int, Report]) -> State:
+        """The state with what the hydration filled. What it built a second time is dropped.
+
+        Raises `MissingInput` if a file was changed before a task read it again.
+        """
+        for report in reports.values():
+            refuse_changed(self.files, report.signatures)
+        held = set(self.holdings.held)
+        kept = replace(state, arrangements={name: each for name, each in state.arrangements.items() if name in held})
+        told = {
+            bucket: replace(report, spines={name: each for name, each in report.spines.items() if name not in held})
+            for bucket, report in reports.items()
+        }
+        return kept.with_reports(told)
+
+
+def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
+    """Plan the hydration of what a plan needs and the committed state does not hold. Raises `Incomplete`."""
+    holdings = holdings_of(filler, new, after)
+    hydration = Hydration(new.program, holdings)
+    dataflow = hydration.build()
+    scanned = {scan.arrangement.id for scan in dataflow.scans.values() if isinstance(scan, ArrangementScan)}
+    state, retentions = filler.state, filler.plan.dataflow.retentions
+    read = scanned | hydration.filled
+    before = {name: each for name, each in state.arrangements.items() if name in read}
+    before |= {second: state.arrangements[name] for second, name in hydration.answers.items()}
+    before |= state.changelogs
+    expired = {name: forgetting_of(retentions[name], filler.times) for name in scanned if name in retentions}
+    again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
+    files = {source.name: filler.reread(source) for source in again if source.is_file}
+    splits = state.splits(dataflow)
+    splits += [(name, file.path, file.modified, None) for name, read in files.items() for file in read]
+    signatures = {file.path: file.signature for read in files.values() for file in read}
+    topics = tuple(source for source in again if not source.is_file)
+    return Filling(dataflow, holdings, before, splits, expired, topics, signatures)

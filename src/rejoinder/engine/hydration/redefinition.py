@@ -1,0 +1,98 @@
+"""How a new catalog is taken over at an epoch boundary: the plan, what has to be filled, the clock after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rejoinder.engine.content import Content, Holder
+from rejoinder.engine.hydration.fill import Filling, prepare
+from rejoinder.engine.hydration.hydrate import hydrate
+from rejoinder.engine.hydration.view_starts import planned_from_start, settled
+from rejoinder.engine.state_quota import check_limits
+from rejoinder.engine.time.gate_times import clock_of
+from rejoinder.errors import Incomplete
+from rejoinder.ir.catalog import Catalog
+from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.planner import Plan, plan, refuse_products
+from rejoinder.runtime.task import Clock
+from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.state.watermarks import Times, Watermarks
+
+if TYPE_CHECKING:
+    from rejoinder.engine.engine import Engine
+
+
+class Basis(Holder):
+    """What a definition builds on: a content, and the engine that reads the sources of it again."""
+
+    def __init__(self, engine: Engine, content: Content) -> None:
+        self.take_over(content)
+        self.epoch = engine.epoch
+        self.unreadable = engine.unreadable
+        self.reread = engine.reread
+
+    @property
+    def times(self) -> Times:
+        """The watermarks, and what is remembered with them."""
+        return self.watermarks.times
+
+
+def redefined(engine: Engine, before: Content, catalog: Catalog) -> Content:
+    """Fill what is new in a catalog, on top of `before`. Changes nothing but files that nobody names yet.
+
+    Raises `Incomplete` if rows that something new needs are no longer kept.
+    """
+    planned = redefinition(Basis(engine, before), settled(catalog, before.state, before.deliveries))
+    catalog, new, old = planned.catalog, planned.plan, before.plan.dataflow
+    net_rows = partial(before.state.net_rows, engine.store)
+    refuse_products(new, old, before.state.statistics(), engine.max_pairs, net_rows)
+    engine.executor.check(new.dataflow.functions - old.functions)
+    state = hydrate(engine, before.state, planned.filling, planned.clock)
+    state = state.keeping([a.id for a in new.dataflow.arrangements], new.dataflow.views)
+    changed = [view for view in catalog.views if view not in before.catalog.views]
+    check_limits(new, changed, state, engine.limits)
+    created = {name: before.created.get(name, engine.epoch) for name in new.dataflow.views}
+    return replace(before, catalog=catalog, plan=new, state=state, created=created, watermarks=planned.watermarks)
+
+
+@dataclass(frozen=True)
+class Redefinition:
+    """A catalog that is planned and can be filled."""
+
+    catalog: Catalog
+    plan: Plan
+    filling: Filling
+    watermarks: Watermarks
+    clock: Clock
+
+
+def redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
+    """Plan a catalog. Sources of new views that are incomplete begin where the views say; else raise `Incomplete`."""
+    return with_stack([view.query for view in catalog.views], _redefinition, flow, catalog)
+
+
+def _redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
+    return planned_from_start(catalog, flow.state, flow.epoch, partial(_planned, flow))[1]
+
+
+def _planned(flow: Basis, catalog: Catalog) -> Redefinition:
+    """Plan a catalog and how what is new is filled.
+
+    The statistics of today may ask for arrangements that nothing can fill; those of the last plan ask for none but
+    for the new views.
+    """
+    try:
+        return _planned_with(flow, catalog, flow.state.statistics())
+    except Incomplete:
+        return _planned_with(flow, catalog, flow.plan.program.statistics)
+
+
+def _planned_with(flow: Basis, catalog: Catalog, statistics: Mapping[str, Statistics]) -> Redefinition:
+    new = plan(catalog, statistics)
+    watermarks = flow.watermarks.remembering(new.remembered)
+    clock = clock_of(new.program.gates, watermarks, flow.timeline.latest, flow.timeline.latest)
+    filling = prepare(flow, new, watermarks.times)
+    return Redefinition(catalog, new, filling, watermarks.opening(clock.released), clock)

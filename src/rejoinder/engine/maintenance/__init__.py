@@ -1,0 +1,1 @@
+"""Backup, vacuum, and errors about the state directory."""

@@ -1,0 +1,240 @@
+"""The outbox: brings every committed epoch to every sink, in order, and knows how far each has got.
+
+How far a sink is lies in the sink itself where it can keep that together with the rows: what it remembers wins. For all
+others, and to know about epochs without changes, it is in the manifest (`state.sink_progress`). An epoch is delivered
+after its commit and before the next one begins. So at most one is under way when a process dies; the next start
+delivers it first. A driver delivers only after it has made sure that no other one has taken over; one that has not
+committed yet takes over first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from rejoinder.connectors.delivery import Delivery, EpochChanges, Host, Target
+from rejoinder.connectors.registry import make_target
+from rejoinder.engine.definitions.definition_batch import Batch, new_sinks
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.maintenance.state_deletion import deletion_named
+from rejoinder.errors import NotCommitted, RejoinderError, SinkFailed
+from rejoinder.faults import reach
+from rejoinder.ir.catalog import Sink, View
+from rejoinder.plan.operations.side_outputs import readable
+from rejoinder.plan.time.unique_keys import is_unique
+from rejoinder.secret_options import is_reference, scrubbed
+from rejoinder.sql.bind.binder import bind_view
+from rejoinder.sql.definitions.sink_definition import PYTHON
+from rejoinder.state.changelog_reader import changelog_refs
+from rejoinder.state.sink_progress import Delivered, write_note
+
+Function = Callable[[int, Any], object]
+LONGEST_DETAIL = 1000
+SNAPSHOT = -2
+"""The epoch after which all rows of a view are changes."""
+
+
+class Outbox:
+    """The sinks of a flow. `functions` are those of `foreach_epoch`, by the name of their sink."""
+
+    def __init__(self, engine: Engine, host: Host) -> None:
+        self.engine = engine
+        self.host = host
+        self.functions: dict[str, Function] = {}
+        self._targets: dict[str, Target] = {}
+
+    def check_new(self, batch: Batch) -> None:
+        """Refuse sinks that could not be written to, before they are defined. Raises `Fenced` if we were replaced."""
+        for sink in new_sinks(batch):
+            try:
+                with failures_of(sink, None):
+                    self._make(sink, "", readable(batch.catalog, sink.view).schema).check()
+            except SinkFailed:
+                self.engine.check_fence()  # whoever took over may have defined this very sink
+                raise
+
+    def deliver(self) -> None:
+        """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""
+        engine = self.engine
+        with engine.lock, deletion_named(engine):  # a driver that took over may have collected what we deliver
+            before = dict(engine.delivered)
+            for sink in engine.catalog.sinks:
+                identity = engine.sinks[sink.name][0]
+                try:
+                    self._deliver(sink, identity)
+                except BaseException:
+                    self._targets.pop(identity, None)  # ask it again how far it is
+                    raise
+            if engine.delivered != before:
+                self._record()
+
+    def progress(self, sink: Sink) -> int | None:
+        """The last epoch that a sink has, as far as is known here; None before its first delivery."""
+        delivered = self.engine.delivered.get(self.engine.sinks[sink.name][0])
+        return None if delivered is None else delivered.epoch
+
+    def _deliver(self, sink: Sink, identity: str) -> None:
+        engine = self.engine
+        schema = readable(engine.catalog, sink.view).schema
+        is_compared = identity not in self._targets
+        if is_compared:
+            self._open(sink, identity)
+        target = self._targets[identity]
+        last = engine.delivered[identity].epoch
+        since = engine.sinks[sink.name][1]
+        while last < engine.epoch:
+            # What a view holds before the first epoch (a count of nothing, say) comes with the first one.
+            epoch = max(last + 1, since, 0)
+            is_snapshot = last < since
+            if epoch > engine.epoch:
+                return
+            changes = self._changes(sink, schema, SNAPSHOT if is_snapshot else epoch - 1, epoch)
+            reach("before_delivery", epoch)
+            is_changed = not changes.is_empty
+            if is_changed:
+                is_new = engine.claim()
+                if is_new or not is_compared:  # what was delivered may be lost since, or more was by another driver
+                    self._compare(sink, identity, target)
+                    is_compared = True
+                    if is_new or engine.delivered[identity].epoch != last:
+                        last = engine.delivered[identity].epoch
+                        continue  # a driver that has just taken over looks at the fence once more
+                with failures_of(sink, epoch):
+                    content = self._changes(sink, schema, SNAPSHOT, epoch)
+                    unique = partial(self._is_unique, sink)
+                    target.deliver(
+                        Delivery(
+                            sink,
+                            identity,
+                            changes,
+                            content,
+                            self.host,
+                            unique,
+                            is_snapshot,
+                            engine.writer_epoch,
+                            engine.check_fence,
+                            is_first=engine.delivered[identity].changed is None,
+                        )
+                    )
+                is_compared = False
+                reach("after_delivery", epoch)
+            changed = epoch if is_changed else engine.delivered[identity].changed
+            engine.delivered[identity] = Delivered(epoch, changed)
+            last = epoch
+            if is_changed and not target.remembers:
+                self._record()
+
+    def _open(self, sink: Sink, identity: str) -> None:
+        """Make the target of a sink, and ask it how far it is."""
+        with failures_of(sink, None):
+            target = self._make(sink, identity, readable(self.engine.catalog, sink.view).schema)
+            target.check()
+        self._compare(sink, identity, target)
+        self._targets[identity] = target
+
+    def _compare(self, sink: Sink, identity: str, target: Target) -> None:
+        """Ask a sink how far it is: before its first delivery just before its snapshot, or before now.
+
+        Raises `SinkFailed` if it has lost what it was given, or has more than was committed.
+        """
+        engine = self.engine
+        since = engine.sinks[sink.name][1]
+        with failures_of(sink, None):
+            known = target.delivered()
+        if known is not None and known > engine.epoch:
+            engine.check_fence()  # whoever took over may have delivered it
+            raise SinkFailed(
+                f"sink `{sink.name}` has epoch {known}, and the flow is at epoch {engine.epoch}",
+                detail="the state is older than what the sink has: epochs to come would be taken for delivered",
+                hint=f"restore the sink as of epoch {engine.epoch} or earlier, or DROP SINK {sink.name} and create one "
+                "that writes elsewhere",
+            )
+        first = since if sink.options.get("from") == "now" else since - 1
+        recorded = engine.delivered.get(identity, Delivered(first))
+        if target.remembers and recorded.changed is not None:
+            if known is None:
+                place = sink.options.get("path") or sink.options.get("dbtable", "")
+                raise SinkFailed(
+                    f"sink `{sink.name}` was given epoch {recorded.changed}, and remembers none",
+                    detail=f"what it had in `{place}` was deleted, is not mounted, or was replaced by something else",
+                    hint=f"restore the sink from a backup (or mount it) and run again, or DROP SINK {sink.name} and "
+                    "create it again",
+                )
+            if known < recorded.changed:  # an older copy was restored: what it remembers wins
+                recorded = Delivered(known, known)
+        if known is not None and known > recorded.epoch:
+            recorded = Delivered(known, known)
+        engine.delivered[identity] = recorded
+
+    def _make(self, sink: Sink, identity: str, schema: Any) -> Target:
+        return make_target(sink, identity, schema, self.host, self.functions)
+
+    def _changes(self, sink: Sink, schema: Any, after: int, epoch: int) -> EpochChanges:
+        engine = self.engine
+        assert engine.manifest is not None, "an epoch is committed"
+        if (epoch if after == SNAPSHOT else after) < engine.manifest.extra["since"]:
+            raise NotCommitted(
+                f"the changes of `{sink.view}` in epoch {epoch} are no longer kept, and sink `{sink.name}` needs them",
+                detail=f"history starts at epoch {engine.manifest.extra['since']}",
+                hint=f"DROP SINK {sink.name} and create it again, and open the flow with a longer history=…",
+            )
+        refs = [
+            ref
+            for ref in changelog_refs(engine.manifest, sink.view)
+            if ref.epochs[0] <= epoch and ref.epochs[1] > after
+        ]
+        return EpochChanges(engine.store, sink.view, tuple(refs), schema, after, epoch)
+
+    def _is_unique(self, sink: Sink, key: Sequence[str]) -> bool:
+        catalog = self.engine.catalog
+        view = readable(catalog, sink.view)
+        return isinstance(view, View) and is_unique(bind_view(view, catalog), key, catalog)
+
+    def _record(self) -> None:
+        assert self.engine.manifest is not None, "an epoch is committed"
+        write_note(self.engine.store, self.engine.manifest, self.engine.delivered)
+
+
+@contextmanager
+def failures_of(sink: Sink, epoch: int | None) -> Iterator[None]:
+    """Tell whatever goes wrong in a sink in our words: which sink, which epoch, and what is to be done."""
+    try:
+        yield
+    except RejoinderError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a foreign system may fail in any way
+        cause = None if any(map(is_reference, sink.options.values())) else error  # a trace may tell a secret
+        said = scrubbed(str(error).strip(), sink.options)[:LONGEST_DETAIL]
+        detail, values = _told(sink, error, said)
+        if epoch is None:
+            hint = "fix it, or DROP SINK it"
+            raise SinkFailed(f"sink `{sink.name}` cannot be used", detail=detail, values=values, hint=hint) from cause
+        raise SinkFailed(
+            f"sink `{sink.name}` failed at epoch {epoch}",
+            detail=detail,
+            values=values,
+            hint=f"fix it and run again: epoch {epoch} is committed, and is delivered first",
+        ) from cause
+
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+
+
+def _told(sink: Sink, error: Exception, said: str) -> tuple[str, str | None]:
+    """What may be shown of a foreign error, and the rest, which may quote rows.
+
+    A function may quote rows anywhere, Spark behind the name of its condition, a database in its message unless that is
+    about a connection, a name or the like (`DatabaseError.kind`), and below the first line.
+    """
+    name, first = type(error).__name__, said.partition("\n")[0]
+    kind, condition = getattr(error, "kind", None), _CONDITION.match(said)
+    if sink.format == PYTHON or not said:
+        return f"it raised {name}", said or None
+    if isinstance(kind, str):
+        return kind, said
+    if condition is not None:
+        return f"{name}: {condition[1]}", said
+    return f"{name}: {first}", said.removeprefix(first).strip() or None

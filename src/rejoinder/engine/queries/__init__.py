@@ -1,0 +1,1 @@
+"""Ad-hoc queries, replays of the past, and views for Spark readers."""

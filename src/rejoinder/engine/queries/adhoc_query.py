@@ -1,0 +1,159 @@
+"""Ad-hoc queries: a view that is filled from the arrangements, read once and never committed; or one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.executors.executor import LocalExecutor
+from rejoinder.engine.hydration.fill import Filling, prepare
+from rejoinder.engine.hydration.view_starts import planned_from_start, settled, start_note
+from rejoinder.errors import InvalidSql, PlanningError, UnknownName, near_misses
+from rejoinder.ir.catalog import Catalog, View
+from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, single_chunk, take, without
+from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.kernels.arrow.sorting import rank_values
+from rejoinder.planner import plan
+from rejoinder.runtime.bucket_rounds import EpochWork, Setting
+from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.sql.statements.query_text import whole_relation
+from rejoinder.sql.statements.result_order import Ordering, split_ordering, with_order_columns
+from rejoinder.state.changelog_reader import expanded, read_table
+from rejoinder.state.completeness import QUERY
+from rejoinder.state.flow_state import State
+from rejoinder.store.objects.scratch_objects import Scratch
+from rejoinder.store.runs.run import read_run
+
+NAME = QUERY
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A query without its ORDER BY, and that; `added` are columns of it that are there for the order alone."""
+
+    query: str
+    ordering: Ordering
+    added: Sequence[str] = ()
+
+    def apply(self, rows: pa.Table) -> pa.Table:
+        """Rows in the order that was asked for, as many as were, without the added columns."""
+        return without(_ordered(rows, self.ordering), self.added)
+
+
+def split_order(catalog: Catalog, text: str) -> Ordered:
+    """Take the ORDER BY and LIMIT off a query. It may order by columns that it does not select."""
+    query, ordering = split_ordering(text)
+    if not any(isinstance(key, str) for key, _, _ in ordering.keys):
+        return Ordered(query, ordering)
+    wider, keys, added = with_order_columns(query, ordering, bind(query, catalog).schema.names)
+    try:
+        bind(wider, catalog)
+    except PlanningError:
+        return Ordered(query, ordering)  # it is ordered by what is not there; who applies the order says so
+    return Ordered(wider, keys, added)
+
+
+class Result(NamedTuple):
+    """The rows of a query, whether it orders them, and what is not complete about them."""
+
+    table: pa.Table
+    is_ordered: bool
+    note: str | None = None
+
+
+def run_query(engine: Engine, text: str, starting: str | None = None) -> Result:
+    """The rows of a query on the last committed epoch. Writes nothing to the store.
+
+    Sources whose rows are not all kept any more begin at `starting`. Without it, raises `Incomplete`.
+    """
+    return with_stack([text, *(view.query for view in engine.catalog.views)], _run_query, engine, text, starting)
+
+
+def _run_query(engine: Engine, text: str, starting: str | None) -> Result:
+    ordered = split_order(engine.catalog, text)
+    rows, note = _whole_view(engine, ordered.query), None
+    if rows is None:
+        rows, note = _filled(engine, ordered.query, starting)
+    return Result(ordered.apply(rows), bool(ordered.ordering.keys), note)
+
+
+def _whole_view(engine: Engine, query: str) -> pa.Table | None:
+    """The rows of `SELECT * FROM view`, from its changelog; None for other queries."""
+    name = whole_relation(query)
+    with engine.lock:
+        views = engine.dataflow.views
+        view = next((view for view in views if name is not None and view.lower() == name.lower()), None)
+        if view is None or engine.manifest is None:
+            return None
+        return expanded(read_table(engine.store, engine.manifest, view, views[view]))
+
+
+def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table, str | None]:
+    """The rows of a query, as a view would be filled with them, and what is not complete about them."""
+
+    def planned(catalog: Catalog) -> Filling:
+        return prepare(engine, plan(catalog, engine.state.statistics()), engine.times)
+
+    with engine.lock:
+        bound = bind(query, engine.catalog)
+        refuse_doubles(bound.schema.names, "in the result")
+        refuse_reserved(bound.schema.names, "in the result")
+        view = View(NAME, query, bound.schema, starting=starting)
+        catalog = settled(engine.catalog.with_relation(view), engine.state, engine.deliveries)
+        catalog, filling = planned_from_start(catalog, engine.state, engine.epoch, planned)
+        store = Scratch(engine.store)
+        setting = Setting(
+            filling.dataflow, store, engine.buckets, engine.history, forgetting=filling.forgetting, fills=True
+        )
+        work = EpochWork(setting, engine.epoch, filling.before)
+        reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.records(filling)])
+        result = filling.into(engine.state, reports)
+        started = next(each for each in catalog.views if each.name == NAME)
+    return _rows(store, result, bound.schema), start_note(started)
+
+
+def _rows(store: Scratch, state: State, schema: pa.Schema) -> pa.Table:
+    tables = [without(read_run(store, ref), [HASH]) for part in state.changelogs.get(NAME, ()) for ref in part.refs]
+    if not tables:
+        return schema.empty_table()
+    rows = expanded(consolidate(contiguous(tables)))
+    return without(rows, [DIFF]).select(schema.names)
+
+
+def _ordered(table: pa.Table, ordering: Ordering) -> pa.Table:
+    ranks = []
+    for key, direction, placement in reversed(ordering.keys):
+        column = single_chunk(table.column(_position(table, key)))
+        rank = rank_values(column) * (1 if direction == "ascending" else -1)
+        end = len(rank) + 1 if placement == "at_end" else -len(rank) - 1
+        ranks.append(np.where(np.asarray(column.is_null()), end, rank))
+    if ranks:
+        table = take(table, np.lexsort(ranks))
+    return table if ordering.limit is None else table.slice(0, ordering.limit)
+
+
+def _position(table: pa.Table, key: str | int) -> int:
+    names = table.column_names
+    if isinstance(key, int):
+        if not 0 <= key < len(names):
+            raise InvalidSql(
+                f"ORDER BY {key + 1} of {len(names)} column(s)",
+                detail=f"columns of the result: {', '.join(names)}",
+                hint="positions start at 1",
+            )
+        return key
+    found = [at for at, name in enumerate(names) if name.lower() == key.lower()]
+    if len(found) != 1:
+        raise UnknownName(
+            f"there is no column `{key}` to order by",
+            detail=f"columns of the result: {', '.join(names)}",
+            hint=near_misses(key, names) or "ORDER BY takes columns of the result",
+        )
+    return found[0]

@@ -1,0 +1,186 @@
+"""The changes of an ad-hoc query: it is run epoch by epoch, in a scratch engine, over the changes of what it reads.
+
+What is known of the past:
+- a view has its changelog, over the epochs of the history; older ones are one change;
+- a source in memory keeps a changelog too (`Source.changes`), and notes are one;
+- of any other source only the content is kept. It enters as it is now, at the first epoch that is kept, and the answer
+  says so.
+
+Nothing is written to the flow's store. Cost: that of the epochs that are replayed; for a query that is asked often, a
+view is cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.executors.executor import LocalExecutor, split_batch
+from rejoinder.engine.queries.adhoc_query import NAME, run_query
+from rejoinder.errors import NotCommitted, UnknownName, Unsupported
+from rejoinder.host.entropy import token
+from rejoinder.ir.catalog import LATE, NOTES, Catalog, Kind, Source, View
+from rejoinder.kernels.arrow.columns import DIFF, EPOCH, numbers, replaced, take, without
+from rejoinder.kernels.arrow.scatter import encode
+from rejoinder.plan.operations.side_outputs import noted, takes_every_row
+from rejoinder.sql.bind.binder import bind
+from rejoinder.sql.bind.emit_clause import split_emission
+from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.statements.query_text import named_relations, whole_relation
+from rejoinder.state.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
+from rejoinder.state.renderings import Changes, changes_of
+from rejoinder.store.commits.manifest import Manifest
+from rejoinder.store.objects.memory_objects import drop_memory
+from rejoinder.store.objects.object_store import open_store
+
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The changes of a query; `note` says what of them is not as it was."""
+
+    changes: Changes
+    note: str | None = None
+
+
+def as_sources(engine: Engine, query: str) -> Catalog:
+    """What a query reads, views too, as sources of changes."""
+    return Catalog(tuple(_changelog(relation) for relation in _named(engine, query).values()))
+
+
+def _named(engine: Engine, query: str) -> dict[str, Source | View]:
+    names = named_relations(query)
+    found = [engine.catalog.find(name) or noted(engine.catalog, name) for name in names]
+    for name in (relation.name for relation in found if relation is not None and relation.name.endswith(LATE)):
+        if name not in engine.dataflow.views:
+            raise takes_every_row(name.removesuffix(LATE))
+    return {relation.name: relation for relation in found if relation is not None}
+
+
+def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str | None = None) -> Replayed:
+    """The changes of a query over the epochs that are kept. Raises a `PlanningError`, or `NotCommitted`.
+
+    `added` are names of columns that the rendering adds. Sources that are not complete begin at `starting`.
+    """
+    with engine.lock:
+        manifest = engine.manifest
+        if manifest is None:
+            raise NotCommitted("nothing is committed yet", hint="run the flow first")
+        relations = _named(engine, query)
+        try:
+            schema = bind(query, as_sources(engine, query)).schema
+        except UnknownName:
+            bind(query, engine.catalog)  # knows all names, and which one may have been meant
+            raise
+        refuse_doubles(schema.names, "in the result")
+        refuse_reserved(schema.names, "in the result", added)
+        _, emission = split_emission(query)
+        if emission is not None and emission.policy in ("watermark", "final"):
+            raise Unsupported(
+                f"{'EMIT FINAL' if emission.policy == 'final' else 'EMIT WHEN WATERMARK'} is not supported here",
+                detail="the watermarks of the past are not kept, and a query that is asked afterwards would need them",
+                hint="CREATE VIEW v AS … EMIT …, and SELECT STREAM * FROM v",
+            )
+        cut = [relation.name for relation in relations.values() if _start(manifest, relation) is not None]
+        start = manifest.extra["since"] if cut else None
+        found = {name: _history(engine, relation, starting) for name, relation in relations.items()}
+        histories = {name: from_start(history, start) for name, (history, _) in found.items()}
+        times = timeline_of(manifest).times(engine.store)
+    notes = [_note([relation.name for relation in relations.values() if not _has_history(relation)])]
+    notes += [incomplete for _, incomplete in found.values()]
+    notes += [] if start is None else [history_note(cut, start)]
+    note = "; ".join(each for each in notes if each is not None) or None
+    whole = whole_relation(query)
+    if whole is not None and len(histories) == 1:
+        return Replayed(Changes(next(iter(histories.values())), schema, times, start), note)
+    by_epoch = {name: _by_epoch(history) for name, history in histories.items()}
+    epochs = {epoch for history in by_epoch.values() for epoch in history}
+    if emission is not None:  # an epoch in which nothing comes may let something out
+        epochs |= {epoch for epoch in times if start is None or epoch >= start}
+    view = View(NAME, query, schema)
+    changes = _run(as_sources(engine, query).with_relation(view), by_epoch, view, times, sorted(epochs))
+    return Replayed(replace(changes, table=from_start(changes.table, start), start=start), note)
+
+
+def _run(
+    catalog: Catalog,
+    histories: Mapping[str, Mapping[int, pa.Table]],
+    view: View,
+    times: Mapping[int, int],
+    epochs: list[int],
+) -> Changes:
+    """Play histories into a flow of their own, and read the changes of its one view."""
+    place = f"replay-{token(16)}"
+    try:
+        scratch = Engine(open_store(f"memory://{place}"), LocalExecutor(), buckets=1, history=len(epochs) + 1)
+        scratch.define(catalog)
+        for number, epoch in enumerate(epochs):
+            splits: list[tuple[str, str | None, int, bytes | None]] = [
+                (name, None, 0, encode(rows[epoch])) for name, rows in histories.items() if epoch in rows
+            ]
+            scratch.run_epoch(number, [split_batch(splits)], time_ms=times.get(epoch, 0))
+        assert scratch.manifest is not None
+        changes = changes_of(scratch.store, scratch.manifest, view.name, view.schema)
+        at = numbers(changes.table, EPOCH)
+        meant = np.array([*epochs, -1], np.int64)[at]  # what is there before the first epoch stays before it
+        return Changes(replaced(changes.table, EPOCH, meant), view.schema, times)
+    finally:
+        drop_memory(place)
+
+
+def _changelog(relation: Source | View) -> Source:
+    """A relation as a source of its changes; it has the event-time columns by which rows are versions."""
+    watermarks = relation.watermarks if isinstance(relation, Source) else {}
+    kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
+    return Source(relation.name, kind, relation.schema, format="replay", watermarks=watermarks)
+
+
+def _start(manifest: Manifest, relation: Source | View) -> int | None:
+    """The epoch at which the known changes of a relation begin, if it changed before."""
+    return history_start(manifest, _changelog_name(relation)) if _has_history(relation) else None
+
+
+def _changelog_name(relation: Source | View) -> str:
+    return relation.changes if isinstance(relation, Source) and relation.keeps_changes else relation.name
+
+
+def _has_history(relation: Source | View) -> bool:
+    return isinstance(relation, View) or relation.keeps_changes or relation.format == NOTES
+
+
+def _history(engine: Engine, relation: Source | View, starting: str | None) -> tuple[pa.Table, str | None]:
+    """The changes of a relation, with `__epoch` and `__diff`, and what is not complete about them."""
+    assert engine.manifest is not None
+    if _has_history(relation):
+        name = _changelog_name(relation)
+        if name not in engine.dataflow.views:  # notes of a source that nobody reads
+            return replaced(replaced(relation.schema.empty_table(), EPOCH, _NONE), DIFF, _NONE), None
+        changes = read_changes(engine.store, engine.manifest, name, relation.schema, after=-2, until=engine.epoch)
+        return changes, None
+    content, _, note = run_query(engine, f"SELECT * FROM `{relation.name}`", starting)
+    first = np.full(content.num_rows, max(0, engine.manifest.extra["since"]), np.int64)
+    return replaced(replaced(content, EPOCH, first), DIFF, np.ones(content.num_rows, np.int64)), note
+
+
+def _by_epoch(history: pa.Table) -> dict[int, pa.Table]:
+    epochs = numbers(history, EPOCH)
+    order = np.argsort(epochs, kind="stable")
+    rows = take(without(history, [EPOCH]), order)
+    found, starts = np.unique(epochs[order], return_index=True)
+    counts = np.diff([*starts, len(epochs)])
+    return {int(epoch): rows.slice(start, count) for epoch, start, count in zip(found, starts, counts, strict=True)}
+
+
+def _note(names: list[str]) -> str | None:
+    if not names:
+        return None
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"the changes of {listed} are not kept: {'its' if len(names) == 1 else 'their'} present content is taken as "
+        "having been there from the start; CREATE VIEW to follow it"
+    )

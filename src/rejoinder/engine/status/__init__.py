@@ -1,0 +1,1 @@
+"""What a running flow tells: EXPLAIN and SHOW, watermark status, pending changes."""

@@ -1,0 +1,1 @@
+"""Time in the engine: clocks, gates, explicit watermarks, pending changes."""

@@ -1,0 +1,82 @@
+"""Sources that no view reads: a query on them is answered by a flow of its own, which is removed afterwards.
+
+That flow reads these sources from their start. All other relations of the query are copied into it as they are at the
+last committed epoch. The state of the flow that is asked does not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from rejoinder.engine.engine import Engine
+from rejoinder.engine.queries.adhoc_query import run_query
+from rejoinder.engine.statements import Answer, Streamed, execute
+from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Kind, Source, View
+from rejoinder.plan.physical.dataflow import SourceScan
+from rejoinder.sql.statements.query_text import named_relations
+from rejoinder.sql.statements.statement_parser import Select
+
+_READER = "reader of "
+_SIDE_EFFECTS = ("cleansource", "sourcearchivedir")
+"""Options by which reading a file changes something. A query must not."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A flow that answers a query: what it defines, and the rows that are put into it."""
+
+    catalog: Catalog
+    copied: dict[str, pa.Table]
+
+
+def unread_sources(engine: Engine, query: str) -> list[Source]:
+    """The sources that a query names and no view reads. In-memory sources are always read."""
+    scans = engine.dataflow.scans.values()
+    read = {scan.source.name for scan in scans if isinstance(scan, SourceScan)}
+    named = {_base(name).lower() for name in named_relations(query)}
+    return [
+        source
+        for source in engine.catalog.sources
+        if source.name.lower() in named and source.name not in read and source.format != "memory"
+    ]
+
+
+def reading_of(engine: Engine, statement: Select) -> Reading:
+    """The flow that answers a query on unread sources. Raises what reading the other relations raises."""
+    query = statement.query
+    unread = unread_sources(engine, query)
+    names = {source.name for source in unread}
+    relations: list[Source | View] = [_harmless(source) for source in unread]
+    copied: dict[str, pa.Table] = {}
+    for name in named_relations(query):
+        relation = engine.catalog.find(name)
+        if relation is None or relation.name in names | copied.keys():
+            continue  # a name of WITH, or one that the new flow answers with an error
+        copied[relation.name], _, _ = run_query(engine, f"SELECT * FROM `{relation.name}`", statement.starting)
+        kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
+        relations.append(Source(relation.name, kind, relation.schema))
+    relations += [View(f"{_READER}{source.name}", f"SELECT * FROM `{source.name}`", source.schema) for source in unread]
+    return Reading(Catalog(tuple(relations)), copied)
+
+
+def answer_here(engine: Engine, statement: Select) -> Answer:
+    """Answer from an engine that is about to be removed: nothing is left to be read later."""
+    answer = execute(engine, statement)
+    assert answer is not None, "a query has an answer"
+    if isinstance(answer, Streamed):
+        changes = answer.read()
+        return replace(answer, read=lambda: changes)
+    return answer
+
+
+def _base(name: str) -> str:
+    """The source that a name is about: `orders.rejected` is about `orders`."""
+    return next((name[: -len(end)] for end in (LATE, REJECTED) if name.lower().endswith(end)), name)
+
+
+def _harmless(source: Source) -> Source:
+    """A source that can be read without a change of its files."""
+    options = {option: value for option, value in source.options.items() if option not in _SIDE_EFFECTS}
+    return replace(source, options=options)

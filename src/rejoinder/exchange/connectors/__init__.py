@@ -1,0 +1,1 @@
+"""Kafka, Delta and JDBC as Spark reaches them."""

@@ -1,0 +1,1 @@
+"""The streaming query of a flow: its sources, checkpoint and ticks."""

@@ -1,0 +1,169 @@
+"""Spark's checkpoint of a flow, in generations. It is disposable: the manifest says how far the sources are read.
+
+Invariants:
+- a generation is a folder under a name that nobody else can make, written before a manifest names it, and used for one
+  query of the driver that made it. So a second driver on the same state never meets the first one's files: manifests
+  fence;
+- it is written from the positions of the last committed epoch, never from an older generation. What was planned for an
+  epoch that was not committed is planned anew; what is lost or damaged in an older generation does not matter;
+- one thing is Spark's alone: the state of operators in the user's own DataFrames. It is linked from the generation
+  before, and a flow that has lost it is refused.
+
+The generation before the present one is kept, in case its driver is still using it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rejoinder.errors import Corrupt, Unsupported
+from rejoinder.exchange.streaming.checkpoint_files import CheckpointFiles, HadoopFiles, LocalFiles
+from rejoinder.exchange.streaming.checkpoint_log import (
+    FIRST_HEADER,
+    StreamRead,
+    read_epoch,
+    read_start,
+    write_checkpoint,
+)
+from rejoinder.faults import reach
+from rejoinder.host.entropy import token
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_GENERATION = re.compile(r"(\d+)-[0-9a-f]{8}")
+TICKS = "ticks/0"  # the stream that has no rows
+
+
+class Ledger(Protocol):
+    """Where it is written down how far sources are read: the engine."""
+
+    positions: dict[str, Any]
+
+    @property
+    def epoch(self) -> int: ...
+    def annotate(self, positions: dict[str, Any]) -> None: ...
+    def file_lines(self, stream: str) -> tuple[list[bytes], int]: ...
+
+
+class Checkpoint:
+    """The generations of one flow below `folder`, as one driver sees them. `session` reaches what is not a disk."""
+
+    def __init__(self, folder: str, session: SparkSession | None = None) -> None:
+        self.folder = folder.removeprefix("file://")
+        self._own = ""
+        self._session = session
+        self._opened: CheckpointFiles | None = None
+
+    @property
+    def _files(self) -> CheckpointFiles:
+        if self._opened is None:
+            assert self._session is not None or "://" not in self.folder, "only a disk is read without Spark"
+            remote = self._session if "://" in self.folder else None
+            self._opened = LocalFiles() if remote is None else HadoopFiles(remote)
+        return self._opened
+
+    def generation(self, ledger: Ledger, streams: Sequence[str], *, is_short: bool = False) -> str:
+        """The folder from which a query over these streams goes on; `streams` identifies each by position.
+
+        `is_short`: the query ends by itself. Then a driver that has committed a generation of these streams before may
+        leave it to the next epoch to name the new one.
+        """
+        known = ledger.positions.get("spark")
+        number = 0 if known is None else known["number"] + 1
+        name = f"{number}-{token(4)}"
+        positions = self._write(ledger, known, name, streams)
+        reach("in_generation", ledger.epoch)
+        generation = {"number": number, "folder": name, "sources": list(streams)}
+        if known is not None and "header" in known:
+            generation["header"] = known["header"]
+        is_known = known is not None and known["sources"] == list(streams) and self._is_own(known["folder"])
+        is_read = all(stream == TICKS or stream in ledger.positions.get("streams", {}) for stream in streams)
+        updated = {**ledger.positions, "streams": positions, "spark": generation}
+        if is_short and is_known and is_read and "header" not in generation:
+            ledger.positions = updated
+        else:
+            ledger.annotate(updated)
+        reach("after_generation", ledger.epoch)
+        self._own = name
+        self._forget_before(number - 1)
+        return f"{self.folder}/{name}"
+
+    def read(self, ledger: Ledger, epoch: int) -> tuple[list[str] | None, list[StreamRead]]:
+        """What an epoch that Spark has planned reads of each stream, and its header if Spark keeps state for it."""
+        generation = ledger.positions["spark"]
+        folder, known = f"{self.folder}/{generation['folder']}", ledger.positions.get("streams", {})
+        header, read = read_epoch(self._files, folder, generation["sources"], epoch, known)
+        has_state = self._files.is_folder(f"{folder}/state")
+        return header if has_state else None, [each for each in read if each.stream != TICKS]
+
+    def _write(
+        self, ledger: Ledger, known: Mapping[str, Any] | None, name: str, streams: Sequence[str]
+    ) -> dict[str, Any]:
+        """Write a generation. Gives the positions of the streams as it numbers them."""
+        positions: dict[str, Any] = dict(ledger.positions.get("streams", {}))
+        before = [] if known is None else list(dict.fromkeys(known["sources"]))
+        old, new = "" if known is None else f"{self.folder}/{known['folder']}", f"{self.folder}/{name}"
+        for number, stream in enumerate(before):
+            if stream in streams and stream not in positions and stream != TICKS:
+                start = read_start(self._files, old, number)
+                positions |= {stream: {"offset": "-", "start": start}} if start else {}
+        header, commit = FIRST_HEADER, 'v1\n{"nextBatchWatermarkMs":0}'
+        if known is not None and "header" in known:
+            header, commit = known["header"], self._stateful_commit(old, ledger.epoch) or commit
+            self._copy_state(old, known["sources"], new, streams)
+        offsets = write_checkpoint(
+            self._files, new, streams, ledger.epoch, positions, ledger.file_lines, header=header, commit=commit
+        )
+        return {stream: {**each, "offset": offsets.get(stream, each["offset"])} for stream, each in positions.items()}
+
+    def _stateful_commit(self, old: str, epoch: int) -> str | None:
+        """Spark's own commit of an epoch, which knows the watermark of its operators; None if it died before that."""
+        text = self._files.read(f"{old}/commits/{epoch}")
+        if text is None:
+            return None
+        try:
+            version, _, body = text.partition("\n")
+            int(json.loads(body)["nextBatchWatermarkMs"])
+            int(version.removeprefix("v"))
+        except (ValueError, KeyError, TypeError) as failure:
+            raise lost_state(f"`{old}/commits/{epoch}` is damaged: {failure}") from failure
+        return text
+
+    def _copy_state(self, old: str, before: Sequence[str], new: str, after: Sequence[str]) -> None:
+        had, have = ([name for name in names if name != TICKS] for names in (before, after))
+        if have[: len(had)] != had:
+            raise Unsupported(
+                "a source is dropped from a flow that has a DataFrame with state of its own",
+                detail="Spark finds the state of deduplications and aggregations by their position",
+                hint="do what needs state in a view, or in a query of its own that writes to a table",
+            )
+        if not self._files.is_folder(f"{old}/state"):
+            raise lost_state(f"`{old}/state` does not exist")
+        self._files.copy(f"{old}/state", f"{new}/state")
+
+    def _is_own(self, name: str) -> bool:
+        """Whether this driver made a generation, and nothing failed since."""
+        return name == self._own
+
+    def abandon(self) -> None:
+        """Plan anew from the last committed epoch at the next start: what was planned has failed."""
+        self._own = ""
+
+    def _forget_before(self, number: int) -> None:
+        for name in self._files.list(self.folder):
+            generation = _GENERATION.fullmatch(name)  # what others put into the folder is left alone
+            if generation is not None and int(generation[1]) < number:
+                self._files.delete(f"{self.folder}/{name}")
+
+
+def lost_state(detail: str) -> Corrupt:
+    """Say that rows which only Spark has are gone."""
+    return Corrupt(
+        "the state that Spark keeps for a DataFrame of this flow is lost or damaged",
+        detail=f"{detail}; deduplications and aggregations in a DataFrame keep their rows there, and nowhere else",
+        hint="restore Spark's checkpoint from a backup, or start a new flow with another state directory",
+    )

@@ -1,0 +1,1 @@
+"""Work on Spark executors: the rounds of an epoch, reads of views, single tasks."""

@@ -1,0 +1,234 @@
+"""A view's plan as text: what it is made of, the way that changes take, and what is kept for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from rejoinder.explain.bound_certificate import Certificate
+from rejoinder.explain.formula_text import passed_text
+from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.monotone import shift
+from rejoinder.ir.source_variants import NEVER, Variant, variant_of
+from rejoinder.plan.blocks.accumulators import UNIT, Grouping
+from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Enrichment, Last, Recording, Versions
+from rejoinder.plan.join.join_graph import inputs_of
+from rejoinder.plan.physical.arrangement import Arrangement
+from rejoinder.plan.physical.dataflow import Path, PathHop
+from rejoinder.plan.rounds.labels import Labels, shown, written
+from rejoinder.plan.rounds.program import Gate
+from rejoinder.planner import Plan
+from rejoinder.sql.types.spark_types import spark_name
+from rejoinder.state.flow_state import State
+from rejoinder.state.watermarks import Times
+
+_JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN"}
+
+
+def _rows_of(variant: Variant) -> str:
+    """What a relation with some rows of a source holds."""
+    text = f"rows of {variant.source}"
+    if variant.start is not None:
+        text += f" from epoch {variant.start + 1} on"
+    if variant.time is not None:
+        text += f" since {datetime(1970, 1, 1) + timedelta(microseconds=variant.time)}"
+    if variant.on_time:
+        text += " that are not late" if variant.late == NEVER else f" that are not late after epoch {variant.late}"
+    return text
+
+
+def describe(plan: Plan, view: str, state: State, times: Times) -> str:
+    """Text of a view's plan: what it is made of, its paths, then the arrangements with who shares them."""
+    return "\n".join(_Text(plan, view, state, times).lines())
+
+
+class _Text:
+    def __init__(self, plan: Plan, view: str, state: State, times: Times) -> None:
+        self.dataflow, self.program = plan.dataflow, plan.program
+        self.view, self.existing = view, set(state.arrangements)
+        self.labels = Labels(plan.program.derived)
+        self.certificate = Certificate(plan, state, times, view, self.labels)
+        self.names = self._feeding()
+
+    def _feeding(self) -> list[str]:
+        """The derived relations that the view reads, inner ones first."""
+        found: dict[str, None] = {}
+
+        def visit(blocks: Iterable[Block]) -> None:
+            for each in (each for block in blocks for each in block.inputs):
+                if each.relation in self.program.derived and each.relation not in found:
+                    visit(self.program.derived[each.relation].blocks)
+                    found[each.relation] = None
+
+        visit((self.program.views[self.view],))
+        return list(found)
+
+    def _on_time(self) -> list[str]:
+        """The sources that are read without their late rows."""
+        blocks = [*(b for name in self.names for b in self.program.derived[name].blocks), self.program.views[self.view]]
+        read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
+        named = [name for name in read if "#" in name and name not in self.program.derived and name != UNIT]
+        return [f"  {name} = {_rows_of(variant_of(name))}" for name in named]
+
+    def lines(self) -> list[str]:
+        columns = ", ".join(f"{f.name} {spark_name(f.type)}" for f in self.dataflow.views[self.view])
+        lines = [f"view {self.view} ({columns})"]
+        lines += self._on_time()
+        for name in self.names:
+            derived = self.program.derived[name]
+            lines.append(f"  {self.labels.relation(name)} = {self._what(derived)}")
+            lines += [f"  {line}" for line in self._paths(name)]
+        lines += self._paths(self.view)
+        lines += self._waiting()
+        lines += [f"  {line}" for line in self.certificate.never()]
+        lines += self._arrangements()
+        return [*lines, f"  rounds {len(self.dataflow.rounds)}"]
+
+    # -- derived relations --------------------------------------------------------------------------------------------
+
+    def _what(self, derived: Derived) -> str:
+        """What a derived relation is."""
+        operation = derived.operation
+        blocks = [self._block(block) for block in derived.blocks if block.inputs[0].relation != UNIT]
+        label = [self.labels.column(derived.name, name) for name in derived.schema.names]
+        if isinstance(operation, Versions):
+            time = self.labels.column(derived.name, operation.time)
+            by = ", ".join(self.labels.column(derived.name, name) for name in operation.partition)
+            return f"versions of {blocks[0]}{f' by {by}' if by else ''}, each valid from {time} to the next"
+        if isinstance(operation, Grouping):
+            keys = ", ".join(_whole_windows(label[: len(operation.keys)]))
+            calls = ", ".join(["count(*)", *(each.text for each in operation.accumulators)])
+            return (
+                f"groups of {blocks[0]} by {keys}: {calls}"
+                if keys
+                else f"all rows of {blocks[0]} as one group: {calls}"
+            )
+        if isinstance(operation, Last):
+            keys = ", ".join(self.labels.column(derived.name, name) for name in operation.key)
+            order = f" in the order of {self.labels.column(derived.name, operation.order)}" if operation.order else ""
+            return f"last row of {blocks[0]} for each {keys}{order}"
+        if isinstance(operation, Recording):
+            return f"changes of {blocks[0]} as rows"
+        if isinstance(operation, Enrichment):
+            answers = ", ".join(name for name, _ in operation.answers)
+            return f"{blocks[0]} with {answers} from {operation.function.text}"
+        if isinstance(operation, Distinct):
+            if operation.words:
+                return f"{operation.words}, each once: {blocks[0]}"
+            return f"each row once: {', '.join(label)} of {blocks[0]}"
+        repeated = [e.text or "element" for block in derived.blocks for _, e in block.outputs if e.repeats]
+        if repeated:
+            return f"{blocks[0]}, each row once for every {repeated[0]}"
+        words = f"{operation.words}: " if operation.words else ""
+        return words + ", and ".join(blocks)
+
+    def _block(self, block: Block) -> str:
+        """The inputs of a block, as joined, and its filters."""
+        first, *others = block.inputs
+        text = self.labels.relation(first.relation)
+        for each in others:
+            text += f" {_JOINS[each.mode]} {self.labels.relation(each.relation)}{' at arrival' if each.arrival else ''}"
+        filters = [p.expression for p in block.predicates if p.equality is None or len(inputs_of(p.expression)) < 2]
+        return text + (f" where {self.labels.conditions(filters, block)}" if filters else "")
+
+    # -- paths --------------------------------------------------------------------------------------------------------
+
+    def _paths(self, name: str) -> list[str]:
+        lines = []
+        for path in self.dataflow.paths:
+            if path.view == name:
+                lines.append(f"  {self._start(path)}")
+                lines += [f"    → {self._hop(hop)}" for hop in path.hops]
+        return lines
+
+    def _start(self, path: Path) -> str:
+        """Whose changes a path brings: of rows, or of which keys there are."""
+        text = f"changes of {self.labels.relation(path.start)}"
+        if path.judges:
+            who = "of who has a partner"
+            text = f"{text} and {who} there" if path.mode == "left" else text.replace("of", f"{who} in", 1)
+        elif path.mode in ("semi", "anti"):
+            text = f"changes of the keys of {self.labels.relation(path.start)}"
+        elif path.mode == "left":
+            text += f" and of {'where its versions begin' if path.covers else 'its keys'}"
+        return text + (f", where {path.condition}" if path.condition else "")
+
+    def _hop(self, hop: PathHop) -> str:
+        arrangement = next(a for a in self.dataflow.arrangements if a.id == hop.arrangement)
+        text = self.labels.arrangement(arrangement) + ("" if hop.mode == "inner" else f" ({hop.mode})")
+        if hop.key:
+            text += f" by {hop.key}"
+        elif not hop.within:
+            text += ", any row" if hop.mode in ("semi", "anti") else ", every row"
+        text += f", {hop.within}" if hop.within else ""
+        text += f" where {hop.filter}" if hop.filter else ""
+        text += f", if {hop.guard}" if hop.guard else ""
+        if hop.arrival:
+            text += ", as it is at arrival"
+        else:
+            text += f", {'with' if hop.after else 'without'} this epoch"
+        return text + (f", keeping {hop.condition}" if hop.condition else "")
+
+    def _waiting(self) -> list[str]:
+        """When the view's changes come out, if not with the epoch that makes them."""
+        gates = self.program.gates_of(self.view)
+        if not gates:
+            return []
+        if gates[0].interval:
+            return [f"  changes come out every {gates[0].interval / 1_000_000:g} s of the clock, netted"]
+        if len(gates) > 1:
+            listed = " or ".join(f"{source}.{column}" for gate in gates for source, column in gate.origins)
+            return [f"  a row without a partner comes out when the watermark of {listed} says that none can come"]
+        return [f"  a row comes out when {self._passed(gates[0])}"]
+
+    def _passed(self, gate: Gate) -> str:
+        """What a gate waits for: that its limit has passed the time of a row, or reached the end of its window."""
+        block, sources = self.program.views[self.view], self.program.sources
+        release, names = dict(block.outputs)[RELEASE], self.labels.names(block)
+        rising = release.rises
+        is_next = rising is None or rising.steps[-1:] == shift(1)
+        time = written(release)
+        if time is None and rising is not None and rising.steps == shift(1):
+            time = names[rising.column]
+        assert gate.limit is not None
+        return passed_text(
+            time or shown(release, names),
+            gate.limit,
+            lambda source, name: sources[source].schema.field(name).type,
+            at=not is_next,
+        )
+
+    # -- arrangements -------------------------------------------------------------------------------------------------
+
+    def _arrangements(self) -> list[str]:
+        names = {self.view, *self.names}
+        used = [a for a in self.dataflow.arrangements if names & set(self.dataflow.users[a.id])]
+        lines = ["  arrangements"]
+        for arrangement in used:
+            others = self._views([user for user in self.dataflow.users[arrangement.id] if user not in names])
+            shared = f", shared with {', '.join(others)}" if others else ""
+            state = "exists" if arrangement.id in self.existing else "new"
+            lines.append(f"    {self.labels.arrangement(arrangement)} ({state}{shared}){self._held(arrangement)}")
+            lines += [f"      {line}" for line in self.certificate.lines(arrangement)]
+        if not used:
+            lines.append("    none: the view is computed from each change alone")
+        return lines
+
+    def _views(self, users: list[str]) -> list[str]:
+        return [name for name in self.program.named(users) if name != self.view]
+
+    def _held(self, arrangement: Arrangement) -> str:
+        """What an arrangement holds, if it is not the rows that are looked up."""
+        own, _, part = arrangement.relation.partition("/")
+        if part == "pending":
+            return ": changes that wait"
+        if part == "input":
+            grouped = isinstance(self.program.derived[own].operation, Grouping)
+            return ": values, for when one is taken back" if grouped else ": how many copies of each row"
+        return ""
+
+
+def _whole_windows(labels: list[str]) -> list[str]:
+    """The start and the end of a window as the window."""
+    ends = [label.removesuffix(".start").removesuffix(".end") for label in labels]
+    return list(dict.fromkeys(ends))

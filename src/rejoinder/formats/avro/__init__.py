@@ -1,0 +1,1 @@
+"""Avro binary to Arrow and back."""

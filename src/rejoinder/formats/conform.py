@@ -1,0 +1,73 @@
+"""Bring what a file holds to the declared columns and types, or say what changed and where."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rejoinder.errors import MalformedInput, SchemaChanged, near_misses
+from rejoinder.formats.related_types import is_related
+from rejoinder.formats.unreadable import Reason, Unreadable
+
+
+def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.Table:
+    """Pick the declared columns by name (case as declared, else without case) and cast them without loss.
+
+    Text must be UTF-8, or it could be stored and never be read.
+    """
+    arrays = []
+    by_lower = {name.lower(): name for name in table.column_names}
+    for field in schema:
+        name = field.name if field.name in table.column_names else by_lower.get(field.name.lower())
+        if name is None:
+            raise SchemaChanged(
+                f"column `{field.name}` of `{source}` is missing in {place}",
+                detail=f"columns found: {', '.join(table.column_names)}",
+                hint=near_misses(field.name, table.column_names) or "declare the columns that the files have",
+            )
+        if table.column_names.count(name) > 1:
+            raise SchemaChanged(
+                f"column `{name}` of `{source}` appears twice in {place}",
+                detail=f"columns found: {', '.join(table.column_names)}",
+                hint="leave one of them out: nothing says which is meant",
+            )
+        column = table.column(name)
+        _validate(column, field.name, place, source)  # a cast trusts what it reads
+        if column.type != field.type:
+            column = _cast(column, field, place, source)
+            _validate(column, field.name, place, source)
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
+
+
+def _validate(column: pa.ChunkedArray, name: str, place: str, source: str) -> None:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as failure:
+        raise MalformedInput(
+            f"column `{name}` of `{source}` holds a value that is none of its type in {place}",
+            detail=Reason.of(failure).plain,
+            values=str(failure),
+            hint="replace the file and run again: the epoch was not committed",
+        ) from None
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> pa.ChunkedArray:
+    try:
+        if not is_related(column.type, field.type):
+            raise Unreadable("a value of one is not a value of the other")
+        if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
+            return _cast_timestamp(column, field.type)
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
+        raise SchemaChanged(
+            f"column `{field.name}` of `{source}` does not fit its declared type in {place}",
+            detail=f"declared {field.type}, found {column.type}: {Reason.of(failure).plain}",
+            values=None if isinstance(failure, Unreadable) else str(failure),
+            hint="declare the type that the files have, and cast in the query",
+        ) from None
+
+
+def _cast_timestamp(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Times without zone are read as UTC, and the other way round: Spark's rule in a UTC session."""
+    micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=column.type.unit != "ns")
+    return pa.chunked_array([chunk.view(kind) for chunk in micros.chunks], type=kind)

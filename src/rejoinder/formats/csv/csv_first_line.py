@@ -1,0 +1,86 @@
+"""What the first line of a CSV file tells when a file does not fit: a header too many, one too few, a wrong separator.
+
+Names of columns are shown, values of rows never are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rejoinder.errors import MalformedInput
+from rejoinder.ir.catalog import Source
+
+SEPARATORS = {",": "','", ";": "';'", "\t": "'\\t'", "|": "'|'"}
+
+
+def separator_of(source: Source) -> str:
+    """The separator that a source declares."""
+    return source.options.get("sep", source.options.get("delimiter", ","))
+
+
+def refuse_hidden_header(line: str, declared: Sequence[str], path: str, source: Source) -> None:
+    """Refuse a header that would be read as a row without an error: all columns are text, and it has their names.
+
+    One column is not enough to tell, and who writes `header 'false'` means it.
+    """
+    if "header" in source.options or source.diverts or len(declared) < 2:
+        return
+    if _fields(line, separator_of(source), source) == [name.lower() for name in declared]:
+        raise _header_found(declared[0], path, source)
+
+
+def refuse_other_header(line: str, declared: Sequence[str], path: str, source: Source) -> None:
+    """Refuse a first line that was declared to be a header and names none of the columns."""
+    known = {name.lower() for name in declared}
+    if known & set(_fields(line, separator_of(source), source)):
+        return
+    for separator, text in SEPARATORS.items():
+        if known & set(_fields(line, separator, source)) and separator != separator_of(source):
+            raise _other_separator(line, separator, text, declared, path, source)
+    raise MalformedInput(
+        f"the first line of `{path}` of `{source.name}` is not a header: column `{declared[0]}` is not in it",
+        detail=f"declared columns: {', '.join(declared)}; none of them is named in the first line",
+        hint="leave out header 'true' if the file has no header; else declare the columns that it names, or its sep",
+    )
+
+
+def explained(line: str, declared: Sequence[str], path: str, source: Source) -> MalformedInput | None:
+    """Why the first line of a file without a declared header cannot be read; None if it does not tell."""
+    own = _fields(line, separator_of(source), source)
+    known = {name.lower(): name for name in declared}
+    named = [known[field] for field in own if field in known]
+    if named:
+        return _header_found(named[0], path, source)
+    if len(own) == 1 < len(declared):
+        for separator, text in SEPARATORS.items():
+            if len(_fields(line, separator, source)) == len(declared):
+                return _other_separator(line, separator, text, declared, path, source)
+    return None
+
+
+def _header_found(column: str, path: str, source: Source) -> MalformedInput:
+    return MalformedInput(
+        f"the first line of `{path}` of `{source.name}` looks like a header: it names column `{column}`",
+        detail="the source does not say that its files have one",
+        hint="OPTIONS (header 'true'); or header 'false' if it is a row",
+    )
+
+
+def _other_separator(
+    line: str, separator: str, text: str, declared: Sequence[str], path: str, source: Source
+) -> MalformedInput:
+    count = len(_fields(line, separator_of(source), source))
+    found = "only one column was" if count == 1 else f"{count} columns were"
+    return MalformedInput(
+        f"{found} found in the first line of `{path}`, and `{source.name}` has {len(declared)}: "
+        f"column `{declared[0]}`, …",
+        detail=f"the line was split at {SEPARATORS.get(separator_of(source), repr(separator_of(source)))}; "
+        f"at {text} it has {len(_fields(line, separator, source))} columns",
+        hint=f"OPTIONS (sep {text})",
+    )
+
+
+def _fields(line: str, separator: str, source: Source) -> list[str]:
+    """The fields of a line in lower case, without quotes. A separator within quotes is not looked for."""
+    quote = source.options.get("quote", '"')
+    return [field.strip().strip(quote or None).strip().lower() for field in line.split(separator)]

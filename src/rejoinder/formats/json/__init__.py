@@ -1,0 +1,1 @@
+"""JSON lines and Debezium envelopes to Arrow."""

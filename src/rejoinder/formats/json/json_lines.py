@@ -1,0 +1,167 @@
+"""JSON lines; a malformed line fails with its number, or is diverted with it.
+
+Arrow reads them, DuckDB the columns that Arrow cannot: maps, and floats where one is text ("NaN").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pajson
+
+from rejoinder.formats.compressed import read_text
+from rejoinder.formats.json.chunk_sizes import chunk_limits
+from rejoinder.formats.json.json_fields import are_json, from_base64, lines_of, texts_of, typed
+from rejoinder.formats.json.key_case import with_other_spellings
+from rejoinder.formats.lines import Lines, read_lines
+from rejoinder.formats.unreadable import Reason, Unreadable
+from rejoinder.ir.catalog import Source
+from rejoinder.kernels.duckdb.leaves import has_type, type_of_leaves
+
+NOT_AN_OBJECT = "the line is not a JSON object; a JSON source has one object on each line"
+
+
+def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
+    """Yield chunks of the file. Fields that are not declared are ignored, missing ones are NULL, as in Spark.
+
+    Keys match columns without case (`key_case.py`).
+    """
+    lines, schema = Lines.of(read_text(file, path, source)), _read_schema(source)
+    texts = pc.ascii_trim_whitespace(lines.texts())
+    filled = np.asarray(pc.not_equal(texts, ""), bool)
+    odd = filled & ~np.asarray(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), bool)
+
+    def decode(first: int, last: int) -> pa.Table:
+        """Rows of some lines. As all begin and end as objects do, their number tells whether each line holds one."""
+        if odd[first:last].any():  # Arrow's reader takes null for an object, or dies of it
+            raise Unreadable(NOT_AN_OBJECT)
+        count = int(np.count_nonzero(filled[first:last]))
+        table = parse_json(lines.part(first, last), schema) if count else schema.empty_table()
+        if table.num_rows != count:
+            raise Unreadable("the line holds more than one JSON object")
+        table.validate(full=True)  # text must be UTF-8
+        return table
+
+    most_lines, most_bytes = chunk_limits(schema, chunk_rows)
+    yield from read_lines(lines, decode, path, source, most_lines, chunk_bytes=most_bytes)
+
+
+def _read_schema(source: Source) -> pa.Schema:
+    fields = list(source.schema)
+    extra = source.diff or source.op
+    if extra is not None and extra not in source.schema.names:
+        fields.append(pa.field(extra, pa.int64() if source.diff else pa.string()))
+    return pa.schema(fields)
+
+
+def parse_json(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+    """Read JSON objects, one on each line, as rows of a schema. Raises `pa.ArrowInvalid` if one is malformed."""
+    if not len(data):
+        return schema.empty_table()
+    parse = partial(_parse_exact, data)
+    return with_other_spellings(parse(schema), memoryview(data), parse)
+
+
+def _parse_exact(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+    """Read objects whose keys are the names of columns."""
+    maps = {field.name for field in schema if has_type(field.type, pa.types.is_map)}
+    floats = {field.name for field in schema if has_type(field.type, pa.types.is_floating)} - maps
+    try:
+        return _parse(data, schema, maps)
+    except pa.ArrowInvalid:
+        if not floats:
+            raise
+    return _parse(data, schema, maps | floats)
+
+
+def parse_values(values: pa.Array, schema: pa.Schema) -> pa.Table:
+    """Read values, bytes or text, as one JSON object each. Raises `pa.ArrowInvalid` if one is malformed.
+
+    All of them are parsed at once, joined by line breaks.
+
+    No object can span two values: a line break may not stand in a string, nor `}` before `{` in an object. So the
+    number of objects tells whether each value holds one.
+    """
+    values = values.cast(pa.binary())
+    if not _are_objects(values):
+        values = pc.utf8_trim_whitespace(values.cast(pa.string())).cast(pa.binary())
+        if not _are_objects(values):
+            raise Unreadable("the record is not a JSON object")
+    if pc.any(pc.match_substring(values, "\n")).as_py():
+        values = pc.replace_substring(values, "\n", " ")
+    offsets = pa.array([0, len(values)], pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, values), pa.scalar(b"\n", pa.binary()))
+    table = parse_json(joined[0].as_buffer(), schema)
+    if table.num_rows != len(values):
+        raise Unreadable("the record holds more than one JSON object")
+    table.validate(full=True)  # text must be UTF-8
+    return table
+
+
+def _are_objects(values: pa.Array) -> bool:
+    ends = pc.and_(pc.starts_with(values, "{"), pc.ends_with(values, "}"))
+    return bool(pc.all(ends).as_py())
+
+
+def parse_fitting(values: pa.Array, schema: pa.Schema) -> tuple[pa.Table, dict[int, str]]:
+    """Read values, and say which do not fit the schema, and why: they are NULL. Each of these costs some halvings."""
+    try:
+        return parse_values(values, schema), {}
+    except pa.ArrowInvalid as failure:
+        if len(values) == 1:
+            return pa.table([pa.nulls(1, kind) for kind in schema.types], schema=schema), {0: Reason.of(failure)}
+    half = len(values) // 2
+    first, odd = parse_fitting(values[:half], schema)
+    second, more = parse_fitting(values[half:], schema)
+    return pa.concat_tables([first, second]), odd | {half + at: reason for at, reason in more.items()}
+
+
+def _parse(data: pa.Buffer | bytes, schema: pa.Schema, as_text: set[str]) -> pa.Table:
+    """Read some columns as text first, the others by Arrow."""
+    direct = pa.schema([field for field in schema if field.name not in as_text])
+    columns = _columns(_read(data, direct)) if len(direct) else {}
+    if as_text:
+        lines = lines_of(pa.py_buffer(data))
+        lines = lines.filter(pc.not_equal(pc.utf8_trim_whitespace(lines), ""))
+        columns |= _columns(_read_texts(lines, pa.schema([field for field in schema if field.name in as_text])))
+    if len({len(column) for column in columns.values()}) > 1:
+        raise Unreadable("a JSON object goes over lines, or two are on one")
+    return pa.table(columns).select(schema.names)
+
+
+def _read(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+    written = pa.schema([field.with_type(type_of_leaves(field.type, _written)) for field in schema])
+    parse = pajson.ParseOptions(explicit_schema=written, unexpected_field_behavior="ignore")
+    read = pajson.ReadOptions(use_threads=False, block_size=max(1 << 20, len(data) + 1))
+    table = pajson.read_json(pa.BufferReader(data), read, parse)
+    if written.equals(schema):
+        return table
+    binary = {field.name for field in schema if has_type(field.type, pa.types.is_binary)}
+    columns = {
+        name: from_base64(column, schema.field(name).type) if name in binary else column
+        for name, column in _columns(table).items()
+    }
+    return pa.table(columns).cast(schema)
+
+
+def _written(kind: pa.DataType) -> pa.DataType:
+    """The type to read a scalar as: bytes and dates are text, and Arrow takes neither from it."""
+    return pa.string() if pa.types.is_binary(kind) or pa.types.is_date32(kind) else kind
+
+
+def _read_texts(lines: pa.Array, schema: pa.Schema) -> pa.Table:
+    if not (are_json(lines).all() and pc.all(pc.starts_with(pc.utf8_ltrim_whitespace(lines), "{")).as_py()):
+        raise Unreadable(NOT_AN_OBJECT)
+    table, misfits = typed(texts_of(lines, dict.fromkeys(schema.names)), schema, None)
+    for name in misfits:
+        raise Unreadable(f"the value of `{name}` does not fit its type, {schema.field(name).type}")
+    return table
+
+
+def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))

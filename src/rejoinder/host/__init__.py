@@ -1,0 +1,1 @@
+"""This process and this machine: caps, memory, private files, temporary folders, random names."""

@@ -1,0 +1,1 @@
+"""Frozen data that every layer shares: expressions, the logical plan, the catalog."""

@@ -1,0 +1,371 @@
+"""The catalog: sources, views, indexes and sinks of a flow, as immutable data that goes into the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
+from rejoinder.ir.expression import Expression
+from rejoinder.ir.source_variants import EVERYTHING, Reading
+
+Kind = Literal["stream", "table", "changelog"]
+MOST_PARTITIONS = 10_000
+FILE_FORMATS = ("arrow", "csv", "json", "parquet")
+SOURCE_CHANGES = ".changes"
+REJECTED = ".rejected"
+REJECTED_SCHEMA = pa.schema(
+    [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
+)
+
+REJECTED_RECORDS = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), *list(REJECTED_SCHEMA)[2:]]
+)
+
+LATE = ".late"
+NOTES = "notes"
+"""The format of what a flow writes down itself, see `rejoinder.plan.operations.side_outputs`."""
+LATE_SCHEMA = pa.schema(
+    [
+        ("input", pa.string()),
+        ("row", pa.string()),
+        ("column", pa.string()),
+        ("watermark", pa.string()),
+        ("behind", pa.int64()),
+        ("undo", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from, and what a row of it means."""
+
+    name: str
+    kind: Kind
+    schema: pa.Schema
+    primary_key: tuple[str, ...] = ()
+    order: str | None = None
+    op: str | None = None
+    diff: str | None = None
+    format: str = "memory"
+    options: Mapping[str, str] = field(default_factory=dict)
+    watermarks: Mapping[str, int | None] = field(default_factory=dict)
+    mark_at: int | None = None
+    """Where the column of `op` or `diff` stands among the declared ones; None if it is not declared."""
+    computed: tuple[tuple[str, str], ...] = ()
+    """Columns that records do not have, each with the SQL text of its value."""
+    outputs: tuple[tuple[str, Expression], ...] = field(default=(), compare=False)
+    """The same, bound; empty until the flow is planned."""
+    incomplete: bool = field(default=False, compare=False)
+    """Whether rows were lost that no view needs: then the others are not kept for later views either."""
+
+    @property
+    def recorded(self) -> Source:
+        """The source with the columns that its records have."""
+        names = {name for name, _ in self.computed}
+        if not names:
+            return self
+        return replace(self, schema=pa.schema([f for f in self.schema if f.name not in names]), computed=(), outputs=())
+
+    @property
+    def rejected(self) -> str:
+        """The relation of the records that could not be read."""
+        return f"{self.name}{REJECTED}"
+
+    @property
+    def rejected_schema(self) -> pa.Schema:
+        """The columns of that relation."""
+        return REJECTED_RECORDS if self.format == "kafka" else REJECTED_SCHEMA
+
+    @property
+    def is_enveloped(self) -> bool:
+        """Whether records are Debezium's envelopes around rows."""
+        return self.options.get("envelope") == "debezium"
+
+    @property
+    def keeps_changes(self) -> bool:
+        """Whether its changes can be read later. Rows that were put in by hand are nowhere else."""
+        return self.format == "memory"
+
+    @property
+    def changes(self) -> str:
+        """The changelog of a source that keeps its changes."""
+        return f"{self.name}{SOURCE_CHANGES}"
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions it says it has, numbered from 0; 0 if it does not say."""
+        return int(self.options.get("partitions", 0))
+
+    @property
+    def partition_by(self) -> str | None:
+        """The column that tells the partition of a row."""
+        return self.options.get("partition_by")
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether its rows tell their partition."""
+        return self.partition_by is not None or self.format == "kafka"
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a watermark of it moves only when it is told."""
+        return None in self.watermarks.values()
+
+    @property
+    def idle_after(self) -> int | None:
+        """After how many milliseconds of silence a partition is idle; None: never by itself."""
+        return -(-int(self.options["idle_after"]) // 1000) if "idle_after" in self.options else None
+
+    @property
+    def max_ahead(self) -> int | None:
+        """By how many microseconds an event time may be ahead of the clock; None: by any amount."""
+        return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is read from files, which stay where they are."""
+        return self.format in FILE_FORMATS
+
+    @property
+    def retains_all(self) -> bool:
+        """Whether all its rows are kept, whether a view needs them or not."""
+        return self.options.get("retain") == "all"
+
+    @property
+    def retained(self) -> int | None:
+        """How far behind the watermark rows are kept in any case: microseconds, or units of integer event times."""
+        text = self.options.get("retain")
+        return None if text is None or text == "all" else int(text)
+
+    @property
+    def rejects(self) -> bool:
+        """Whether records can go to the rejected relation."""
+        return self.diverts or self.max_ahead is not None
+
+    @property
+    def diverts(self) -> bool:
+        """Whether malformed records go to the rejected relation instead of failing the epoch."""
+        return self.options.get("malformed", "fail") == "divert"
+
+
+@dataclass(frozen=True)
+class View:
+    """A named query; `query` is its text, bound anew whenever the flow is planned.
+
+    `names` is the column list of `CREATE VIEW v (a, b) AS …`; empty where there is none.
+    """
+
+    name: str
+    query: str
+    schema: pa.Schema
+    options: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    starting: str | None = None
+    """Where its incomplete sources begin, as `STARTING AT` said it; None: it is refused if a source is incomplete."""
+    reading: Reading = EVERYTHING
+    """How it reads its sources; settled when it is created."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """An arrangement asked for by name, kept whether a view uses it or not."""
+
+    name: str
+    relation: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where the changes of a view go. Secret options are references, see `rejoinder.secret_options`."""
+
+    name: str
+    view: str
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+Relation = Source | View
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All definitions, in the order in which they were made. Names compare without case, as in Spark."""
+
+    relations: tuple[Relation, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    sinks: tuple[Sink, ...] = ()
+
+    def find(self, name: str) -> Relation | None:
+        """The relation of that name, if there is one."""
+        return next((r for r in self.relations if r.name.lower() == name.lower()), None)
+
+    def get(self, name: str) -> Relation:
+        """The relation of that name, or an error that lists the near misses."""
+        found = self.find(name)
+        if found is None:
+            known = [relation.name for relation in self.relations]
+            raise UnknownName(
+                f"there is no relation `{name}`",
+                detail=f"known: {', '.join(known) or 'none yet'}",
+                hint=near_misses(name, known) or "create it with CREATE STREAM, TABLE, CHANGELOG or VIEW",
+            )
+        return found
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources, in order of definition."""
+        return tuple(r for r in self.relations if isinstance(r, Source))
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views, in order of definition: a view comes after what it reads."""
+        return tuple(r for r in self.relations if isinstance(r, View))
+
+    def with_relation(self, relation: Relation) -> Catalog:
+        """Add a definition; the name must be free."""
+        if self.find(relation.name) is not None:
+            raise DefinitionConflict(
+                f"`{relation.name}` is defined already",
+                detail=f"relations: {', '.join(known.name for known in self.relations)}",
+                hint="DROP it first, or choose another name",
+            )
+        return replace(self, relations=(*self.relations, relation))
+
+    def with_options(self, name: str, options: Mapping[str, str]) -> Catalog:
+        """Set options of a view; those that are not named stay."""
+        changed = [
+            replace(r, options={**r.options, **options}) if isinstance(r, View) and r.name == name else r
+            for r in self.relations
+        ]
+        return replace(self, relations=tuple(changed))
+
+    def with_reading(self, name: str, reading: Reading) -> Catalog:
+        """Settle how a view reads its sources."""
+        changed = [replace(r, reading=reading) if isinstance(r, View) and r.name == name else r for r in self.relations]
+        return replace(self, relations=tuple(changed))
+
+    def with_incomplete(self, name: str) -> Catalog:
+        """Note that rows of a source are lost."""
+        source = self.get(name)
+        assert isinstance(source, Source)
+        lost = replace(source, incomplete=True)
+        return replace(self, relations=tuple(lost if each is source else each for each in self.relations))
+
+    def with_index(self, index: Index) -> Catalog:
+        """Add an index; the name must be free."""
+        if any(known.name.lower() == index.name.lower() for known in self.indexes):
+            raise DefinitionConflict(
+                f"index `{index.name}` is defined already",
+                detail=f"indexes: {', '.join(known.name for known in self.indexes)}",
+                hint="DROP INDEX it first, or choose another name",
+            )
+        return replace(self, indexes=(*self.indexes, index))
+
+    def with_sink(self, sink: Sink) -> Catalog:
+        """Add a sink; the name must be free."""
+        if any(known.name.lower() == sink.name.lower() for known in self.sinks):
+            raise DefinitionConflict(
+                f"sink `{sink.name}` is defined already",
+                detail=f"sinks: {', '.join(known.name for known in self.sinks)}",
+                hint="DROP SINK it first, or choose another name",
+            )
+        return replace(self, sinks=(*self.sinks, sink))
+
+    def without_relation(self, name: str) -> Catalog:
+        """Take a definition out, with its indexes."""
+        kept = tuple(r for r in self.relations if r.name.lower() != name.lower())
+        indexes = tuple(i for i in self.indexes if i.relation.lower() != name.lower())
+        return replace(self, relations=kept, indexes=indexes)
+
+    def without_index(self, name: str) -> Catalog:
+        """Take an index out."""
+        return replace(self, indexes=tuple(i for i in self.indexes if i.name.lower() != name.lower()))
+
+    def without_sink(self, name: str) -> Catalog:
+        """Take a sink out."""
+        return replace(self, sinks=tuple(s for s in self.sinks if s.name.lower() != name.lower()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain data for the manifest."""
+        return {
+            "relations": [_relation_to_json(r) for r in self.relations],
+            "indexes": [{"name": i.name, "relation": i.relation, "columns": list(i.columns)} for i in self.indexes],
+            "sinks": [
+                {"name": s.name, "view": s.view, "format": s.format, "options": dict(s.options)} for s in self.sinks
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Catalog:
+        """Read what `to_json` gave."""
+        indexes = tuple(Index(i["name"], i["relation"], tuple(i["columns"])) for i in data["indexes"])
+        sinks = tuple(Sink(s["name"], s["view"], s["format"], dict(s["options"])) for s in data.get("sinks", ()))
+        return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes, sinks)
+
+
+def _relation_to_json(relation: Relation) -> dict[str, Any]:
+    columns = schema_to_json(relation.schema)
+    if isinstance(relation, View):
+        rest: dict[str, Any] = {"options": dict(relation.options)} if relation.options else {}
+        if relation.names:
+            rest["names"] = list(relation.names)
+        if relation.starting is not None:
+            rest["starting"] = relation.starting
+        if relation.reading != EVERYTHING:
+            rest["reading"] = relation.reading.to_json()
+        return {"view": relation.name, "query": relation.query, "columns": columns, **rest}
+    return {
+        "source": relation.name,
+        "kind": relation.kind,
+        "columns": columns,
+        "primary_key": list(relation.primary_key),
+        "order": relation.order,
+        "op": relation.op,
+        "diff": relation.diff,
+        "format": relation.format,
+        "options": dict(relation.options),
+        "watermarks": dict(relation.watermarks),
+        "mark_at": relation.mark_at,
+        **({"computed": [list(pair) for pair in relation.computed]} if relation.computed else {}),
+        **({"incomplete": True} if relation.incomplete else {}),
+    }
+
+
+def _relation_from_json(data: Mapping[str, Any]) -> Relation:
+    schema = schema_from_json(data["columns"])
+    if "view" in data:
+        options, names = dict(data.get("options", {})), tuple(data.get("names", ()))
+        reading = Reading.from_json(data["reading"]) if "reading" in data else EVERYTHING
+        return View(data["view"], data["query"], schema, options, names, data.get("starting"), reading)
+    return Source(
+        data["source"],
+        data["kind"],
+        schema,
+        tuple(data["primary_key"]),
+        data["order"],
+        data["op"],
+        data["diff"],
+        data["format"],
+        dict(data["options"]),
+        dict(data["watermarks"]),
+        data.get("mark_at"),
+        tuple((name, text) for name, text in data.get("computed", ())),
+        incomplete=data.get("incomplete", False),
+    )
+
+
+def schema_to_json(schema: pa.Schema) -> str:
+    """Write a schema as text: Arrow's own serialised form, which keeps every type exactly."""
+    encoded: str = schema.serialize().to_pybytes().hex()
+    return encoded
+
+
+def schema_from_json(text: str) -> pa.Schema:
+    """Read what `schema_to_json` wrote."""
+    return pa.ipc.read_schema(pa.BufferReader(bytes.fromhex(text)))

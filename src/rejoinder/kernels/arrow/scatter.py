@@ -1,0 +1,50 @@
+"""Cut a delta into buckets and write it as Arrow IPC bytes, and back: the payload of the one exchange schema."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.arrow.columns import HASH, UInt64, drop_unit_diffs, hashes, replaced, take
+from rejoinder.kernels.arrow.sorting import bucket_of, is_sorted, order_by_hash
+
+
+def scatter(table: pa.Table, keys: UInt64, buckets: int) -> Iterator[tuple[int, pa.Table]]:
+    """Split the table by the bucket of its key hash; each part carries the hash, rows in their old order."""
+    if not table.num_rows:
+        return
+    table = replaced(table, HASH, keys)
+    if buckets == 1:
+        yield 0, table
+        return
+    bucket = bucket_of(keys, buckets)
+    order = np.argsort(bucket.astype(np.uint16), kind="stable")
+    sorted_table = take(table, order)
+    cuts = np.searchsorted(bucket[order], np.arange(buckets + 1))
+    for number, (low, high) in enumerate(itertools.pairwise(cuts)):
+        if high > low:
+            yield number, sorted_table.slice(int(low), int(high - low))
+
+
+def sorted_by_hash(table: pa.Table) -> pa.Table:
+    """Sort a delta by its `__hash`; free if it is sorted."""
+    keys = hashes(table)
+    return table.combine_chunks() if is_sorted(keys) else take(table, order_by_hash(keys))
+
+
+def encode(table: pa.Table, *, is_whole: bool = False) -> bytes:
+    """Write a table as an Arrow IPC stream, unit diffs left out unless it has to be whole."""
+    sink = pa.BufferOutputStream()
+    table = table if is_whole else drop_unit_diffs(table)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    result: bytes = sink.getvalue().to_pybytes()
+    return result
+
+
+def decode(payload: pa.Buffer) -> pa.Table:
+    """Read what `encode` wrote, without copying the columns."""
+    return pa.ipc.open_stream(payload).read_all()

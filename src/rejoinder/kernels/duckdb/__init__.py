@@ -1,0 +1,1 @@
+"""Scalar expressions on Arrow tables, evaluated by DuckDB."""

@@ -1,0 +1,1 @@
+"""Exact sums of integers, floats and decimals, per group."""

@@ -1,0 +1,110 @@
+"""Exact sums of floats per group, kept as lists of digits: whatever is added and taken out, the sum is never off.
+
+A finite float is a whole number times a power of two, so a sum is digits in base 2³² at positions that the powers give.
+State keeps those that are not zero, and how many NaN and infinities there are. The float that is shown is the one
+nearest to the exact sum (ties to even), in whatever order and in however many epochs the rows came.
+Cost: a few passes over the rows for each class of 32 powers of two that occurs, mostly one or two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.kernels.arrow.columns import Int64, UInt64
+from rejoinder.kernels.sums.digits import BITS, MASK, Digits, multiplied, normal
+
+KEPT = pa.list_(pa.int64())
+SMALLEST_POWER = -1126
+"""The power of two of the last digit's last bit: that of the smallest float, as `frexp` gives it."""
+_NAN, _PLUS, _MINUS = 100, 101, 102
+"""Positions that count what is not finite; digits are below 70."""
+_POSITION_BITS = 8
+_POSITION = (1 << _POSITION_BITS) - 1
+
+Floats = npt.NDArray[np.float64]
+
+
+def sum_floats(before: pa.Array, values: Floats, diffs: Int64, starts: Int64) -> tuple[pa.Array, Floats]:
+    """Add the values from each start to the next to the sum before (NULL: none). Give what to keep, and the sums."""
+    old_digits, old_positions, old_groups = _unpacked(before)
+    old_special = old_positions >= _NAN
+    finite = np.isfinite(values)
+    parts, place = _digits(np.where(finite, values, 0.0))
+    used = np.concatenate([place[(parts != 0).any(axis=0)], old_positions[~old_special], [2]])
+    first, end = int(used.min()) - 2, int(used.max()) + 5  # `_nearest` reads two positions below the highest digit
+    weighted = multiplied(parts, diffs)
+    digits = np.zeros((end - first, len(starts)), weighted.dtype)
+    for at in np.unique(used):
+        here = place == at
+        for number, part in enumerate(weighted):
+            digits[at - first + number] += np.add.reduceat(np.where(here, part, 0), starts)
+    digits[old_positions[~old_special] - first, old_groups[~old_special]] += old_digits[~old_special]
+    digits = normal(digits)[:-1].astype(np.int64)
+    special = np.zeros((3, len(starts)), np.int64)
+    for at, found in enumerate((np.isnan(values), values == np.inf, values == -np.inf)):
+        if found.any():
+            special[at] = np.add.reduceat(np.where(found, diffs, 0), starts)
+    special[old_positions[old_special] - _NAN, old_groups[old_special]] += old_digits[old_special]
+    return _packed(digits, first, special), _shown(_nearest(digits, first), special)
+
+
+def _digits(values: Floats) -> tuple[Digits, Int64]:
+    """Finite floats as three digits each, and the position of the first."""
+    mantissa, power = np.frexp(values)
+    whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
+    shift = power.astype(np.int64) - 53 - SMALLEST_POWER
+    place, shift = shift // BITS, shift % BITS
+    low = (whole & MASK).astype(np.uint64) << shift.astype(np.uint64)
+    high = (whole >> BITS) << shift
+    middle = (low >> np.uint64(BITS)).astype(np.int64) + (high & MASK)
+    parts = np.stack([(low & np.uint64(MASK)).astype(np.int64), middle, high >> BITS])
+    return np.where(values < 0, -parts, parts), place
+
+
+def _nearest(digits: Digits, first: int) -> Floats:
+    """The float nearest to normal digits, the first of which has position `first`."""
+    sizes = np.abs(digits).astype(np.uint64)
+    filled = sizes != 0
+    top = np.maximum(len(sizes) - 1 - np.argmax(filled[::-1], axis=0), 2)
+    groups = np.arange(sizes.shape[1])
+    one, two, three = (sizes[top - at, groups] for at in range(3))
+    rest = (filled & (np.arange(len(sizes))[:, None] < top - 2)).any(axis=0)
+    # 64 bits from the highest one on; the last bit says whether anything follows, so that no tie is taken for one
+    spare = np.uint64(BITS) - _bit_length(one)
+    cut = np.uint64(BITS) - spare
+    word = (((one << np.uint64(BITS)) | two) << spare) | (three >> cut)
+    word |= (rest | ((three & ((np.uint64(1) << cut) - np.uint64(1))) != 0)).astype(np.uint64)
+    power = (top - 1 + first) * BITS - spare.astype(np.int64) + SMALLEST_POWER
+    with np.errstate(over="ignore"):
+        result: Floats = np.ldexp(word.astype(np.float64), power)
+    return np.where((digits < 0).any(axis=0), -result, result)
+
+
+def _bit_length(values: UInt64) -> UInt64:
+    """Bits of numbers below 2³²."""
+    return np.frexp(values.astype(np.float64))[1].astype(np.uint64)
+
+
+def _shown(sums: Floats, special: Int64) -> Floats:
+    nan, plus, minus = special != 0
+    result = np.where(plus, np.inf, np.where(minus, -np.inf, sums))
+    return np.where(nan | (plus & minus), np.nan, result)
+
+
+def _packed(digits: Digits, first: int, special: Int64) -> pa.Array:
+    """Each group's digits and counts that are not zero, with their positions."""
+    positions = np.concatenate([np.arange(first, first + len(digits)), [_NAN, _PLUS, _MINUS]])
+    both = np.concatenate([digits, special]).T
+    groups, at = np.nonzero(both)
+    entries = (both[groups, at] << _POSITION_BITS) | positions[at]
+    offsets = np.searchsorted(groups, np.arange(len(both) + 1))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(entries, pa.int64()))
+
+
+def _unpacked(kept: pa.Array) -> tuple[Int64, Int64, Int64]:
+    """Digits, positions and groups."""
+    entries = np.asarray(kept.flatten())
+    return entries >> _POSITION_BITS, entries & _POSITION, np.asarray(pc.list_parent_indices(kept))

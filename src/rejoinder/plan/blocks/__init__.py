@@ -1,0 +1,1 @@
+"""The normal form: blocks, their conditions and accumulators."""

@@ -1,0 +1,123 @@
+"""What an aggregate keeps of a group: the accumulators of its calls, and how results are read from them.
+
+The relation of an aggregate has one row per group: the group's keys, `n` (how many rows it has), and an accumulator for
+every different function and argument. SUM needs to know how many values it has added, as the sum of none is NULL; so
+it shares a count with COUNT and AVG of the same argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from rejoinder.ir.expression import Expression, column, quoted, substitute
+from rejoinder.ir.logical import Aggregate, Call, Function
+from rejoinder.kernels.sums.float_sums import KEPT
+
+ROWS = "n"
+UNIT = "unit#"
+"""The relation of one row that is always there. It gives an aggregate without keys its row."""
+UNIT_SCHEMA = pa.schema([("c0", pa.bool_())])
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A column of a group: a function of a column of the input. `text` is what people call it."""
+
+    name: str
+    function: Function
+    argument: str
+    type: pa.DataType
+    text: str = field(compare=False)
+
+    @property
+    def digits(self) -> str | None:
+        """The column that keeps the exact sum of floats."""
+        return f"{self.name}_digits" if self.function == "sum" and pa.types.is_floating(self.type) else None
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """One row for each group of rows with equal keys: the keys, the number of rows, the accumulators."""
+
+    keys: tuple[pa.DataType, ...]
+    accumulators: tuple[Accumulator, ...]
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The columns that make a group; they come first in the input too."""
+        return tuple(f"c{at}" for at in range(len(self.keys)))
+
+    @property
+    def has_extremes(self) -> bool:
+        """Whether a retraction can ask for values that no accumulator has."""
+        return any(a.function in ("min", "max") for a in self.accumulators)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a group's row."""
+        fields = [*zip(self.key_names, self.keys, strict=True), (ROWS, pa.int64())]
+        for each in self.accumulators:
+            fields.append((each.name, each.type))
+            if each.digits is not None:
+                fields.append((each.digits, KEPT))
+        return pa.schema(fields)
+
+    @property
+    def text(self) -> str:
+        """Canonical text: equal for equal computations."""
+        calls = ", ".join(f"{a.function}({a.argument})::{a.type}" for a in self.accumulators)
+        return f"by {len(self.keys)}: {calls}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An aggregate taken apart: columns of its input, identifiers of its relation's columns, results from these."""
+
+    inputs: tuple[tuple[str, Expression], ...]
+    grouping: Grouping
+    columns: tuple[tuple[str, pa.DataType], ...]
+    results: tuple[tuple[str, Expression], ...]
+
+
+def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
+    """Find the accumulators of an aggregate over a block with the given outputs."""
+    prefix = (node.keys[0] if node.keys else node.calls[0])[0]
+    inputs = [(i, substitute(e, columns)) for i, e in node.keys]
+    arguments: dict[tuple[str, pa.DataType], str] = {}
+    found: dict[tuple[str, str], Accumulator] = {}
+
+    def accumulator(call: Call, function: Function) -> Accumulator:
+        assert call.argument is not None
+        inner = substitute(call.argument, columns)
+        name = arguments.get((inner.sql, inner.type))
+        if name is None:
+            name = arguments[inner.sql, inner.type] = f"c{len(inputs)}"
+            inputs.append((f"{prefix}/{name}", inner))
+        kind = pa.int64() if function == "count" else call.type
+        text = f"{function}({call.argument.text or inner.sql})"
+        made = Accumulator(f"a{len(found)}", function, name, kind, text)
+        return found.setdefault((function, name), made)
+
+    def identifier(name: str) -> str:
+        return f"{prefix}/of/{name}"
+
+    def result(call: Call) -> Expression:
+        if call.argument is None:
+            rows = column(identifier(ROWS), pa.int64())
+            # the row of the unit relation is one of them
+            return rows if node.keys else Expression(f"({rows.sql} - 1)", pa.int64(), rows.columns)
+        value = column(identifier(accumulator(call, call.function).name), call.type)
+        if call.function != "sum":
+            return value
+        number = identifier(accumulator(call, "count").name)
+        sql = f"CASE WHEN {quoted(number)} > 0 THEN {value.sql} END"
+        return Expression(sql, call.type, (number, *value.columns))
+
+    results = [(i, column(identifier(f"c{at}"), e.type)) for at, (i, e) in enumerate(node.keys)]
+    results += [(i, result(call)) for i, call in node.calls]
+    grouping = Grouping(tuple(e.type for _, e in node.keys), tuple(found.values()))
+    ids = tuple((identifier(f.name), f.type) for f in grouping.schema)
+    return Layout(tuple(inputs), grouping, ids, tuple(results))

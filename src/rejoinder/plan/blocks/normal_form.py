@@ -1,0 +1,277 @@
+"""The normal form: a query as blocks (n-ary joins with filters and a projection) over relations.
+
+Nested joins, filters and projections melt into one block; what a block cannot express becomes a derived relation, named
+by what it computes, so that equal subqueries of different views are one relation, with one state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import pyarrow as pa
+
+from rejoinder.host.caps import cap_reached, caps
+from rejoinder.ir.expression import Expression, column, renamed, substitute
+from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query, bound_between
+from rejoinder.plan.blocks.accumulators import Grouping
+
+PRESENT = "__present"
+RECORDED = ("_undo", "_epoch", "_emit_time")
+
+Mode = Literal["inner", "left", "semi", "anti"]
+Columns = tuple[tuple[str, pa.DataType], ...]
+
+
+@dataclass(frozen=True)
+class Union:
+    """All rows of all blocks; `words` is what makes it one, for EXPLAIN."""
+
+    words: str = field(default="", compare=False)
+    text = "union"
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Each row of the blocks once; `words` as above."""
+
+    words: str = field(default="", compare=False)
+    text = "distinct"
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The rows of the only input and, in column `end`, the next later `time` among the rows of their `partition`."""
+
+    partition: tuple[str, ...]
+    time: str
+    end: str
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        return f"validity of {self.time} by {', '.join(self.partition)}"
+
+
+@dataclass(frozen=True)
+class Enrichment:
+    """The rows of the only block, and what a function answers about each; it knows the columns as `arguments`."""
+
+    function: PythonFunction
+    arguments: tuple[str, ...]
+    answers: Columns
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        answers = ", ".join(f"{name} {kind}" for name, kind in self.answers)
+        return f"{self.function.text} of {', '.join(self.arguments)} gives {answers}"
+
+
+@dataclass(frozen=True)
+class Last:
+    """The last row of each key, by `order` if it is given, and then as they come."""
+
+    key: tuple[str, ...]
+    order: str | None
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        return f"last by {', '.join(self.key)}" + (f" in the order of {self.order}" if self.order else "")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The changes of the only block as rows that stay."""
+
+    text = "changes"
+
+
+Operation = Union | Distinct | Grouping | Versions | Enrichment | Last | Recording
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a block: a relation with the identifiers of its columns, and the mode in which it is joined.
+
+    - `inner`: pairs with its rows; all conditions are predicates of the block;
+    - `left`: pairs with its rows that satisfy `on`, or with one row of NULLs if there is none. The pseudo column
+      `__present` is TRUE in the former and NULL in the latter;
+    - `semi`, `anti`: the other inputs' row, if a row of this one satisfies `on`, or if none does. It has no columns.
+
+    Conditions of `on` are equalities of this input with another one, or read this input alone, or other inputs alone,
+    or say that a time of another input lies in the window of this one's `versions`.
+
+    At `arrival`, changes of the input go nowhere: rows of the others meet it as it is when they come. Then `on` may
+    hold any conditions.
+
+    `partners`: the input is the rows of the others that have a partner among the last so many inputs of its own block.
+    Rows that are there already gain or lose a partner by changes of these inputs alone.
+    """
+
+    relation: str
+    columns: tuple[tuple[str, str], ...]
+    schema: pa.Schema
+    mode: Mode = "inner"
+    on: tuple[Predicate, ...] = ()
+    versions: Versions | None = None
+    arrival: bool = False
+    partners: int = 0
+
+    def type_of(self, name: str) -> pa.DataType:
+        """The type of a column, by name."""
+        return pa.bool_() if name == PRESENT else self.schema.field(name).type
+
+    @property
+    def text(self) -> str:
+        """Canonical text."""
+        at = " at arrival" if self.arrival else ""
+        if self.mode == "inner":
+            return self.relation + at
+        return f"{self.mode} {self.relation}{at} on {' & '.join(sorted(p.expression.sql for p in self.on))}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Select-project-join: rows of all inputs, joined in their modes, for which the predicates are true, projected.
+
+    `optional` is true for the row of an aggregate over no rows. Where an expression fails on it, there is no such row.
+    """
+
+    inputs: tuple[Input, ...]
+    predicates: tuple[Predicate, ...]
+    outputs: tuple[tuple[str, Expression], ...]
+    optional: Expression | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the result."""
+        return pa.schema([(name, expression.type) for name, expression in self.outputs])
+
+    @property
+    def columns(self) -> Columns:
+        """Identifiers and types of the result."""
+        return tuple((i, expression.type) for i, expression in self.outputs)
+
+    @property
+    def text(self) -> str:
+        """Canonical text: equal for equal computations."""
+        inputs = ", ".join(i.text for i in self.inputs)
+        where = " & ".join(sorted(p.expression.sql for p in self.predicates))
+        outputs = ", ".join(f"{e.sql}::{e.type} as {name}" for name, e in self.outputs)
+        return f"[{inputs} | {where} | {outputs}]"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A relation made from the rows of blocks by an operation."""
+
+    name: str
+    blocks: tuple[Block, ...]
+    operation: Operation
+    schema: pa.Schema
+
+
+def as_relation(view: str, block: Block) -> Derived:
+    """A view that is read as it is, as a relation made from its block."""
+    return Derived(view, (block,), Union(), block.schema)
+
+
+@dataclass
+class Normalised:
+    """A query in normal form: its block, and the derived relations it needs, inner ones first.
+
+    If the query says when its changes come out, that time is one more output of the block, `__release`; `__lock` is
+    another where rows wait for different watermarks.
+    """
+
+    block: Block
+    derived: dict[str, Derived] = field(default_factory=dict)
+    emission: Emission | None = None
+
+
+def finished(query: Query, block: Block, derived: dict[str, Derived]) -> Normalised:
+    """Put a query's outputs on the block of its tree."""
+    columns = dict(block.outputs)
+    outputs = tuple((name, substitute(expression, columns)) for name, expression in query.outputs)
+    release = query.emission.release if query.emission is not None else None
+    lock = query.emission.lock if query.emission is not None else None
+    for name, hidden in ((RELEASE, release), (LOCK, lock)):
+        if hidden is not None:
+            outputs = (*outputs, (name, substitute(hidden, columns)))
+    return Normalised(canonical(replace(block, outputs=outputs)), derived, query.emission)
+
+
+def canonical(block: Block) -> Block:
+    """Number the inputs and call each column `<input>.<name>`. Raises `LimitReached` if there are too many."""
+    if len(block.inputs) > caps().max_join_inputs:
+        remedy = "join some of them in a view with an index, which is read as it is kept"
+        raise cap_reached("a join has too many inputs", "max_join_inputs", f"{len(block.inputs)} inputs", remedy=remedy)
+    names = {old: f"{at}.{name}" for at, i in enumerate(block.inputs) for old, name in i.columns}
+
+    def named(expression: Expression) -> Expression:
+        return renamed(expression, {old: new for old, new in names.items() if old in expression.columns})
+
+    inputs = tuple(
+        replace(
+            i,
+            columns=tuple((f"{at}.{name}", name) for _, name in i.columns),
+            on=tuple(rewritten(p, named) for p in i.on),
+        )
+        for at, i in enumerate(block.inputs)
+    )
+    predicates = tuple(rewritten(p, named) for p in block.predicates)
+    optional = None if block.optional is None else named(block.optional)
+    return Block(inputs, predicates, tuple((name, named(e)) for name, e in block.outputs), optional)
+
+
+def rewritten(predicate: Predicate, change: Callable[[Expression], Expression]) -> Predicate:
+    """A predicate with all its expressions changed in the same way."""
+    equality, order = predicate.equality, predicate.order
+
+    def changed(bound: Bound) -> Bound | None:
+        return bound_between(change(bound.later), change(bound.earlier), bound.steps)
+
+    return replace(
+        predicate,
+        expression=change(predicate.expression),
+        equality=None if equality is None else (change(equality[0]), change(equality[1])),
+        order=None if order is None else (change(order[0]), change(order[1])),
+        bounds=tuple(bound for bound in map(changed, predicate.bounds) if bound is not None),
+    )
+
+
+def inlined(predicates: tuple[Predicate, ...], outputs: Mapping[str, Expression]) -> tuple[Predicate, ...]:
+    """Predicates on a block's outputs, as predicates on its inputs."""
+    return tuple(rewritten(p, lambda e: substitute(e, outputs)) for p in predicates)
+
+
+def derive(
+    kind: str,
+    operation: Operation,
+    blocks: tuple[Block, ...],
+    columns: Columns,
+    derived: dict[str, Derived],
+    schema: pa.Schema | None = None,
+) -> Block:
+    """Make a derived relation known and give the block that reads it: `columns` are its columns' identifiers.
+
+    The blocks' outputs are renamed to `c0`, `c1`, … by position; `schema` is that of the relation if it has others.
+    """
+    named = tuple(
+        canonical(replace(block, outputs=tuple((f"c{at}", e) for at, (_, e) in enumerate(block.outputs))))
+        for block in blocks
+    )
+    text = f"{kind} {operation.text} {' + '.join(block.text for block in named)}"
+    name = f"{kind}#{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    if schema is None:
+        schema = pa.schema([(f"c{at}", dtype) for at, (_, dtype) in enumerate(columns)])
+    derived.setdefault(name, Derived(name, named, operation, schema))
+    ids = tuple((i, schema.names[at]) for at, (i, _) in enumerate(columns))
+    versions = operation if isinstance(operation, Versions) else None
+    outputs = tuple((i, column(i, dtype)) for i, dtype in columns)
+    return Block((Input(name, ids, schema, versions=versions),), (), outputs)

@@ -1,0 +1,1 @@
+"""Delta joins: the join graph and the order of lookups for each input."""

@@ -1,0 +1,86 @@
+"""Bounds of a block: how far the times of its inputs can be apart in one row of the result, and what that allows.
+
+If a >= b - c holds in every row of the result, and no change with b below some frontier comes any more, then a row of
+a's input with a < frontier - c can match no more: it may be forgotten. In place of b - c there may be other steps, such
+as the start of b's window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from rejoinder.ir.logical import Predicate
+from rejoinder.ir.monotone import Rising, Step, simplified
+
+Steps = tuple[Step, ...]
+Distances = dict[tuple[str, str], Steps]
+
+
+def direct_bounds(predicates: Iterable[Predicate]) -> dict[tuple[str, str], int]:
+    """The smallest slack for each (later, earlier) pair of columns that some condition gives."""
+    found = {pair: slack_of(steps) for pair, steps in tightest(predicates).items()}
+    return {pair: slack for pair, slack in found.items() if slack is not None}
+
+
+def slack_of(steps: Steps) -> int | None:
+    """How far the later of two columns can be behind the earlier one; None if they count in different units."""
+    span = Rising("", steps).span
+    return None if span is None else -span[0]
+
+
+def all_bounds(predicates: Iterable[Predicate], within: Distances | None = None) -> Distances:
+    """What conditions that hold together say, and what follows from them over other inputs.
+
+    From a >= b - c and b >= d - e follows a >= d - (c + e). The smallest slack wins. `within` is what is known of
+    columns of one input.
+    """
+    known = tightest(predicates)
+    for pair, steps in (within or {}).items():
+        _note(known, pair, steps)
+    columns = sorted({column for pair in known for column in pair})
+    for middle in columns:
+        for later in columns:
+            first = known.get((later, middle))
+            if first is None or later == middle:
+                continue
+            for earlier in columns:
+                second = known.get((middle, earlier))
+                if second is not None and earlier not in (later, middle):
+                    _note(known, (later, earlier), (*second, *first))
+    return known
+
+
+def looser(one: Steps, other: Steps) -> Steps | None:
+    """The bound that holds where either of two does; None if they cannot be compared."""
+    first, second = Rising("", one).span, Rising("", other).span
+    if first is None or second is None:
+        return one if one == other else None
+    return min((first, one), (second, other), key=lambda each: each[0])[1]
+
+
+def tightest(predicates: Iterable[Predicate]) -> Distances:
+    """The tightest bound for each (later, earlier) pair of columns that some condition gives."""
+    result: Distances = {}
+    for predicate in predicates:
+        for bound in predicate.bounds:
+            pair = bound.later.columns[0], bound.earlier.columns[0]
+            _note(result, pair, bound.steps)
+    return result
+
+
+def _note(known: Distances, pair: tuple[str, str], steps: Steps) -> None:
+    """Keep the tighter of two bounds: the one that lets the later column be less far behind."""
+    steps = _simplified(steps)
+    spans = [_span(each) for each in (steps, known.get(pair, steps))]
+    if spans[0] is None or spans[1] is None or spans[0] >= spans[1]:
+        known[pair] = steps
+
+
+# A join of n inputs compares n³ bounds, of which few differ.
+_simplified = lru_cache(maxsize=4096)(simplified)
+
+
+@lru_cache(maxsize=4096)
+def _span(steps: Steps) -> tuple[int, int] | None:
+    return Rising("", steps).span

@@ -1,0 +1,400 @@
+"""Delta joins: for each input of a block, the order in which its changes meet the other inputs.
+
+Rules (one path per input, n(n−1) lookups, ties broken by input order):
+- a path starts with the changes of its input and goes on to inputs that share an equality with those already met;
+  only where nothing does, every row meets every row;
+- the key of a lookup is every equality that links the next input with the ones met;
+- an input with a mode is met, in its mode, when all that its condition needs is met;
+- a path that starts at an input with a mode, or at one that depends on a padded one, goes the other way: its changes
+  name keys, and rows of the inputs that the condition needs are looked up by them. Padding matches no key;
+- if there are conditions on pairs as well, it starts with the rows of the one input that they are about, judged;
+- where every row meets every row, changes go to all buckets, and each meets its part of the input, kept by row;
+- next comes the input with the smallest expected fan-out, by the statistics of its arrangement;
+- path i sees an input before it with this epoch's changes, an input after it without. Inputs of versions come first,
+  so that a row meets the versions as they are after the epoch, and not those that it is about to lose;
+- no path starts at an input at arrival, and every other one meets it with this epoch's changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from rejoinder.ir.expression import Expression, column, conjunction, renamed
+from rejoinder.plan.blocks.normal_form import Block, Input, Mode
+from rejoinder.plan.blocks.padding import is_null_on_padding
+from rejoinder.plan.join.block_bounds import direct_bounds
+from rejoinder.plan.join.join_graph import JoinGraph, Link, Window, equal, input_of, inputs_of
+from rejoinder.plan.join.outer_match import arranged, judged_input, key_columns
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+
+FROM, TO = "__from", "__to"
+UNKNOWN_FANOUT = 10.0
+UNLINKED_FANOUT = 1e6
+RANGED = 16  # rows of a key from which on a search by time is cheaper than to test them all; see ADR 0019
+FILTERED = 0.3
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Rows and distinct keys of an arrangement."""
+
+    rows: int
+    keys: int
+
+    @property
+    def fanout(self) -> float:
+        """Expected number of rows for a key."""
+        return self.rows / max(1, self.keys)
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A lookup of a path: which input, by which arrangement, with which key of the rows met so far.
+
+    `values` names what the key is made of, to tell whether a stream is partitioned by it already. `tests` are the
+    conditions, apart from the block's own, that can be tested from this hop on. The arrangement may be ordered: then
+    only rows within `between` are met, or those of the latest order value up to `latest`; `strict`: windows are open
+    at their start and closed at their end, instead of the other way round. `near` is a time, and how far below and
+    above it order values may be. `pairs` are conditions on pairs that say which rows count as partners. `everywhere`:
+    the rows met so far go to all buckets, since every row meets every row.
+    """
+
+    input: int
+    arrangement: Arrangement
+    key: Key
+    values: tuple[str, ...]
+    after: bool
+    mode: Mode = "inner"
+    guard: Expression | None = None
+    tests: tuple[Expression, ...] = ()
+    between: tuple[Expression, Expression] | None = None
+    latest: Expression | None = None
+    strict: bool = False
+    near: tuple[Expression, int, int] | None = None
+    pairs: tuple[Expression, ...] = ()
+    everywhere: bool = False
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One equality of a key: the arrangement's side, the side of the rows met, and a name for their common value."""
+
+    there: Expression
+    here: Expression
+    value: str
+    null_safe: bool
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A hop that a path could take next, the equalities that its key sees to, and the expected fan-out.
+
+    `forward`: an input with a mode is met in its mode.
+    """
+
+    hop: Hop
+    parts: list[_Part]
+    fanout: float
+    forward: bool
+
+
+@dataclass
+class _Walk:
+    """The state of a path under construction. `links` are equalities of modes that are not used up yet.
+
+    `here` has, for each class of equals that is met, the first of the inputs met that is in it. `candidates` are kept
+    from hop to hop: one changes only if an input is met that some condition links with it, so that it is `stale`.
+    """
+
+    start: int
+    met: set[int]
+    stale: set[int]
+    links: list[Link] = field(default_factory=list)
+    tests: list[Expression] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    here: dict[int, int] = field(default_factory=dict)
+    candidates: dict[int, _Candidate] = field(default_factory=dict)
+
+
+class PathFinder:
+    """Orders the paths of a block."""
+
+    def __init__(
+        self,
+        block: Block,
+        graph: JoinGraph,
+        statistics: Mapping[str, Statistics],
+        primary_keys: Mapping[str, set[str]],
+    ) -> None:
+        self.block = block
+        self.graph = graph
+        self.statistics = statistics
+        self.primary_keys = primary_keys
+        self.bounds = direct_bounds([*block.predicates, *(p for each in block.inputs if each.arrival for p in each.on)])
+        self.bounds_of: list[list[tuple[str, str]]] = [[] for _ in block.inputs]  # by the input of the later column
+        for pair in self.bounds:
+            self.bounds_of[input_of(pair[0])].append(pair)
+        numbered = list(enumerate(graph.classes))
+        self.classes_of = [
+            [number for number, group in numbered if group.members[at]] for at in range(len(block.inputs))
+        ]
+        self.linked_with = self._linked_with()
+
+    def _linked_with(self) -> list[set[int]]:
+        """For each input, those that some condition links with it, other than by classes of equals."""
+        linked: list[set[int]] = [{at} for at in range(len(self.block.inputs))]
+        edges = [{input_of(one), input_of(two)} for one, two in self.bounds]
+        edges += [{window.input} | inputs_of(window.time) for window in self.graph.windows]
+        edges += [{at} | on.needs for at, on in enumerate(self.graph.on) if on.needs]
+        for edge in edges:
+            for at in edge:
+                linked[at] |= edge
+        return linked
+
+    def path(self, start: int) -> tuple[Hop, ...]:
+        """Choose the order in which the changes of input `start` meet the other inputs; at arrival, they meet none."""
+        if self.block.inputs[start].arrival:
+            return ()
+        walk = _Walk(start, set(), set(range(len(self.block.inputs))))
+        self._meet(walk, start)
+        if self.graph.on[start].pairs:
+            self._meet(walk, judged_input(self.graph, start))  # rows of it are there already, judged
+            walk.windows = list(self.graph.windows)
+            return self._hops(walk)
+        walk.windows = [ranged(window) if window.input == start else window for window in self.graph.windows]
+        if self.block.inputs[start].mode != "inner":
+            on = self.graph.on[start]
+            walk.links = [
+                Link((link.sides[0], key), link.null_safe)
+                for link, key in zip(on.links, key_columns(self.block, self.graph, start), strict=True)
+            ]
+            walk.tests = list(on.guards)
+            walk.windows += [] if on.window is None else [ranged(on.window)]
+        return self._hops(walk)
+
+    def _hops(self, walk: _Walk) -> tuple[Hop, ...]:
+        """The rest of a path."""
+        hops: list[Hop] = []
+        while len(walk.met) < len(self.block.inputs):
+            hops.append(self._next(walk))
+        return tuple(hops)
+
+    def _meet(self, walk: _Walk, at: int) -> None:
+        """Note that an input is met: candidates that are linked with it have to be looked at again."""
+        walk.met.add(at)
+        walk.candidates.pop(at, None)
+        walk.stale |= self.linked_with[at]
+        for number in self.classes_of[at]:
+            if at < walk.here.get(number, len(self.block.inputs)):
+                walk.here[number] = at
+                walk.stale |= self.graph.classes[number].inputs
+
+    def _next(self, walk: _Walk) -> Hop:
+        for at in walk.stale - walk.met:
+            walk.candidates.pop(at, None)
+            found = self._link(walk, at)
+            if found is not None:
+                walk.candidates[at] = self._candidate(walk, at, *found)
+        walk.stale = set()
+        unmet = (at for at, each in enumerate(self.block.inputs) if each.mode == "inner" and at not in walk.met)
+        candidates = list(walk.candidates.values()) or [self._candidate(walk, at, [], False) for at in unmet]
+        best = min(candidates, key=lambda each: (each.fanout, each.hop.input))
+        return self._taken(walk, best.hop, best.parts, forward=best.forward)
+
+    def _link(self, walk: _Walk, at: int) -> tuple[list[_Part], bool] | None:
+        """What links an input with the ones met, and whether it is met in its mode; None: it is not linked yet."""
+        each, on = self.block.inputs[at], self.graph.on[at]
+        if each.mode == "inner":
+            parts = self._parts(walk, at)
+            return (parts, False) if parts else None
+        is_ready = on.needs <= walk.met
+        if each.mode == "left" and not (is_ready and on.links):
+            parts = self._parts(walk, at, padding=False)
+            if parts:
+                return parts, False
+        return (self._key(at), True) if is_ready else None
+
+    def _candidate(self, walk: _Walk, at: int, parts: list[_Part], forward: bool) -> _Candidate:
+        hop, parts = self._hop(walk, at, parts, forward=forward)
+        return _Candidate(hop, parts, self._fanout(hop), forward)
+
+    def _parts(self, walk: _Walk, at: int, *, padding: bool = True) -> list[_Part]:
+        """Every equality that links an input with the ones met; without `padding`, those that padding cannot match."""
+        parts = []
+        for number in self.classes_of[at]:
+            group, here = self.graph.classes[number], walk.here.get(number)
+            if here is not None:
+                parts.append(_Part(group.members[at][0], group.members[here][0], f"={number}", group.null_safe))
+        for link in walk.links:
+            sides = link.of(at)
+            if sides is not None and inputs_of(sides[1]) <= walk.met:
+                parts.append(_Part(*sides, self._value(sides[0]), link.null_safe))
+        each = self.block.inputs[at]
+        return [p for p in parts if padding or (not p.null_safe and is_null_on_padding(p.there, each))]
+
+    def _key(self, at: int) -> list[_Part]:
+        """The key of an input with a mode: all equalities of its condition."""
+        return [
+            _Part(link.sides[1], link.sides[0], self._value(link.sides[0]), link.null_safe)
+            for link in self.graph.on[at].links
+        ]
+
+    def _value(self, expression: Expression) -> str:
+        """A name for an expression's value: that of its class of equals, or its text."""
+        (at,) = inputs_of(expression) or {-1}
+        for number in self.classes_of[at] if at >= 0 else ():
+            if any(member.sql == expression.sql for member in self.graph.classes[number].members[at]):
+                return f"={number}"
+        return expression.sql
+
+    def _hop(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> tuple[Hop, list[_Part]]:
+        """The hop to an input, and the equalities that its key sees to."""
+        each = self.block.inputs[at]
+        is_judged = bool(self.graph.on[at].pairs) and not each.arrival
+        parts = sorted(parts, key=lambda part: part.here.sql if is_judged else part.there.sql)
+        around = self._around(walk, at, parts, forward=forward)
+        if around is not None:
+            parts = [part for part in parts if set(part.there.columns) <= around.partition]
+        inside = next((w for w in walk.windows if w.input in walk.met and _orders(w.time, at)), None)
+        safe = frozenset(number for number, part in enumerate(parts) if part.null_safe)
+        arrangement = arranged(each, Key(tuple(part.there for part in parts), safe))
+        if around is not None or inside is not None:
+            by = around.start if around is not None else inside.time if inside is not None else None
+            assert by is not None
+            arrangement = replace(arrangement, order=dict(each.columns)[by.columns[0]])
+        key = Key(tuple(part.here for part in parts), safe)
+        values = tuple(part.value + (" or NULL" if part.null_safe else "") for part in parts)
+        hop = Hop(at, arrangement, key, values, after=each.arrival or self._rank(at) < self._rank(walk.start))
+        if around is not None:
+            hop = replace(hop, latest=around.time, strict=around.strict)
+        elif inside is not None:
+            hop = replace(hop, between=(inside.start, inside.end), strict=inside.strict)
+        elif each.mode == "inner" or each.arrival:
+            hop = self._within(walk, hop)
+        if forward:
+            on = self.graph.on[at]
+            hop = replace(hop, mode=each.mode, guard=conjunction(on.guards), pairs=on.pairs)
+        return self._spread(hop, each), parts
+
+    def _spread(self, hop: Hop, each: Input) -> Hop:
+        """Where every row meets every row, whatever its time, each bucket has its part of them."""
+        is_range = any(way is not None for way in (hop.between, hop.latest, hop.near))
+        if hop.key.parts or hop.arrangement.key.parts or is_range or each.mode != "inner" or not each.schema.names:
+            return hop
+        return replace(hop, arrangement=Arrangement.by_row(each.relation, each.schema), everywhere=True)
+
+    def _within(self, walk: _Walk, hop: Hop) -> Hop:
+        """A hop that looks for a range of times, if conditions give one and a key has so many rows that it pays."""
+        if not self.bounds_of[hop.input]:
+            return hop
+        keyed = {name for part in hop.arrangement.key.parts for name in part.columns}
+        own = {i: name for i, name in self.block.inputs[hop.input].columns if name not in keyed}
+        found = [
+            (self.bounds[here, there] + self.bounds[there, here], self.bounds[here, there], here, there)
+            for here, there in self.bounds_of[hop.input]
+            if here in own and input_of(there) in walk.met and (there, here) in self.bounds
+        ]
+        if not found:
+            return hop
+        _, below, here, there = min(found)
+        ordered = replace(hop.arrangement, order=own[here])
+        rows = [self.statistics[a.id].fanout for a in (hop.arrangement, ordered) if a.id in self.statistics]
+        if hop.key.parts and max(rows, default=0.0) < RANGED:
+            return hop
+        time = column(there, self.block.inputs[hop.input].type_of(own[here]))
+        return replace(hop, arrangement=ordered, near=(time, below, self.bounds[there, here]))
+
+    def _rank(self, at: int) -> tuple[bool, int]:
+        """Which inputs are seen with this epoch's changes: those of a smaller rank."""
+        return self.block.inputs[at].versions is None, at
+
+    def _around(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> Window | None:
+        """The window of an input that contains a time already met, if the key tells its partition."""
+        own = self.graph.on[at].window if forward else None
+        known = {part.there.columns[0] for part in parts if part.there.is_column and not part.null_safe}
+        for window in [*walk.windows, *([own] if own is not None else [])]:
+            if window.input == at and inputs_of(window.time) <= walk.met and window.partition <= known:
+                return window
+        return None
+
+    def _taken(self, walk: _Walk, hop: Hop, parts: list[_Part], *, forward: bool) -> Hop:
+        """Note what a hop makes known, and which conditions are to be tested because no key saw to them."""
+        # padding satisfies no equality, though the key of a left join has it
+        used = set() if forward else {(part.there.sql, part.here.sql) for part in parts}
+        on = self.graph.on[hop.input]
+        for number in self.classes_of[hop.input]:
+            group, first = self.graph.classes[number], walk.here.get(number)
+            if first is None:
+                continue
+            here, there = group.members[first][0], group.members[hop.input][0]
+            if (there.sql, here.sql) not in used:
+                walk.tests.append(equal(here, there, null_safe=group.null_safe))
+        self._meet(walk, hop.input)
+        if not forward and self.block.inputs[hop.input].mode != "inner":
+            walk.links += on.links
+            walk.tests += [*on.guards, *on.pairs]
+            walk.windows += [] if on.window is None else [on.window]
+        for window in [w for w in walk.windows if {w.input} | inputs_of(w.time) <= walk.met]:
+            walk.windows.remove(window)
+            seen = hop.latest == window.time if hop.input == window.input else hop.between == (window.start, window.end)
+            walk.tests += () if seen else window.conditions
+        open_links = []
+        for link in walk.links:
+            sides = link.of(hop.input)
+            if sides is not None and (sides[0].sql, sides[1].sql) in used:
+                continue
+            if all(inputs_of(side) <= walk.met for side in link.sides):
+                walk.tests.append(link.condition)
+            else:
+                open_links.append(link)
+        walk.links = open_links
+        tests = tuple(test for test in walk.tests if inputs_of(test) <= walk.met)
+        walk.tests = [test for test in walk.tests if test not in tests]
+        return replace(hop, tests=tests)
+
+    def _fanout(self, hop: Hop) -> float:
+        expected = self._rows_per_key(hop) * (FILTERED if self.graph.filters[hop.input] else 1.0)
+        if hop.latest is not None:
+            return 1.0
+        if hop.mode == "left":
+            return max(1.0, expected)
+        return expected if hop.mode == "inner" else 0.5
+
+    def _rows_per_key(self, hop: Hop) -> float:
+        known = self.statistics.get(hop.arrangement.id)
+        if known is not None and known.rows:
+            return float(known.rows) if hop.everywhere else known.fanout
+        if not hop.key.parts:
+            return UNLINKED_FANOUT
+        columns = {part.columns[0] for part in hop.arrangement.key.parts if part.is_column}
+        unique = self.primary_keys.get(hop.arrangement.relation)
+        return 1.0 if unique and unique <= columns else UNKNOWN_FANOUT
+
+
+def ranged(window: Window) -> Window:
+    """A window whose changes start a path: columns of their own carry its bounds, since what is shown may differ."""
+    kind = window.start.type
+    return window.within(column(f"{window.input}.{FROM}", kind), column(f"{window.input}.{TO}", kind))
+
+
+def _orders(time: Expression, at: int) -> bool:
+    """Whether rows of an input can be kept in the order of a time."""
+    kind = time.type
+    orderable = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind)
+    return orderable and time.is_column and inputs_of(time) == {at}
+
+
+def asked_for(block: Block, graph: JoinGraph, hop: Hop) -> Expression | None:
+    """Which rows of an arrangement a hop can meet, as far as they themselves tell; None: any.
+
+    A version that is left out still ends the one before it, so it has to be there to be found.
+    """
+    if hop.latest is not None:
+        return None
+    own = [*graph.filters[hop.input], *(test for test in hop.tests if hop.mode == "inner")]
+    plain = dict(block.inputs[hop.input].columns)
+    alone = [test for test in own if test.columns and inputs_of(test) == {hop.input}]
+    return conjunction([renamed(test, {i: plain[i] for i in test.columns}) for test in alone])

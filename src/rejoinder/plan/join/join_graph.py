@@ -1,0 +1,205 @@
+"""The join graph: the conditions of a block, sorted by what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+
+from rejoinder.ir.expression import Expression
+from rejoinder.ir.logical import Predicate
+from rejoinder.plan.blocks.containment import containment
+from rejoinder.plan.blocks.normal_form import Block
+
+
+@dataclass(frozen=True)
+class Link:
+    """An equality of two expressions, each over one input."""
+
+    sides: tuple[Expression, Expression]
+    null_safe: bool = False
+
+    def of(self, at: int) -> tuple[Expression, Expression] | None:
+        """The side that reads input `at`, and the other one; None if no side does."""
+        for here, there in (self.sides, self.sides[::-1]):
+            if inputs_of(here) == {at}:
+                return here, there
+        return None
+
+    @property
+    def condition(self) -> Expression:
+        """The equality as a condition."""
+        return equal(*self.sides, null_safe=self.null_safe)
+
+
+@dataclass(frozen=True)
+class EqualityClass:
+    """Expressions that are equal in every row of the result, by input."""
+
+    members: tuple[tuple[Expression, ...], ...]
+    null_safe: bool = False
+
+    @cached_property
+    def inputs(self) -> frozenset[int]:
+        """The inputs that have a member."""
+        return frozenset(at for at, members in enumerate(self.members) if members)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A condition on pairs: the window [`start`, `end`) of an input of versions contains a time of another input.
+
+    Windows of one partition do not overlap, so that the one in question is the latest that starts up to that time.
+    `strict`: the window is (`start`, `end`].
+    """
+
+    input: int
+    start: Expression
+    end: Expression
+    time: Expression
+    partition: frozenset[str]
+    strict: bool = False
+
+    @property
+    def conditions(self) -> tuple[Expression, Expression]:
+        """The condition in two parts."""
+        signs = ("<", "<=") if self.strict else ("<=", "<")
+        return _compared(self.start, signs[0], self.time), _compared(self.time, signs[1], self.end)
+
+    def within(self, start: Expression, end: Expression) -> Window:
+        """The same with other bounds."""
+        return replace(self, start=start, end=end)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What the `on` of an input with a mode says: its key, what guards the lookup, and which inputs that needs.
+
+    `pairs` are conditions on pairs besides the key, and those that can fail on a row. Then all conditions need one
+    input, or the one with the mode is met at arrival.
+    """
+
+    links: tuple[Link, ...] = ()
+    guards: tuple[Expression, ...] = ()
+    needs: frozenset[int] = frozenset()
+    window: Window | None = None
+    pairs: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True)
+class JoinGraph:
+    """A block's conditions. `filters` read one input and hold before it is joined, `residual` hold afterwards."""
+
+    filters: tuple[tuple[Expression, ...], ...]
+    classes: tuple[EqualityClass, ...]
+    residual: tuple[Expression, ...]
+    on: tuple[Condition, ...]
+    windows: tuple[Window, ...] = ()
+
+
+@lru_cache(maxsize=65_536)
+def input_of(i: str) -> int:
+    """The number of the input that a column of a canonical block belongs to."""
+    return int(i.split(".", 1)[0])
+
+
+def inputs_of(expression: Expression) -> set[int]:
+    """The inputs that an expression of a canonical block reads."""
+    return {input_of(name) for name in expression.columns}
+
+
+def join_graph(block: Block) -> JoinGraph:
+    """Sort predicates into filters of one input, classes of equal expressions, conditions of modes, and the rest."""
+    filters: list[list[Expression]] = [[] for _ in block.inputs]
+    residual: list[Expression] = []
+    members: list[tuple[set[tuple[int, Expression]], bool]] = []
+    windows, predicates = _windows(block, block.predicates)
+    for predicate in predicates:
+        used = inputs_of(predicate.expression)
+        sides = predicate.equality
+        if len(used) == 1 and block.inputs[min(used)].mode == "inner":
+            filters[used.pop()].append(predicate.expression)
+        elif sides is not None and all(len(inputs_of(s)) == 1 for s in sides) and len(used) == 2:
+            joined = {(inputs_of(side).pop(), side) for side in sides}
+            members = _joined(members, joined, null_safe=predicate.null_safe)
+        else:
+            residual.append(predicate.expression)
+    classes = []
+    for group, null_safe in members:
+        by_input: list[list[Expression]] = [[] for _ in block.inputs]
+        for at, side in sorted(group, key=lambda m: (m[0], m[1].sql)):
+            if all(side.sql != other.sql for other in by_input[at]):
+                by_input[at].append(side)
+        for at, sides_here in enumerate(by_input):
+            same = [equal(sides_here[0], other, null_safe=null_safe) for other in sides_here[1:]]
+            (filters[at] if block.inputs[at].mode == "inner" else residual).extend(same)
+        classes.append(EqualityClass(tuple(map(tuple, by_input)), null_safe))
+    on = tuple(_condition(block, at, filters[at]) for at in range(len(block.inputs)))
+    return JoinGraph(tuple(map(tuple, filters)), tuple(classes), tuple(residual), on, windows)
+
+
+def _joined(
+    groups: Sequence[tuple[set[tuple[int, Expression]], bool]], new: set[tuple[int, Expression]], *, null_safe: bool
+) -> list[tuple[set[tuple[int, Expression]], bool]]:
+    """Put an equality to the classes that it touches; `=` and `<=>` do not mix."""
+    names = {(at, side.sql) for at, side in new}
+    touching = [g for g, safe in groups if safe == null_safe and any((at, side.sql) in names for at, side in g)]
+    rest = [(g, safe) for g, safe in groups if not any(g is other for other in touching)]
+    return [*rest, (new.union(*touching), null_safe)]
+
+
+def _condition(block: Block, at: int, filters: list[Expression]) -> Condition:
+    """Sort the `on` of an input; conditions on the input alone go to its filters."""
+    links: list[Link] = []
+    guards: list[Expression] = []
+    pairs: list[Expression] = []
+    windows, predicates = _windows(block, block.inputs[at].on)
+    for predicate in predicates:
+        used = inputs_of(predicate.expression)
+        if used == {at}:
+            filters.append(predicate.expression)
+        elif at in used and predicate.equality is not None:
+            links.append(Link(predicate.equality, predicate.null_safe))
+        elif used and (at in used or predicate.expression.throws):  # what can fail is asked only of pairs
+            pairs.append(predicate.expression)
+        else:
+            guards.append(predicate.expression)
+    needs = {i for link in links for i in inputs_of(link.sides[0])} | {i for g in guards for i in inputs_of(g)}
+    needs |= {i for window in windows for i in inputs_of(window.time)} | {i for p in pairs for i in inputs_of(p)} - {at}
+    return Condition(tuple(links), tuple(guards), frozenset(needs), next(iter(windows), None), tuple(pairs))
+
+
+def _windows(block: Block, predicates: Sequence[Predicate]) -> tuple[tuple[Window, ...], list[Predicate]]:
+    """Find the windows among conditions; the others are left."""
+    windows: list[Window] = []
+    used: list[Predicate] = []
+    for at, each in enumerate(block.inputs):
+        found = containment(each, predicates)
+        if found is not None:
+            used += found.predicates
+            ids = {name: i for i, name in each.columns}
+            assert each.versions is not None
+            partition = frozenset(ids[name] for name in each.versions.partition)
+            windows.append(Window(at, found.start, found.end, found.time, partition, found.strict))
+    return tuple(windows), [p for p in predicates if not any(p is one for one in used)]
+
+
+def _compared(left: Expression, sign: str, right: Expression) -> Expression:
+    columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
+    text = f"{left.text} {sign} {right.text}"
+    return Expression(f"({left.sql}) {sign} ({right.sql})", pa.bool_(), columns, text=text)
+
+
+def equal(left: Expression, right: Expression, *, null_safe: bool = False) -> Expression:
+    """The condition that two expressions are equal."""
+    columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
+    sign = "IS NOT DISTINCT FROM" if null_safe else "="
+    return Expression(
+        f"({left.sql}) {sign} ({right.sql})",
+        pa.bool_(),
+        columns,
+        text=f"{left.text} {'<=>' if null_safe else '='} {right.text}",
+        throws=left.throws or right.throws,
+    )

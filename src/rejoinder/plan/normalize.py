@@ -1,0 +1,282 @@
+"""From the logical tree to the normal form: what melts into one block, and what becomes a derived relation.
+
+- Inner joins, filters and projections melt.
+- LEFT, SEMI and ANTI joins melt too, as inputs with a mode. The padded or tested side is one relation. If the
+  condition says nothing about a *pair* of rows but equalities, whether a row has a partner is a matter of its key; if
+  it says more, all of it has to be about one input of the other side, whose rows are judged one by one.
+- Without an equality, or where partners would have to be kept for ever to judge a row, the rows that have a partner are
+  kept as a relation (each once), and the others are those that it lacks.
+- FULL joins are unions: of the LEFT join, and of the padded rows of the right side.
+- Joins at arrival are relations of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+
+from rejoinder.ir import logical
+from rejoinder.ir.expression import Expression, column, quoted, substitute
+from rejoinder.ir.logical import Bound, Node, Predicate, Query, after
+from rejoinder.ir.source_variants import EVERYTHING, Reading
+from rejoinder.plan.blocks.containment import containment
+from rejoinder.plan.blocks.normal_form import (
+    PRESENT,
+    Block,
+    Derived,
+    Distinct,
+    Input,
+    Mode,
+    Normalised,
+    Union,
+    derive,
+    finished,
+    inlined,
+)
+from rejoinder.plan.blocks.on_conditions import Conditions, oriented
+from rejoinder.plan.operations.change_records import last, recorded
+from rejoinder.plan.operations.enrichment import enriched
+from rejoinder.plan.operations.grouping import aggregated
+from rejoinder.plan.operations.validity_windows import valid
+
+
+class Known(dict[str, Derived]):
+    """The derived relations of a query, and numbers for identifiers that nobody wrote."""
+
+    def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, judges: bool) -> None:
+        super().__init__()
+        self.numbers = count()
+        self.on_time, self.reading, self.imposed, self.judges = on_time, reading, imposed, judges
+
+    def relation(self, scan: logical.Scan) -> str:
+        """The relation that a scan reads."""
+        on_time = scan.relation in self.on_time or (self.imposed and bool(scan.imposed))
+        return self.reading.relation(scan.relation, on_time=on_time)
+
+
+def normalise(
+    query: Query,
+    on_time: frozenset[str] = frozenset(),
+    reading: Reading = EVERYTHING,
+    *,
+    imposed: bool = False,
+    judges: bool = True,
+) -> Normalised:
+    """Bring a query to normal form; late rows of sources in `on_time`, and where an order is `imposed`, stay out.
+
+    Unless it `judges`, rows that have a partner are kept as a relation even where there is an equality.
+    """
+    derived = Known(on_time, reading, imposed=imposed, judges=judges)
+    block = melt(query.root, derived)
+    return finished(_released_sooner(query, block), block, derived)
+
+
+def _released_sooner(query: Query, block: Block) -> Query:
+    """A row that waits for the end of a validity window but does not show it is final once its own time is past.
+
+    A later version can end the window sooner, but not take a time away from it that the watermark has passed.
+    """
+    if query.emission is None or query.emission.release is None:
+        return query
+    columns = dict(block.outputs)
+    release = substitute(query.emission.release, columns)
+    shown = {i for _, e in query.outputs for i in substitute(e, columns).columns}
+    for each in block.inputs:
+        ends = [i for i, name in each.columns if each.versions is not None and name == each.versions.end]
+        found = containment(each, (*block.predicates, *each.on))
+        if found is not None and release.is_column and release.columns[0] in ends and not shown & set(ends):
+            return replace(query, emission=replace(query.emission, release=after(found.time)))
+    return query
+
+
+def melt(node: Node, derived: Known) -> Block:
+    """The block of a tree; the derived relations that it reads are put into `derived`."""
+    match node:
+        case logical.Scan():
+            outputs = tuple((i, column(i, node.schema.field(name).type)) for i, name in node.columns)
+            only = Input(derived.relation(node), node.columns, node.schema)
+            return Block((only,), (), outputs)
+        case logical.Filter():
+            block = melt(node.input, derived)
+            return replace(block, predicates=(*block.predicates, *inlined(node.predicates, dict(block.outputs))))
+        case logical.Project():
+            block = melt(node.input, derived)
+            columns = dict(block.outputs)
+            return replace(block, outputs=tuple((i, substitute(e, columns)) for i, e in node.outputs))
+        case logical.Join():
+            return _join(node, derived)
+        case logical.Arrival():
+            return _arrival(node, derived)
+        case logical.Latest():
+            return last(node, melt(node.input, derived), derived)
+        case logical.Records():
+            return recorded(node, melt(node.input, derived), derived)
+        case logical.UnionAll():
+            blocks = []
+            for part, selected in zip(node.inputs, node.selected, strict=True):
+                block = melt(part, derived)
+                columns = dict(block.outputs)
+                blocks.append(replace(block, outputs=tuple((i, columns[i]) for i in selected)))
+            return derive("union", Union("UNION ALL"), tuple(blocks), node.columns, derived)
+        case logical.Distinct():
+            block = melt(node.input, derived)
+            columns = dict(block.outputs)
+            inner = replace(block, outputs=tuple((i, columns[i]) for i, _ in node.columns))
+            return derive("distinct", Distinct(), (inner,), node.columns, derived)
+        case logical.Aggregate():
+            return aggregated(node, melt(node.input, derived), derived)
+        case logical.Validity():
+            return valid(node, melt(node.input, derived), derived)
+        case logical.Enrich():
+            return enriched(node, melt(node.input, derived), derived)
+        case logical.Expand():
+            block = melt(node.input, derived)
+            elements = substitute(node.elements, dict(block.outputs))
+            repeated = replace(elements, type=elements.type.value_type, repeats=True)
+            block = replace(block, outputs=(*block.outputs, (node.output, repeated)))
+            return derive("rows", Union(), (block,), block.columns, derived)
+        case _:
+            raise NotImplementedError(type(node).__name__)
+
+
+def _side(node: Node, derived: Known) -> Block:
+    """A side of a join. What is computed from an aggregate without keys is a row of its own, or none if it fails."""
+    block = melt(node, derived)
+    computed = [*(e for _, e in block.outputs), *(p.expression for p in block.predicates)]
+    if block.optional is None or not any(e.throws for e in computed):
+        return block
+    return derive("rows", Union(), (block,), block.columns, derived)
+
+
+def _join(node: logical.Join, derived: Known) -> Block:
+    left, right = _side(node.left, derived), _side(node.right, derived)
+    match node.kind:
+        case "inner":
+            return _inner(left, right, node.predicates)
+        case "left" | "semi" | "anti":
+            return _one_sided(left, right, node.predicates, node.kind, derived)
+        case "full" | "full anti":
+            left, right = _relation(left, derived), _relation(right, derived)
+            unmatched_right = _padded(_one_sided(right, left, node.predicates, "anti", derived), left, right)
+            if node.kind == "full":
+                first = _one_sided(left, right, node.predicates, "left", derived)
+            else:
+                first = _padded(_one_sided(left, right, node.predicates, "anti", derived), left, right)
+            columns = (*left.columns, *right.columns)
+            return derive("union", Union(f"{node.kind.upper()} JOIN"), (first, unmatched_right), columns, derived)
+
+
+def _arrival(node: logical.Arrival, derived: Known) -> Block:
+    """Rows that meet the other side when they come: a relation of its own, as no later change may join them again."""
+    left, right = _side(node.left, derived), _side(node.right, derived)
+    columns = (*left.columns, *right.columns)
+    if node.kind != "full":
+        block = _at_arrival(left, right, node.predicates, node.kind, derived)
+        return derive("arrivals", Union(), (block,), block.columns, derived)
+    left, right = _relation(left, derived), _relation(right, derived)
+    blocks = (
+        _inner(left, right, node.predicates),
+        _padded(_at_arrival(left, right, node.predicates, "anti", derived), left, right),
+        _padded(_at_arrival(right, left, node.predicates, "anti", derived), left, right),
+    )
+    return derive("arrivals", Union("FULL JOIN at arrival"), blocks, columns, derived)
+
+
+def _at_arrival(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
+    if len(left.inputs) > 1:
+        left = _relation(left, derived)
+    if len(right.inputs) > 1:
+        right = _relation(right, derived)
+    only = replace(right.inputs[0], arrival=True)
+    if mode == "inner":
+        return _inner(left, replace(right, inputs=(only,)), on)
+    outputs = left.outputs
+    if mode == "left":
+        only, padded = _nullable(only, right)
+        outputs = (*outputs, *padded)
+    conditions = oriented(inlined(on, dict((*left.outputs, *right.outputs))), {i for i, _ in only.columns})
+    joined = replace(only, mode=mode, on=(*right.predicates, *conditions))
+    return Block((*left.inputs, joined), left.predicates, outputs)
+
+
+def _inner(left: Block, right: Block, predicates: tuple[Predicate, ...]) -> Block:
+    outputs = (*left.outputs, *right.outputs)
+    on = inlined(predicates, dict(outputs))
+    return Block((*left.inputs, *right.inputs), (*left.predicates, *right.predicates, *on), outputs)
+
+
+def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
+    """A LEFT, SEMI or ANTI join."""
+    if len(right.inputs) > 1:
+        right = _relation(right, derived)
+    conditions = Conditions.of(left, right, on, mode)
+    if conditions.residual and not (conditions.keyed and derived.judges):
+        return _counted(left, right, on, mode, derived)
+    if conditions.needs_one_input:
+        left = _relation(left, derived)
+        conditions = Conditions.of(left, right, on, mode)
+    only = right.inputs[0]
+    outputs = left.outputs
+    if mode == "left":
+        only, padded = _nullable(only, right)
+        outputs = (*outputs, *padded)
+    joined = replace(only, mode=mode, on=(*right.predicates, *conditions.all))
+    return Block((*left.inputs, joined), left.predicates, outputs)
+
+
+def _nullable(only: Input, right: Block) -> tuple[Input, tuple[tuple[str, Expression], ...]]:
+    """The outputs of the right side of a LEFT join: NULL where there is no row, whatever they compute."""
+    if all(e.is_column for _, e in right.outputs):
+        return only, right.outputs
+    present = f"{only.columns[0][0]}/{PRESENT}"
+    outputs = tuple((i, e if e.is_column else _where(present, e)) for i, e in right.outputs)
+    return replace(only, columns=(*only.columns, (present, PRESENT))), outputs
+
+
+def _where(present: str, e: Expression) -> Expression:
+    sql = f"CASE WHEN {quoted(present)} THEN {e.sql} END"
+    return replace(e, sql=sql, columns=(present, *e.columns), comparisons=())
+
+
+def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
+    """A one-sided join on other conditions than equalities: keep the left rows that have a partner."""
+    if not all(e.is_column for _, e in left.outputs):
+        left = _relation(left, derived)
+    pairs = _inner(left, right, on)
+    number = next(derived.numbers)
+    columns = tuple((f"{i}/matched{number}", dtype) for i, dtype in left.columns)
+    inner = replace(pairs, outputs=left.outputs)
+    matched = derive("distinct", Distinct("left rows that have a partner"), (inner,), columns, derived)
+    matched = replace(matched, inputs=(replace(matched.inputs[0], partners=len(right.inputs)),))
+    same = tuple(
+        _same(column(i, e.type), theirs) for (i, e), (_, theirs) in zip(left.outputs, matched.outputs, strict=True)
+    )
+    ours = {i for i, _ in left.outputs}
+    same += tuple(p for p in on if p.expression.columns and ours.issuperset(p.expression.columns))
+    if mode != "left":
+        return _one_sided(left, matched, same, mode, derived)
+    unmatched = _padded(_one_sided(left, matched, same, "anti", derived), left, right)
+    return derive("union", Union("LEFT JOIN"), (pairs, unmatched), (*left.columns, *right.columns), derived)
+
+
+def _same(ours: Expression, theirs: Expression) -> Predicate:
+    sql = f"{ours.sql} IS NOT DISTINCT FROM {theirs.sql}"
+    whole = Expression(sql, pa.bool_(), (*ours.columns, *theirs.columns))
+    bounds = (Bound(ours, theirs), Bound(theirs, ours))
+    return Predicate(whole, equality=(ours, theirs), null_safe=True, bounds=bounds)
+
+
+def _padded(block: Block, left: Block, right: Block) -> Block:
+    """Rows of one side with NULL in the columns of the other."""
+    there = dict(block.outputs)
+    outputs = tuple((i, there.get(i, Expression("NULL", e.type, ()))) for i, e in (*left.outputs, *right.outputs))
+    return replace(block, outputs=outputs)
+
+
+def _relation(block: Block, derived: Known) -> Block:
+    """The block as one relation; columns and filters of a single relation are one already."""
+    if len(block.inputs) == 1 and all(e.is_column for _, e in block.outputs):
+        return block
+    return derive("rows", Union(), (block,), block.columns, derived)

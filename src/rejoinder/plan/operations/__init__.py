@@ -1,0 +1,1 @@
+"""Relational operations besides joins: groups, validity windows, enrichment, side outputs."""

@@ -1,0 +1,42 @@
+"""Unions of streams that may be idle: what a branch sends after it was idle, and the others went on, is late.
+
+A merge does not wait for an idle branch (`frontier.Merged`), so what is above it forgets and emits without it. A change
+that comes later, below what was promised meanwhile, would meet state that is gone: it is noted, and goes no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rejoinder.ir.catalog import Source
+from rejoinder.plan.blocks.normal_form import Derived
+from rejoinder.plan.operations.side_outputs import let_pass
+from rejoinder.plan.rounds.fragments import Fragment, Rounds
+from rejoinder.plan.time.frontier import Frontiers
+from rejoinder.watermarks.formula import Merged
+
+POLICIES = ("fail", "keep", "drop")
+"""What becomes of late rows; of several sources the first of these counts."""
+
+
+def punctual(
+    rounds: Rounds,
+    union: Derived,
+    branches: Sequence[Sequence[Fragment]],
+    frontiers: Frontiers,
+    sources: Mapping[str, Source],
+    views: tuple[str, ...],
+) -> list[Fragment]:
+    """The changes of a union's branches without what is late for the union. `views` are those that read it."""
+    found = [(name, frontiers.of(union.name, name)) for name in union.schema.names]
+    times = tuple((name, formula) for name, formula in found if isinstance(formula, Merged))
+    if not times:
+        return [fragment for fragments in branches for fragment in fragments]
+    labels = tuple((name, rounds.labels.column(union.name, name)) for name in union.schema.names)
+    result = []
+    for names, fragments in zip(times[0][1].sources, branches, strict=True):
+        policy = min((sources[name].options.get("late", "keep") for name in names), key=POLICIES.index)
+        for fragment in fragments:
+            whose = ", ".join(names)
+            result.append(let_pass(rounds, fragment, whose, times, views, policy, labels, timeless=True))
+    return result

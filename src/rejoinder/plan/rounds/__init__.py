@@ -1,0 +1,1 @@
+"""From delta paths to steps of rounds."""

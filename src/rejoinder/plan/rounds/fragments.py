@@ -1,0 +1,53 @@
+"""What those who add steps to a dataflow share: fragments of changes, and what they ask of the builder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.dataflow import Path
+from rejoinder.plan.physical.steps import Step
+from rejoinder.plan.rounds.labels import Labels
+from rejoinder.plan.rounds.program import Program
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of a relation's change: the stream that carries it, from which round on, and how it is partitioned.
+
+    `hashed`: the stream has the hash of the key that it is partitioned by.
+    """
+
+    round: int
+    stream: str
+    partition: str | None = None
+    hashed: bool = False
+
+
+class Rounds(Protocol):
+    """The builder of a dataflow, as joins, groups, validity windows and the like see it."""
+
+    program: Program
+    fragments: dict[str, list[Fragment]]
+    notes: dict[str, list[Fragment]]
+    needed: dict[str, dict[str, Arrangement]]
+    arranged: dict[str, int]
+    paths: list[Path]
+    labels: Labels
+
+    def add(self, number: int, step: Step) -> None: ...
+    def stream(self, label: str) -> str: ...
+    def send(
+        self,
+        fragments: Iterable[Fragment],
+        key: Key,
+        number: int,
+        label: str,
+        *,
+        matching_only: bool,
+        everywhere: bool = False,
+    ) -> Fragment: ...
+    def deliver(self, relation: str, key: Key) -> Fragment: ...
+    def arrange(self, relation: str, *, check: bool) -> None: ...

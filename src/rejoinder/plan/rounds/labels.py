@@ -1,0 +1,158 @@
+"""What people read instead of the names that the plan has made: for EXPLAIN alone, nothing is looked up by them.
+
+A derived relation is named by a hash and its columns are `c0`, `c1`, …, so that equal computations are one. Here it is
+called by the beginning of that hash, and its columns by what they are made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+from rejoinder.ir.expression import Expression
+from rejoinder.plan.blocks.accumulators import ROWS, Grouping
+from rejoinder.plan.blocks.normal_form import RECORDED, Block, Derived, Enrichment, Recording, Versions
+from rejoinder.plan.join.join_graph import input_of
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+
+SHORTEST = 4
+LONGEST = 72
+_NAME = re.compile(r"""'(?:[^']|'')*'|(?<!\w)\("([^"]*)"\)|"([^"]*)\"""")
+_QUALIFIER = re.compile(r"('(?:[^']|'')*')|\b[A-Za-z_]\w*\.(?=[A-Za-z_`])")
+_COLUMN = re.compile(r"[\w.`]+")
+_IDENTIFIER = re.compile(r"(?<![\w.])\d+\.[A-Za-z_]")
+
+
+class Labels:
+    """Labels of relations, columns and arrangements."""
+
+    def __init__(self, derived: Mapping[str, Derived]) -> None:
+        self._derived = derived
+        self._short = _shortened(derived)
+        self._columns: dict[str, dict[str, str]] = {}
+
+    def relation(self, name: str) -> str:
+        """A derived relation by the beginning of its name, as long as it takes to tell it from others."""
+        own, slash, part = name.partition("/")
+        return self._short.get(own, own) + slash + part
+
+    def column(self, relation: str, name: str) -> str:
+        """What a column holds: the column of a source, a call, or an expression as it was written."""
+        own = relation.partition("/")[0]
+        if own not in self._derived:
+            return name
+        if own not in self._columns:
+            self._columns[own] = self._columns_of(self._derived[own])
+        return self._columns[own].get(name, name)
+
+    def key(self, key: Key, names: Mapping[str, str]) -> str:
+        """A key over columns that have labels."""
+        if key.whole:
+            return "*"
+        safe = (" or NULL" if at in key.null_safe else "" for at in range(len(key.parts)))
+        return ", ".join(shown(part, names) + word for part, word in zip(key.parts, safe, strict=True))
+
+    def arrangement(self, arrangement: Arrangement) -> str:
+        """An arrangement as its relation, key and order."""
+        names = {name: self.column(arrangement.relation, name) for name in arrangement.schema.names}
+        order = "" if arrangement.order is None else f"; {names[arrangement.order]}"
+        return f"{self.relation(arrangement.relation)}[{self.key(arrangement.key, names)}{order}]"
+
+    def names(self, block: Block) -> dict[str, str]:
+        """The labels of a block's identifiers."""
+        return {i: self.column(each.relation, name) for each in block.inputs for i, name in each.columns}
+
+    def conditions(self, predicates: Iterable[Expression], block: Block, names: Mapping[str, str] | None = None) -> str:
+        """Conditions on a block's rows as they were written, connected by AND; where nobody wrote them, in full."""
+        labels = names or self.names(block)
+
+        def in_full(predicate: Expression) -> str:
+            owners = {i: self.relation(block.inputs[input_of(i)].relation) for i in predicate.columns}
+            return shown(predicate, {i: f"{owners[i]}.{labels[i]}" for i in predicate.columns if i in labels})
+
+        texts = list(dict.fromkeys(written(p) or in_full(p) for p in predicates))
+        text = " AND ".join(f"({each})" if len(texts) > 1 and " OR " in each else each for each in texts)
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+    def _columns_of(self, derived: Derived) -> dict[str, str]:
+        operation = derived.operation
+        if isinstance(operation, Versions):
+            (only,) = derived.blocks[0].inputs
+            return {name: self.column(only.relation, name) for _, name in only.columns}
+        result = self._outputs(derived.blocks)
+        if isinstance(operation, Grouping):
+            result |= {each.name: each.text for each in operation.accumulators} | {ROWS: "count(*)"}
+        if isinstance(operation, Recording):
+            system = derived.schema.names[len(derived.blocks[0].outputs) :]
+            result |= dict(zip(system, RECORDED, strict=True))
+        if isinstance(operation, Enrichment):
+            names = derived.schema.names[len(operation.arguments) :]
+            result |= {name: answer for name, (answer, _) in zip(names, operation.answers, strict=True)}
+        return result
+
+    def _outputs(self, blocks: tuple[Block, ...]) -> dict[str, str]:
+        """Labels of the outputs of blocks; where two would be the same, they say whose they are."""
+        plain: dict[str, str] = {}
+        qualified: dict[str, str] = {}
+        for at, (name, first) in enumerate(blocks[0].outputs):
+            block, expression = blocks[0], first
+            if not first.columns and len(blocks) > 1:  # padding
+                block, expression = blocks[1], blocks[1].outputs[at][1]
+            plain[name] = self._output(block, expression) or name
+            qualified[name] = plain[name]
+            if expression.is_column:
+                owner = block.inputs[int(expression.columns[0].split(".", 1)[0])].relation
+                qualified[name] = f"{self.relation(owner)}.{plain[name]}"
+        plain = _with_ends(plain)
+        often = Counter(plain.values())
+        result = {name: label if often[label] == 1 else qualified[name] for name, label in plain.items()}
+        often = Counter(result.values())
+        return {name: label if often[label] == 1 else name for name, label in result.items()}
+
+    def _output(self, block: Block, expression: Expression) -> str | None:
+        if expression.is_column:
+            return self.names(block)[expression.columns[0]]
+        text = written(expression)
+        return text if text is not None and len(text) <= LONGEST else None
+
+
+def _with_ends(labels: dict[str, str]) -> dict[str, str]:
+    """A window is two columns in a row with one text: its start and its end."""
+    result = dict(labels)
+    entries = list(labels.items())
+    for (start, one), (end, two) in pairwise(entries):
+        if one == two and one.endswith(")") and result[start] == one:
+            result[start], result[end] = f"{one}.start", f"{one}.end"
+    return result
+
+
+def written(expression: Expression) -> str | None:
+    """An expression as the user wrote it; None if it was made otherwise, and names what nobody knows."""
+    text = expression.text
+    return text if text and not _IDENTIFIER.search(text) else None
+
+
+def shown(expression: Expression, names: Mapping[str, str]) -> str:
+    """An expression over labelled columns of one relation: without qualifiers, but a column in another type says so."""
+    if expression.is_column:
+        return names.get(expression.columns[0], expression.columns[0])
+    text = written(expression)
+    if text is not None and not _COLUMN.fullmatch(text):
+        return _QUALIFIER.sub(lambda token: token.group(1) or "", text)
+
+    def bare(token: re.Match[str]) -> str:
+        name = token.group(1) or token.group(2)
+        return token.group() if name is None else names.get(name, name)
+
+    text = _NAME.sub(bare, expression.sql)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _shortened(derived: Mapping[str, Derived]) -> dict[str, str]:
+    for length in range(SHORTEST, 12):
+        result = {name: f"{name.partition('#')[0]}#{name.partition('#')[2][:length]}" for name in derived}
+        if len(set(result.values())) == len(result):
+            return result
+    return {}

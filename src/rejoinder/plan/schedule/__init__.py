@@ -1,0 +1,1 @@
+"""One dataflow for all views, and the hydration that fills new ones."""

@@ -1,0 +1,407 @@
+"""Put all views of a flow into one dataflow: which round each lookup, arrangement and exchange belongs to.
+
+Scheduling rules:
+- the changes of a source are known in round 0, those of a table (after its upsert) in round 1;
+- an arrangement is kept in the round in which all changes of its relation have arrived at the key's bucket;
+- a lookup that sees this epoch's changes runs in that round or later, any other as soon as its stream is there;
+- streams with equal key, and an arrangement with the lookups that start from it, share a channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from rejoinder.host.caps import cap_reached, caps
+from rejoinder.ir.catalog import LATE, LATE_SCHEMA, Source
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.logical import LOCK, RELEASE
+from rejoinder.ir.source_variants import is_on_time, source_of, variant_of
+from rejoinder.plan.blocks import normal_form
+from rejoinder.plan.blocks.accumulators import UNIT, Grouping
+from rejoinder.plan.blocks.normal_form import Block, Derived
+from rejoinder.plan.join.delta_paths import PathFinder, asked_for
+from rejoinder.plan.join.join_graph import join_graph
+from rejoinder.plan.join.outer_match import judged_arrangement, judged_input, judged_rows, own_arrangement, tested_rows
+from rejoinder.plan.operations.change_records import keep_last, last_arrangement, record
+from rejoinder.plan.operations.enrichment import answers_arrangement, enrich
+from rejoinder.plan.operations.grouping import group, kept_arrangements
+from rejoinder.plan.operations.idle_unions import punctual
+from rejoinder.plan.operations.side_outputs import let_pass
+from rejoinder.plan.operations.validity_windows import validate, versions_arrangement
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.dataflow import Dataflow, Path, Scan, SourceScan
+from rejoinder.plan.physical.steps import Arrange, Channel, Derive, Distinct, Emit, Hold, Send, Step, Upsert
+from rejoinder.plan.rounds.fragments import Fragment
+from rejoinder.plan.rounds.labels import Labels
+from rejoinder.plan.rounds.path_steps import JoinPlan, check_keys, path, single
+from rejoinder.plan.rounds.program import Program, base_arrangement, row_arrangement
+from rejoinder.plan.schedule.source_state import keep_source
+from rejoinder.plan.time.frontier import Frontiers
+from rejoinder.plan.time.retention import Retentions, Uses
+from rejoinder.plan.time.start_condition import not_before
+from rejoinder.watermarks.formula import Watermark
+
+
+class Builder:
+    """Collects the steps of a dataflow round by round."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.rounds: list[list[Step]] = [[]]
+        self.scans: dict[str, Scan] = {}
+        self.fragments: dict[str, list[Fragment]] = {}
+        self.notes: dict[str, list[Fragment]] = {}
+        self.passed: dict[str, Fragment] = {}  # the on-time rows of sources
+        self.arranged: dict[str, int] = {}
+        self.delivered: dict[tuple[str, str], Fragment] = {}
+        self.users: dict[str, dict[str, None]] = {}
+        self.paths: list[Path] = []
+        self.labels = Labels(program.derived)
+        self.needed: dict[str, dict[str, Arrangement]] = {}
+        self.joins: dict[str, list[JoinPlan]] = {}
+        self._read: dict[str, set[str]] = {}  # used once all joins are collected
+        self.retentions = Retentions(Frontiers(program.sources, program.relations))
+        self.frontiers = Frontiers(program.sources, program.relations, unbounded=True)
+        self._channels = 0
+        self._streams = 0
+
+    # -- what is needed -------------------------------------------------------------------------------------------
+
+    def require(
+        self, arrangement: Arrangement, user: str, uses: Uses | None = None, condition: Expression | None = None
+    ) -> None:
+        """Note that `user` looks rows up in an arrangement: below which times no more, and for which rows at all."""
+        self.retentions.note(arrangement, uses, condition)
+        self.needed.setdefault(arrangement.relation, {}).setdefault(arrangement.id, arrangement)
+        self.users.setdefault(arrangement.id, {})[user] = None
+
+    def collect(self) -> None:
+        """Find the paths of every block and the arrangements that they need."""
+        for index in self.program.indexes:
+            self.require(index, "index")
+        for name, derived in self.program.derived.items():
+            self.joins[name] = [self._join(block, name) for block in derived.blocks]
+            if isinstance(derived.operation, normal_form.Distinct):
+                made = self.retentions.made(derived)
+                self.require(row_arrangement(name + "/input", derived.schema), name, made)
+            elif isinstance(derived.operation, Grouping):
+                for arrangement in kept_arrangements(self.program, derived, derived.operation):
+                    self.require(arrangement, name, self.retentions.made(derived))
+            elif isinstance(derived.operation, normal_form.Versions):
+                self.require(versions_arrangement(derived, derived.operation), name)
+            elif isinstance(derived.operation, normal_form.Last):
+                self.require(last_arrangement(derived, derived.operation), name)
+            elif isinstance(derived.operation, normal_form.Enrichment):
+                self.require(answers_arrangement(derived, derived.operation), name, self.retentions.made(derived))
+        for name, block in self.program.views.items():
+            self.joins[name] = [self._join(block, name)]
+        for gate in self.program.gates:
+            self.require(gate.pending, gate.view)
+        for source in self.program.sources.values():
+            keep_source(self, source)
+
+    def variants(self, source: str) -> list[str]:
+        """The relations with some of a source's rows that views read."""
+        blocks = (join.block for joins in self.joins.values() for join in joins)
+        read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
+        return [name for name in read if name != source and source_of(name) == source]
+
+    def _join(self, block: Block, user: str) -> JoinPlan:
+        graph = join_graph(block)
+        unique = {name: set(source.primary_key) for name, source in self.program.sources.items()}
+        finder = PathFinder(block, graph, self.program.statistics, unique)
+        paths = tuple(finder.path(start) for start in range(len(block.inputs)))
+        for start, hops in enumerate(paths if len(block.inputs) > 1 else ()):
+            for hop in hops:
+                limits = self.retentions.met(block, start, hop.input)
+                self.require(hop.arrangement, user, limits, asked_for(block, graph, hop))
+            if block.inputs[start].mode != "inner" and not block.inputs[start].arrival:
+                arrangement, _ = own_arrangement(block, graph, start)
+                limits = self.retentions.again(block, start)
+                self.require(arrangement, user, limits, tested_rows(block, graph, start))
+                if graph.on[start].pairs:
+                    at = judged_input(graph, start)
+                    judged, _ = judged_arrangement(block, graph, start)
+                    limits = self.retentions.met(block, start, at)
+                    self.require(judged, user, limits, judged_rows(block, graph, start))
+        return JoinPlan(block, graph, paths)
+
+    # -- steps, channels, streams -----------------------------------------------------------------------------------
+
+    def add(self, number: int, step: Step) -> None:
+        """Append a step to a round. Raises `LimitReached` if an epoch would have too many rounds."""
+        if number >= caps().max_rounds:
+            remedy = "write UNION ALL for UNION, or nest fewer groups, UNIONs and outer joins within each other"
+            raise cap_reached("a view needs too many rounds", "max_rounds", f"round {number + 1}", remedy=remedy)
+        while len(self.rounds) <= number:
+            self.rounds.append([])
+        self.rounds[number].append(step)
+
+    def stream(self, label: str) -> str:
+        """A new stream name."""
+        self._streams += 1
+        return f"{label}~{self._streams}"
+
+    def send(
+        self,
+        fragments: Iterable[Fragment],
+        key: Key,
+        number: int,
+        label: str,
+        *,
+        matching_only: bool,
+        everywhere: bool = False,
+    ) -> Fragment:
+        """Send fragments to the buckets of a key in round `number`, or to all buckets."""
+        self._channels += 1
+        channel = Channel(self._channels, self.stream(label), key, number, matching_only, everywhere)
+        for fragment in fragments:
+            self.add(fragment.round, Send(fragment.stream, channel))
+        return Fragment(number, channel.stream, key.text)
+
+    def deliver(self, relation: str, key: Key) -> Fragment:
+        """Bring all changes of a relation together by key; done once per relation and key."""
+        known = self.delivered.get((relation, key.text))
+        if known is not None:
+            return known
+        fragments = self.fragments[relation]
+        if len(fragments) == 1 and fragments[0].partition in (key.text, key.with_nulls.text):
+            result = fragments[0]
+        else:
+            number = 1 + max((fragment.round for fragment in fragments), default=0)
+            result = self.send(fragments, key, number, relation, matching_only=False)
+        self.delivered[relation, key.text] = result
+        return result
+
+    # -- relations --------------------------------------------------------------------------------------------------
+
+    def source(self, source: Source) -> None:
+        """Bring a source's changes in; a table's rows are turned into changes first."""
+        raw = f"scan:{source.name}"
+        self.scans[source.name] = SourceScan(source, raw)
+        if source.rejects:
+            self.add(0, Emit(source.rejected, source.rejected))
+            self.notes[source.rejected] = [Fragment(0, source.rejected)]
+        if source.kind != "table":
+            self.fragments[source.name] = [Fragment(0, raw)]
+        else:
+            base = base_arrangement(source)
+            incoming = self.send([Fragment(0, raw)], base.key, 1, f"{raw}/key", matching_only=False)
+            change = f"table:{source.name}"
+            self.add(1, Upsert(incoming.stream, change, base, source.order))
+            self.fragments[source.name] = [Fragment(1, change, base.key.text)]
+        self.record(source)
+        self.arrange(source.name, check=source.kind == "changelog")
+
+    def record(self, source: Source) -> None:
+        """Write the changes of a source that keeps them to its changelog."""
+        if source.keeps_changes:
+            for fragment in self.fragments[source.name]:
+                self.add(fragment.round, Emit(fragment.stream, source.changes))
+
+    def derived(self, derived: Derived) -> None:
+        """Bring a derived relation's changes in."""
+        if isinstance(derived.operation, normal_form.Versions):
+            self.paths.append(Path(derived.name, derived.blocks[0].inputs[0].relation, ()))
+            validate(self, derived, derived.operation, whole=False)
+            return
+        branches = [self.block(join, derived.name) for join in self.joins[derived.name]]
+        fragments = [fragment for branch in branches for fragment in branch]
+        if isinstance(derived.operation, normal_form.Union):
+            self.fragments[derived.name] = self.punctual(derived, branches)
+        elif isinstance(derived.operation, Grouping):
+            self.fragments[derived.name + "/input"] = fragments
+            group(self, derived, derived.operation, whole=False)
+            return
+        elif isinstance(derived.operation, normal_form.Last):
+            self.fragments[derived.name + "/input"] = fragments
+            keep_last(self, derived, derived.operation, whole=False)
+            return
+        elif isinstance(derived.operation, normal_form.Recording):
+            self.fragments[derived.name + "/input"] = fragments
+            record(self, derived)
+            return
+        elif isinstance(derived.operation, normal_form.Enrichment):
+            self.fragments[derived.name + "/input"] = fragments
+            enrich(self, derived, derived.operation, whole=False)
+            return
+        else:
+            counts = row_arrangement(derived.name + "/input", derived.schema)
+            self.fragments[derived.name + "/input"] = fragments
+            merged = self.deliver(derived.name + "/input", counts.key)
+            change = self.stream(derived.name)
+            self.add(merged.round, Distinct(merged.stream, change, counts))
+            self.arrange(derived.name + "/input", check=False)
+            self.fragments[derived.name] = [Fragment(merged.round, change)]
+        self.arrange(derived.name, check=False)
+
+    def arrange(self, relation: str, *, check: bool) -> None:
+        """Keep every arrangement of a relation that somebody needs. One checks retractions: the one that keeps most."""
+        needed = list(self.needed.get(relation, {}).values())
+        if check:
+            needed.sort(key=lambda arrangement: self.retentions.of(arrangement) is not None)
+        for arrangement in needed:
+            if arrangement.id in self.arranged or not self.keeps(arrangement):
+                continue
+            fragment = self.deliver(relation, arrangement.key)
+            retention = self.retentions.of(arrangement)
+            times = self.times(relation, arrangement.schema)
+            self.add(fragment.round, Arrange(fragment.stream, arrangement, check, retention, times))
+            self.arranged[arrangement.id] = fragment.round
+            check = False
+
+    def times(self, relation: str, schema: pa.Schema) -> tuple[str, ...]:
+        """The columns of a relation that have a frontier, so that the oldest of what is kept holds somebody."""
+        return tuple(name for name in schema.names if self.frontiers.of(relation, name) is not None)
+
+    def keeps(self, arrangement: Arrangement) -> bool:
+        """Whether this dataflow adds to the arrangement."""
+        return True
+
+    # -- blocks -----------------------------------------------------------------------------------------------------
+
+    def block(self, join: JoinPlan, view: str) -> list[Fragment]:
+        """All paths of a block; their streams together are its change."""
+        if len(join.block.inputs) == 1:
+            if join.block.inputs[0].relation != UNIT:  # it never changes
+                tests = [p.expression for p in join.block.predicates]
+                filters = self.labels.conditions(tests, join.block)
+                self.paths.append(Path(view, join.block.inputs[0].relation, (), condition=filters))
+            return single(self, join)
+        check_keys(self, join)
+        starts = [start for start, each in enumerate(join.block.inputs) if not each.arrival]
+        return [path(self, join, view, start, all_after=False) for start in starts]
+
+    # -- the whole --------------------------------------------------------------------------------------------------
+
+    def build(self) -> Dataflow:
+        """Make the dataflow of an epoch."""
+        self.collect()
+        for name in (*self.program.sources, *self.program.views):
+            self.relation(name)
+        return self.finish()
+
+    def relation(self, name: str) -> None:
+        """Bring the changes of a relation in, after those of what it is made from; done once."""
+        if name in self.fragments:
+            return
+        for join in self.joins.get(name, []):
+            for each in join.block.inputs:
+                self.relation(each.relation)
+        if name in self.program.sources:
+            self.source(self.program.sources[name])
+        elif name in self.program.derived:
+            self.derived(self.program.derived[name])
+        elif name == UNIT:
+            self.fragments[name] = []
+        elif is_on_time(name):
+            self.on_time(name)
+        elif source_of(name) in self.program.sources:  # once it has started, it has the changes of the source
+            self.relation(source_of(name))
+            self.fragments[name] = self.since(name, self.fragments[source_of(name)])
+            self.arrange(name, check=self.program.sources[source_of(name)].kind == "changelog")
+        elif name in self.program.views:
+            self.view(name)
+        else:
+            self.note(name)
+
+    def on_time(self, name: str) -> None:
+        """Bring the on-time rows of a source in. They are the same in all its variants; what is kept of them is not."""
+        source = self.program.sources[source_of(name)]
+        self.relation(source.name)
+        if source.name not in self.passed:
+            (fragment,) = self.fragments[source.name]
+            timely = [name for name in self.variants(source.name) if is_on_time(name)]
+            views = tuple(v for v in self.program.views if any(self.reads(v, each) for each in timely))
+            times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
+            policy = source.options.get("late", "keep")
+            self.passed[source.name] = let_pass(self, fragment, source.name, times, views, policy)
+        self.fragments[name] = self.since(name, [self.passed[source.name]])
+        self.arrange(name, check=source.kind == "changelog")
+
+    def since(self, name: str, fragments: list[Fragment]) -> list[Fragment]:
+        """The rows of a source that are not below the time at which a view starts; without one, all of them."""
+        variant = variant_of(name)
+        if variant.time is None:
+            return fragments
+        source, result = self.program.sources[variant.source], []
+        rows = tuple((field.name, column(field.name, field.type)) for field in source.schema)
+        for fragment in fragments:
+            stream = self.stream(name)
+            self.add(fragment.round, Derive(fragment.stream, stream, not_before(source, variant.time), rows))
+            result.append(Fragment(fragment.round, stream))
+        return result
+
+    def note(self, name: str) -> None:
+        """Bring in what is noted of a source's records, or of a view's late rows, after what it is noted of."""
+        self.relation(name.rpartition(".")[0])
+        self.fragments[name] = self.notes.get(name, [])
+        self.arrange(name, check=False)
+
+    def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
+        """The changes of a union's branches that are not late for it."""
+        views = tuple(view for view in self.program.views if self.reads(view, union.name))
+        return punctual(self, union, branches, self.retentions.frontiers, self.program.sources, views)
+
+    def reads(self, view: str, relation: str) -> bool:
+        """Whether a view or derived relation reads another one, directly or through others."""
+        return relation in self._read_by(view)
+
+    def _read_by(self, view: str) -> set[str]:
+        """All relations that a view or derived relation reads; worked out once, for there may be many ways to one."""
+        if view not in self._read:
+            found: set[str] = set()
+            pending = [view]
+            while pending:
+                joins = self.joins.get(pending.pop(), [])
+                more = {each.relation for join in joins for each in join.block.inputs} - found
+                found |= more
+                pending += more
+            self._read[view] = found
+        return self._read[view]
+
+    def view(self, name: str) -> None:
+        """Write a view's change to its changelog, and keep the arrangements that indexes ask for."""
+        self.fragments[name] = self.block(self.joins[name][0], name)
+        gates = self.program.gates_of(name)
+        if not gates:
+            for fragment in self.fragments[name]:
+                self.add(fragment.round, Emit(fragment.stream, name))
+        elif self.fragments[name]:
+            number = 1 + max(fragment.round for fragment in self.fragments[name])
+            key = row_arrangement(name, self.program.views[name].schema).key
+            merged = self.send(self.fragments[name], key, number, name, matching_only=False)
+            times = self.times(name, self.program.views[name].schema)
+            for gate in gates:
+                self.add(number, Hold(merged.stream, name, gate.pending, gate.interval, gate.lock, times))
+        self.arrange(name, check=False)
+
+    def finish(self) -> Dataflow:
+        """Freeze what was collected. There is always a bucket round: it settles what the scans emit."""
+        while len(self.rounds) < 2:
+            self.rounds.append([])
+        arrangements = tuple(a for by_id in self.needed.values() for a in by_id.values())
+        views = {
+            name: pa.schema([f for f in block.schema if f.name not in (RELEASE, LOCK)])
+            for name, block in self.program.views.items()
+        }
+        rejected = {s.rejected: s.rejected_schema for s in self.program.sources.values() if s.rejects}
+        recorded = {s.changes: s.schema for s in self.program.sources.values() if s.keeps_changes}
+        timely = [name for name in self.fragments if is_on_time(name)]
+        late = {
+            f"{view}{LATE}": LATE_SCHEMA
+            for view in self.program.views
+            if any(self.reads(view, relation) for relation in timely)
+        }
+        kept = {a.id: self.retentions.of(a) for a in arrangements}
+        return Dataflow(
+            self.scans,
+            tuple(map(tuple, self.rounds)),
+            arrangements,
+            {name: tuple(users) for name, users in self.users.items()},
+            tuple(self.paths),
+            views | rejected | recorded | late,
+            {name: retention for name, retention in kept.items() if retention is not None},
+        )

@@ -1,0 +1,1 @@
+"""Reasoning about event time: frontiers, retention, finality, gates."""

@@ -1,0 +1,374 @@
+"""Frontiers: below which time no change of a relation comes any more, and what may be forgotten because of that.
+
+- The on-time rows of a source have the watermark as frontier of each event-time column that has one.
+- A column of a join comes from one input. Its own changes keep to that input's frontier; changes of another input meet
+  kept rows only as far back as the bounds of the join allow, and no further back than the oldest row that is kept. The
+  frontier is the least of these.
+- A column of a union comes from any of its branches. Nobody waits for a branch all of whose sources are idle: what it
+  sends later, below what was promised meanwhile, is late for the union.
+- A value that rises with a column, such as the start of a window, has the frontier of the column, sent the same way.
+- A row that is kept to be looked up may be forgotten once no change that could still come can meet it.
+
+A frontier is a formula over watermarks, and over what is kept: it is planned once and worked out after each epoch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations, product
+
+import pyarrow as pa
+
+from rejoinder.ir.catalog import Source
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.logical import Predicate
+from rejoinder.ir.monotone import simplified
+from rejoinder.ir.source_variants import is_on_time, source_of
+from rejoinder.plan.blocks.accumulators import UNIT, Grouping
+from rejoinder.plan.blocks.lineage import sources_of
+from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Input, Last, Versions
+from rejoinder.plan.join.block_bounds import Distances, Steps, all_bounds, looser
+from rejoinder.plan.join.join_graph import input_of
+from rejoinder.watermarks.formula import Formula, Kept, Merged, Watermark, greatest, least, raised
+
+
+@dataclass
+class Frontiers:
+    """Works out frontiers of relations and limits of inputs, each once.
+
+    A column of a join that no condition bounds has one only if `unbounded` is set: as far as the rows go that are kept.
+    That may never move, so it is told to people, and nothing is forgotten or let out by it.
+    """
+
+    sources: Mapping[str, Source]
+    derived: Mapping[str, Derived]
+    unbounded: bool = False
+    _known: dict[tuple[str, str], Formula | None] = field(default_factory=dict)
+    # by identity, for a block hashes all it holds; `_bounds` and `_timed` also by which of its inputs have a row
+    _always: dict[int, tuple[Block, frozenset[int]]] = field(default_factory=dict)  # blocks live as long as their ids
+    _rows: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict)
+    _bounds: dict[tuple[int, frozenset[int]], Distances] = field(default_factory=dict)
+    _below: dict[tuple[int, frozenset[int]], dict[tuple[str, int], list[tuple[str, Steps]]]] = field(
+        default_factory=dict
+    )
+    _timed: dict[tuple[int, frozenset[int]], set[str]] = field(default_factory=dict)
+
+    def of(self, relation: str, name: str) -> Formula | None:
+        """The frontier of a relation's column; None if changes may have any time."""
+        pair = relation, name
+        if pair not in self._known:
+            self._known[pair] = None
+            self._known[pair] = self._found(relation, name)
+        return self._known[pair]
+
+    def _found(self, relation: str, name: str) -> Formula | None:
+        if is_on_time(relation):
+            source = self.sources[source_of(relation)]
+            return Watermark(source.name, name) if name in source.watermarks else None
+        made = self.derived.get(relation)
+        if made is None or isinstance(made.operation, Versions | Last):
+            return None
+        if isinstance(made.operation, Grouping) and name not in made.operation.key_names:
+            return None
+        return self.of_input(made, name)
+
+    def of_input(self, made: Derived, name: str) -> Formula | None:
+        """The frontier of what a derived relation is made from: merged if it is a union, of other sources each."""
+        formulas = []
+        for block in made.blocks:
+            outputs = dict(block.outputs)
+            if name not in outputs:
+                return None
+            if _is_padding(outputs[name]):  # no time, which is below none
+                continue
+            found = self.of_output(made.name, block, outputs[name])
+            if found is None:
+                return None
+            formulas.append(found)
+        if len(formulas) < len(made.blocks):
+            return least(formulas) if formulas else None
+        return self.merged(made, formulas)
+
+    def merged(self, made: Derived, formulas: Sequence[Formula], place: str = "") -> Formula:
+        """What the branches of a union have passed together. If all read the same sources, none is idle alone."""
+        read = [sources_of(block, self.derived) & self.sources.keys() for block in made.blocks]
+        named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
+        return least(formulas) if len(set(named)) == 1 else Merged(tuple(formulas), named, place)
+
+    def of_output(self, user: str, block: Block, expression: Expression) -> Formula | None:
+        """The frontier of an output of a block, which makes the relation or view `user`."""
+        rising = expression.rises
+        if rising is None:
+            return None
+        i, at = rising.column, input_of(rising.column)
+        each, name = block.inputs[at], dict(block.inputs[at].columns)[rising.column]
+        starts = [start for start, other in enumerate(block.inputs) if start != at and not other.arrival]
+        limits = [self.limit(block, start, i) for start in starts]
+        known = [limit for limit in limits if limit is not None]
+        met = least(known) if known and len(known) == len(limits) else None
+        if each.arrival:  # it comes with changes of the others alone
+            return None if met is None else raised(met, rising.steps)
+        own = self.of(each.relation, name)
+        if own is None or (starts and met is None and not self.unbounded):
+            return None
+        if not starts:
+            return raised(own, rising.steps)
+        return raised(Kept(own, met, user, each.relation, name, kept_key(user, i, block)), rising.steps)
+
+    def _changed(self, block: Block, start: int, i: str) -> Formula | None:
+        """Below which time of column `i` changes of input `start` change no row of a block."""
+        each = block.inputs[start]
+        return self.of(each.relation, dict(each.columns)[i]) if input_of(i) == start else self.limit(block, start, i)
+
+    def ways(self, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
+        """Below which times the input of a derived relation changes no more, by column, in each way that it changes.
+
+        It is one way if some column tells that of all changes; else changes of each input of the join are one.
+        """
+        known = {name: below for name in names if (below := self.of_input(made, name)) is not None}
+        if known or len(made.blocks) > 1:
+            return [known]
+        block = made.blocks[0]
+        rising = [(name, r) for name, e in block.outputs if name in names and (r := e.rises) is not None]
+        starts = [start for start, each in enumerate(block.inputs) if not each.arrival]
+        changed = [[(name, self._changed(block, start, r.column), r.steps) for name, r in rising] for start in starts]
+        return [{name: raised(below, steps) for name, below, steps in way if below} for way in changed]
+
+    def limit(self, block: Block, start: int, i: str) -> Formula | None:
+        """Up to which time of column `i` rows can be met by changes of input `start` no more."""
+        if block.inputs[start].relation == UNIT:
+            return None
+        bounds = self._bounds_below(block, self._there(block, (start, input_of(i)))).get((i, start), ())
+        names = dict(block.inputs[start].columns) if bounds else {}
+        reached = ((self._reach(block.inputs[start], names[earlier]), steps) for earlier, steps in bounds)
+        formulas = [raised(frontier, steps) for frontier, steps in reached if frontier is not None]
+        return greatest(formulas) if formulas else None
+
+    def _bounds_below(
+        self, block: Block, there: frozenset[int]
+    ) -> Mapping[tuple[str, int], Sequence[tuple[str, Steps]]]:
+        """The bounds in rows of a block by the later column and the input of the earlier one."""
+        if (id(block), there) not in self._below:
+            found: dict[tuple[str, int], list[tuple[str, Steps]]] = {}
+            for (later, earlier), steps in self.bounds(block, there).items():
+                found.setdefault((later, input_of(earlier)), []).append((earlier, steps))
+            self._below[id(block), there] = found
+        return self._below[id(block), there]
+
+    def bounds(self, block: Block, inputs: Iterable[int]) -> Distances:
+        """The bounds in rows of a block that have rows of some inputs; also those that come from how inputs are made.
+
+        The ON of an input with a mode holds where that has a row, and says nothing of other rows.
+        """
+        there = self._there(block, inputs)
+        if (id(block), there) not in self._bounds:
+            within = {}
+            for each in block.inputs:
+                ids = {name: i for i, name in each.columns}
+                made = self.derived.get(each.relation)
+                for (later, earlier), steps in ({} if made is None else self._within(made)).items():
+                    if later in ids and earlier in ids and self.has_time(block, there, ids[earlier]):
+                        within[ids[later], ids[earlier]] = steps
+            self._bounds[id(block), there] = all_bounds(_conditions(block, there), within)
+        return self._bounds[id(block), there]
+
+    def _there(self, block: Block, inputs: Iterable[int]) -> frozenset[int]:
+        """The inputs that have a row where some do: those without which there is none, and whose times are compared."""
+        if id(block) not in self._always:
+            inner = {at for at, each in enumerate(block.inputs) if each.mode in ("inner", "semi")}
+            self._always[id(block)] = block, _with_compared(block, inner)
+        always = self._always[id(block)][1]
+        if always.issuperset(inputs):
+            return always
+        known = id(block), frozenset(inputs)
+        if known not in self._rows:
+            self._rows[known] = _with_compared(block, always.union(inputs))
+        return self._rows[known]
+
+    def _within(self, made: Derived) -> Distances:
+        """How far two columns of a row of a relation can be apart where neither is NULL: as in each of its blocks."""
+        if isinstance(made.operation, Versions | Last) or not made.blocks:
+            return {}
+        found: list[Distances] = []
+        padded: list[set[str]] = []
+        for block in made.blocks:
+            names: dict[str, list[str]] = {}
+            for name, expression in block.outputs:
+                if expression.is_column and name in made.schema.names:
+                    names.setdefault(expression.columns[0], []).append(name)
+            pairs = (
+                (a, b, steps)
+                for both in product({input_of(i) for i in names}, repeat=2)
+                for (one, two), steps in self.bounds(block, both).items()
+                if (input_of(one), input_of(two)) == both
+                for a in names.get(one, ())
+                for b in names.get(two, ())
+            )
+            found.append({(a, b): steps for a, b, steps in pairs})
+            padded.append({name for name, expression in block.outputs if _is_padding(expression)})
+        result: Distances = {}
+        for pair in {pair for each in found for pair in each}:
+            held = [each.get(pair) for each, names in zip(found, padded, strict=True) if not names & set(pair)]
+            loosest: Steps | None = held[0]
+            for steps in held[1:]:
+                loosest = None if steps is None or loosest is None else looser(loosest, steps)
+            if loosest is not None:
+                result[pair] = loosest
+        return result
+
+    def again(self, block: Block, at: int) -> list[dict[str, Formula]]:
+        """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.
+
+        Its own changes ask that too, so a row is needed until no other one of its key can come, or go. If rows of
+        another input are judged, it is needed as long as those that could be its partners can be met.
+        """
+        each = block.inputs[at]
+        names = dict(each.columns)
+        others = {i for p in each.on for i in p.expression.columns} - names.keys()
+        if any(_is_on_pairs(p, names.keys()) for p in each.on):
+            found: dict[str, list[Formula]] = {}
+            for (later, earlier), steps in self.bounds(block, (at,)).items():
+                met = self.limit(block, at, earlier) if later in names and earlier in others else None
+                if met is not None:
+                    found.setdefault(names[later], []).append(raised(met, steps))
+            return [{name: greatest(formulas) for name, formulas in found.items()}]
+        rising = [r for p in each.on if p.equality is not None and (r := p.equality[1].rises) is not None]
+        least_of = {names[r.column]: (*r.steps, *back) for r in rising if (back := r.least()) is not None}
+        return [
+            {name: raised(way[name], simplified(steps)) for name, steps in least_of.items() if name in way}
+            for way in self._changes(each.relation, least_of.keys())
+        ]
+
+    def _changes(self, relation: str, names: Iterable[str]) -> list[dict[str, Formula]]:
+        """Below which times no change of a relation comes, by column, in each way that it changes."""
+        made = self.derived.get(relation)
+        if made is not None and isinstance(made.operation, Distinct):
+            return self.ways(made, names)
+        return [{name: below for name in names if (below := self.of(relation, name)) is not None}]
+
+    def _reach(self, each: Input, name: str) -> Formula | None:
+        """The frontier of the changes of an input that rows which are there already can meet.
+
+        Of rows of one input that have a partner, these are the changes of the partners: the row itself comes with its
+        own. A row of a join may come with another input of the join.
+        """
+        made = self.derived.get(each.relation)
+        if made is not None and each.partners and each.partners == len(made.blocks[0].inputs) - 1:
+            (inner,) = made.blocks
+            rising = dict(inner.outputs)[name].rises
+            starts = range(len(inner.inputs) - each.partners, len(inner.inputs))
+            met = [] if rising is None else [self.limit(inner, start, rising.column) for start in starts]
+            formulas = [formula for formula in met if formula is not None]
+            if rising is not None and len(formulas) == each.partners:
+                return raised(least(formulas), rising.steps)
+        return self.of(each.relation, name)
+
+    def is_known(self, relation: str, name: str) -> bool:
+        """Whether a column of a relation is never NULL: an event time, which rows on time have, or made from one."""
+        if is_on_time(relation):
+            return name in self.sources[source_of(relation)].watermarks
+        made = self.derived.get(relation)
+        return made is not None and not isinstance(made.operation, Versions) and self.is_known_input(made, name)
+
+    def is_final(self, block: Block, i: str) -> bool:
+        """Whether a column of a block tells of every row when it can change no more: a time with a frontier."""
+        each = block.inputs[input_of(i)]
+        return self._is_known_output(block, column(i, each.type_of(dict(each.columns)[i]))) and self.is_timed(block, i)
+
+    def is_timed(self, block: Block, i: str) -> bool:
+        """Whether a column of a block is a time with a frontier: a row that has one is final once it has passed."""
+        each = block.inputs[input_of(i)]
+        kind = each.type_of(dict(each.columns)[i])
+        is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
+        return is_time and self.of_output("", block, column(i, kind)) is not None
+
+    def covering(self, relation: str, names: Sequence[str]) -> list[str]:
+        """Some of a relation's columns, such that every row has one that is not NULL; empty if there are none such.
+
+        Rows of a FULL join have a time of the left side or of the right one, and neither column is always known.
+        """
+        made = self.derived.get(relation)
+        if made is None or isinstance(made.operation, Versions | Last | Grouping):
+            return []
+        found: dict[str, None] = {}
+        for block in made.blocks:
+            outputs = dict(block.outputs)
+            known = [name for name in names if name in outputs and self._is_known_output(block, outputs[name])]
+            if not known:
+                return []
+            found[next((name for name in known if name in found), known[0])] = None
+        return list(found)
+
+    def is_known_input(self, made: Derived, name: str) -> bool:
+        """Whether a column of what a derived relation is made from is never NULL."""
+        found = [(block, dict(block.outputs).get(name)) for block in made.blocks]
+        return all(e is not None and self._is_known_output(block, e) for block, e in found)
+
+    def _is_known_output(self, block: Block, expression: Expression) -> bool:
+        if expression.rises is None:
+            return False
+        i = expression.rises.column
+        each = block.inputs[input_of(i)]
+        tested = any(_mentions(p, i) and not p.null_safe for p in block.predicates)
+        return each.mode == "inner" and (tested or self.is_known(each.relation, dict(each.columns)[i]))
+
+    def has_time(self, block: Block, inputs: Iterable[int], i: str) -> bool:
+        """Whether column `i` is not NULL in rows of a block that have rows of some inputs: it is compared, or never."""
+        there = self._there(block, inputs)
+        if (id(block), there) not in self._timed:
+            self._timed[id(block), there] = set(self._compared_times(block, there))
+        return i in self._timed[id(block), there] or self._is_known_column(block, i)
+
+    def _compared_times(self, block: Block, there: Collection[int]) -> Iterator[str]:
+        """The columns that conditions compare in rows of a block that have rows of these inputs: they are not NULL."""
+        for p in _conditions(block, there):
+            for bound in p.bounds:
+                for one, two in permutations((bound.later.columns[0], bound.earlier.columns[0])):
+                    if not p.null_safe or self._is_known_column(block, two):
+                        yield one
+
+    def _is_known_column(self, block: Block, i: str) -> bool:
+        each = block.inputs[input_of(i)]
+        return self.is_known(each.relation, dict(each.columns)[i])
+
+
+def _with_compared(block: Block, inputs: Iterable[int]) -> frozenset[int]:
+    """Some inputs, and those whose times are compared where these have a row."""
+    found, added = set(inputs), _compared(block.predicates)
+    added |= found
+    while added:
+        found |= added
+        added = {other for at in added for other in _compared(block.inputs[at].on)} - found
+    return frozenset(found)
+
+
+def _compared(predicates: Iterable[Predicate]) -> set[int]:
+    """The inputs whose times are compared by conditions, so that they have a row."""
+    bounds = [bound for p in predicates if not p.null_safe for bound in p.bounds]
+    return {input_of(each.columns[0]) for bound in bounds for each in (bound.later, bound.earlier)}
+
+
+def _conditions(block: Block, there: Collection[int]) -> list[Predicate]:
+    """The conditions that hold in rows of a block that have rows of these inputs."""
+    return [*block.predicates, *(p for at in sorted(there) for p in block.inputs[at].on)]
+
+
+def kept_key(user: str, i: str, block: Block) -> str:
+    """What identifies a column of a block, by what is computed there."""
+    return hashlib.blake2b(f"{user} {i} {block.text}".encode(), digest_size=8).hexdigest()
+
+
+def _is_padding(expression: Expression) -> bool:
+    return not expression.columns and expression.sql == "NULL"
+
+
+def _is_on_pairs(predicate: Predicate, own: Collection[str]) -> bool:
+    """Whether a condition besides equalities reads columns of an input and of another."""
+    read = [i in own for i in predicate.expression.columns]
+    return predicate.equality is None and any(read) and not all(read)
+
+
+def _mentions(predicate: Predicate, i: str) -> bool:
+    return any(i in (bound.later.columns[0], bound.earlier.columns[0]) for bound in predicate.bounds)

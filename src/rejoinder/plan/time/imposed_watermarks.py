@@ -1,0 +1,73 @@
+"""Watermarks that queries impose on the streams they read (IMPOSE_ORDER), beside those that sources declare.
+
+A source has one set of watermarks. If it declares none, the first view that imposes an order decides for all that do:
+they read the same rows on time. Views that impose none read every row, as before. A view that asks for
+another column or lag is refused: what is late for one and not for the other would need two copies of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from rejoinder.errors import DefinitionConflict, Unsupported
+from rejoinder.ir.catalog import LATE, REJECTED, Source
+from rejoinder.ir.logical import Node, Scan
+
+Imposers = dict[str, str]
+
+
+def imposing_scans(node: Node) -> Iterator[Scan]:
+    """The scans of a tree that impose an order."""
+    if isinstance(node, Scan):
+        yield from (node,) if node.imposed else ()
+        return
+    below = [getattr(node, name) for name in ("input", "left", "right") if hasattr(node, name)]
+    for inner in (*below, *getattr(node, "inputs", ())):
+        yield from imposing_scans(inner)
+
+
+def with_imposed(sources: Mapping[str, Source], view: str, root: Node, imposers: Imposers) -> dict[str, Source]:
+    """The sources with the watermarks that a view's query imposes; `imposers` notes who was first."""
+    result = dict(sources)
+    for scan in imposing_scans(root):
+        source, asked = result.get(scan.relation), dict(scan.imposed)
+        if source is None or source.kind == "table":
+            raise Unsupported(
+                f"IMPOSE_ORDER on `{scan.relation}`, which is not a stream, is not supported",
+                detail=f"view `{view}`; {_reason(scan.relation, source)}",
+                hint="impose an order on a STREAM or a CHANGELOG",
+            )
+        if not source.watermarks:
+            result[source.name] = replace(source, watermarks=asked)
+            imposers[source.name] = view
+        elif not asked.items() <= source.watermarks.items() or (
+            source.name in imposers and asked != dict(source.watermarks)
+        ):
+            raise _conflict(source, view, asked, imposers.get(source.name))
+    return result
+
+
+def _reason(relation: str, source: Source | None) -> str:
+    """Why rows have no order that could be imposed."""
+    if source is not None:
+        return "rows of a table are replaced, whatever their time"
+    if relation.endswith((LATE, REJECTED)):
+        return "its rows are recorded as they come, in no order of event time"
+    return f"`{relation}` has an index, and is read as it is kept"
+
+
+def _conflict(source: Source, view: str, asked: Mapping[str, int], first: str | None) -> DefinitionConflict:
+    there, here = (
+        ", ".join(
+            f"`{column}` {'with an explicit watermark' if lag is None else f'at a lag of {lag}'}"
+            for column, lag in each.items()
+        )
+        for each in (source.watermarks, asked)
+    )
+    by = f"view `{first}`" if first is not None else "its WATERMARK"
+    return DefinitionConflict(
+        f"`{view}` imposes another order on `{source.name}` than {by} does",
+        detail=f"stored: {there}; given: {here} (of timestamps in microseconds)",
+        hint=f"impose the same, or CREATE a second STREAM on the data of `{source.name}` for the other order",
+    )

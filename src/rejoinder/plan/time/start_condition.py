@@ -1,0 +1,37 @@
+"""A start in event time: which rows of a source are not below it, as a condition, and who holds all of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+
+from rejoinder.ir.catalog import Source
+from rejoinder.ir.expression import Expression, conjunction, quoted
+
+_EPOCH = datetime(1970, 1, 1)
+_DAY = 86_400_000_000
+
+
+def clock_columns(source: Source) -> tuple[str, ...]:
+    """The event-time columns of a source that are timestamps or dates."""
+    kinds = {name: source.schema.field(name).type for name in source.watermarks}
+    return tuple(name for name, kind in kinds.items() if pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def not_before(source: Source, micros: int) -> Expression | None:
+    """The condition that no event time of a row is below a time; a date counts from its first moment."""
+    found = []
+    for name in clock_columns(source):
+        time = f"make_timestamp({micros})"
+        text = f"{name} >= TIMESTAMP '{_EPOCH + timedelta(microseconds=micros)}'"
+        found.append(Expression(f"({quoted(name)} >= {time})", pa.bool_(), (name,), text))
+    return conjunction(found)
+
+
+def covers_time(source: Source, column: str, bound: int, micros: int | None) -> bool:
+    """Whether rows with a column not below `bound`, in its own unit, are all rows since a time."""
+    if micros is None or column not in clock_columns(source):
+        return False
+    is_date = pa.types.is_date(source.schema.field(column).type)
+    return bound <= (-(-micros // _DAY) if is_date else micros)

@@ -1,0 +1,72 @@
+"""Which columns no two rows of a query have in common, as far as its text proves it.
+
+A key is a set of identifiers; NULL counts as a value like any other. What is not proven may still be true: a stream
+whose ids happen to differ, say. Cost: one pass over the tree, and as many keys as inputs have in combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.ir.logical import Aggregate, Distinct, Enrich, Filter, Join, Latest, Node, Project, Query, Scan, Validity
+from rejoinder.plan.time.finality import column_types
+
+Ids = frozenset[str]
+
+
+def is_unique(query: Query, names: Sequence[str], catalog: Catalog) -> bool:
+    """Whether the result of a query has at most one row for all values of some of its columns."""
+    outputs = dict(query.outputs)
+    ids = frozenset(outputs[name].columns[0] for name in names if outputs[name].is_column)
+    return any(key <= ids for key in _keys(query.root, catalog))
+
+
+def _keys(node: Node, catalog: Catalog) -> list[Ids]:
+    match node:
+        case Scan():
+            source = catalog.find(node.relation)
+            named = source.primary_key if isinstance(source, Source) and source.kind == "table" else ()
+            return [frozenset(i for i, name in node.columns if name in named)] if named else []
+        case Filter() | Validity() | Enrich():
+            return _keys(node.input, catalog)
+        case Project():
+            return [key for inner in _keys(node.input, catalog) for key in _renamed(inner, node)]
+        case Aggregate():
+            return [frozenset(i for i, _ in node.keys)]
+        case Distinct():
+            return [frozenset(i for i, _ in node.columns)]
+        case Latest():
+            return [frozenset(node.key)]
+        case Join():
+            return list(_joined(node, catalog))
+        case _:  # rows of unions, of changes, and of joins at arrival
+            return []
+
+
+def _renamed(key: Ids, node: Project) -> Iterator[Ids]:
+    """A key in the columns of a projection; several if it shows a column twice, none if it leaves one out."""
+    shown = [[i for i, e in node.outputs if e.is_column and e.columns[0] == column] for column in key]
+    yield from (frozenset(chosen) for chosen in product(*shown))
+
+
+def _joined(node: Join, catalog: Catalog) -> Iterator[Ids]:
+    left, right = _keys(node.left, catalog), _keys(node.right, catalog)
+    if node.kind in ("semi", "anti"):
+        yield from left
+        return
+    if node.kind not in ("inner", "left"):
+        return  # of a row that one side alone has, NULL stands for the key of the other
+    ours, theirs = column_types(node.left), column_types(node.right)
+    sides = [predicate.equality for predicate in node.predicates if predicate.equality is not None]
+    pairs = [(one.columns[0], other.columns[0]) for one, other in sides if one.is_column and other.is_column]
+    pairs += [(other, one) for one, other in pairs]
+    equal = [(a, b) for a, b in pairs if (a in ours and b in theirs) or (a in theirs and b in ours)]
+    whole = [a | b for a, b in product(left, right)]
+    tied = {one for one, _ in equal}
+    found = [*whole, *(key for key in left if any(other <= tied for other in right))]
+    if node.kind == "inner":
+        found += [key for key in right if any(other <= tied for other in left)]
+        found += [key - {one} | {other} for key in found for one, other in equal if one in key]
+    yield from dict.fromkeys(found)

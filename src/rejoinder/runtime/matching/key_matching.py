@@ -1,0 +1,249 @@
+"""Match a stream with the runs of an arrangement by key: the pairs, or only how many there are per row.
+
+Algebra: multiplicities multiply; the matches of a row over all runs add up, retractions included. Cost: binary searches
+for the smaller of stream and run, per run, plus the pairs; counting needs no pairs where hashes decide equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.errors import LimitReached
+from rejoinder.ir.expression import Expression
+from rejoinder.kernels.arrow.columns import (
+    DIFF,
+    ERROR,
+    HASH,
+    SEQUENCE,
+    Int64,
+    contiguous,
+    diffs,
+    drop_unit_diffs,
+    has_diffs,
+    hashes,
+    numbers,
+    replaced,
+    single_chunk,
+    take,
+    without,
+)
+from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.kernels.arrow.probe import TooManyPairsError, count_matches, keep_equal, match
+from rejoinder.kernels.arrow.scatter import sorted_by_hash
+from rejoinder.kernels.duckdb.evaluate import project
+from rejoinder.kernels.duckdb.row_errors import or_null, satisfying
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.steps import Judge, Presence
+from rejoinder.runtime.matching.range_matching import bound, match_nearest, match_range, moved
+from rejoinder.runtime.task import Task, key_columns, needles
+
+Names = tuple[tuple[str, str], ...]
+Positions = list[tuple[Int64, Int64]]
+
+
+@dataclass(frozen=True)
+class Matching:
+    """A stream sorted by the hash of its key, the runs of an arrangement, and how many pairs are too many.
+
+    In an ordered arrangement, only rows within `between` count, those at the `latest` order value up to a time, or
+    those from so much below a time to so much above it (`near`).
+    """
+
+    stream: pa.Table
+    runs: Sequence[pa.Table]
+    here: Key
+    there: Arrangement
+    limit: int
+    user: str
+    between: tuple[Expression, Expression] | None = None
+    latest: Expression | None = None
+    strict: bool = False
+    near: tuple[Expression, int, int] | None = None
+
+    def pairs(self, carried: Sequence[str], fetched: Names) -> pa.Table | None:
+        """The pairs: carried columns of the stream, fetched ones (renamed) of the runs, and `__diff` if need be."""
+        used, positions = self.limited()
+        return used._gathered(positions, carried, fetched)
+
+    def _gathered(self, positions: Positions, carried: Sequence[str], fetched: Names) -> pa.Table | None:
+        signed = has_diffs(self.stream) or any(has_diffs(run) for run in self.runs)
+        stream_diffs = diffs(self.stream) if signed else None
+        lefts: list[Int64] = []
+        products: list[Int64] = []
+        arrays: list[list[pa.Array]] = [[] for _ in fetched]
+        for run, (left, right) in zip(self.runs, positions, strict=True):
+            if not len(left):
+                continue
+            lefts.append(left)
+            positions = pa.array(right)
+            for column, (name, _) in zip(arrays, fetched, strict=True):
+                column.append(single_chunk(run.column(name)).take(positions))
+            if stream_diffs is not None:
+                here = stream_diffs[left]
+                products.append(here * diffs(run)[right] if has_diffs(run) else here)
+        if not lefts:
+            return None
+        rows = pa.array(np.concatenate(lefts))
+        columns = {name: single_chunk(self.stream.column(name)).take(rows) for name in carried}
+        columns |= {output: pa.chunked_array(parts) for parts, (_, output) in zip(arrays, fetched, strict=True)}
+        if signed:
+            columns[DIFF] = pa.array(np.concatenate(products))
+        if not columns:
+            columns[HASH] = single_chunk(self.stream.column(HASH)).take(rows)
+        return drop_unit_diffs(pa.table(columns))
+
+    def counts(self, condition: Expression | None) -> Int64:
+        """How many rows match each row of the stream; `condition`, on columns of the runs, says which count."""
+        rows = self.stream.num_rows
+        if condition is not None or self.near is not None:
+            # a row on which the condition fails is no partner; whoever asks for pairs says that it fails
+            bare = without(replaced(self.stream, SEQUENCE, np.arange(rows)), [DIFF])
+            names = () if condition is None else condition.columns
+            found = replace(self, stream=bare).pairs((SEQUENCE,), tuple((name, name) for name in names))
+            return totals(found if found is None or condition is None else satisfying(found, condition)[0], rows)
+        keys = key_columns(self.stream, self.here)
+        total = np.zeros(rows, np.int64)
+        paired = []
+        for run in self.runs:
+            if not has_diffs(run) and self._decided_by_hash(keys, run):
+                total += count_matches(hashes(self.stream), hashes(run))
+            else:
+                paired.append(run)
+        if not paired:
+            return total
+        used, positions = replace(self, stream=replaced(self.stream, SEQUENCE, np.arange(rows)), runs=paired).limited()
+        for run, (left, right) in zip(used.runs, positions, strict=True):
+            total += np.bincount(left, weights=diffs(run)[right], minlength=rows).astype(np.int64)
+        return total
+
+    def limited(self) -> tuple[Matching, Positions]:
+        """The positions of the pairs, run by run, and the matching that they are about.
+
+        If these are too many, rows that are gone do not count: the pairs are those of netted rows. Then they depend
+        neither on merges nor on what came and went. Raises `LimitReached` if there are still too many.
+        """
+        if self.latest is not None or self.near is not None or self.between is not None:
+            return self, list(self._positions())
+        try:
+            return self, self._few()
+        except TooManyPairsError:
+            netted = self._netted()
+        met = netted._met(netted.runs[0])
+        if (met * np.abs(diffs(netted.stream))).sum() > self.limit:
+            raise netted._too_many(met)
+        return netted, netted._few()
+
+    def _few(self) -> Positions:
+        found: Positions = []
+        pairs = 0
+        for left, right in self._positions():
+            pairs += len(left)
+            if pairs > self.limit:
+                raise TooManyPairsError
+            found.append((left, right))
+        return found
+
+    def _netted(self) -> Matching:
+        """The same with one run: what is left of the rows that the stream can meet. Numbered rows stay as they are."""
+        wanted = np.unique(hashes(self.stream))
+        parts = [run if self._meets_all else take(run, match(wanted, hashes(run))[1]) for run in self.runs]
+        run = sorted_by_hash(consolidate(contiguous(parts)))
+        if SEQUENCE in self.stream.column_names:
+            return replace(self, runs=[run])
+        return replace(self, runs=[run], stream=sorted_by_hash(consolidate(self.stream)))
+
+    def _met(self, run: pa.Table) -> Int64:
+        """How many rows of a run each row of the stream meets, copies counted."""
+        copies = np.append(0, np.cumsum(np.abs(diffs(run))))
+        if self._meets_all:
+            return np.full(self.stream.num_rows, copies[-1], np.int64)
+        wanted, known = hashes(self.stream), hashes(run)
+        met: Int64 = copies[np.searchsorted(known, wanted, "right")] - copies[np.searchsorted(known, wanted, "left")]
+        return met
+
+    def _decided_by_hash(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> bool:
+        there = key_columns(run, self.there.key)
+        return not keys or (self.here.exact and not any(c.null_count for c in (*keys, *there)))
+
+    def _positions(self) -> Iterable[tuple[Int64, Int64]]:
+        keys = key_columns(self.stream, self.here)
+        if self.latest is not None:
+            times = bound(_evaluated(self.stream, self.latest), strict=self.strict)
+            return match_nearest(self.stream, self.runs, self.here, self.there, times)
+        if self.near is not None:
+            time, below, above = self.near
+            column = _evaluated(self.stream, time)
+            low, high = moved(column, -below), moved(column, above)
+            return match_range(self.stream, self.runs, self.here, self.there, low=low, high=high)
+        if self.between is not None:
+            low, high = (_evaluated(self.stream, end) for end in self.between)
+            return match_range(
+                self.stream,
+                self.runs,
+                self.here,
+                self.there,
+                low=bound(low, strict=self.strict),
+                high=bound(high, strict=not self.strict),
+            )
+        return (self._matched(keys, run) for run in self.runs)
+
+    def _matched(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> tuple[Int64, Int64]:
+        if self._meets_all:
+            rows, others = self.stream.num_rows, run.num_rows
+            if rows * others > self.limit:
+                raise TooManyPairsError
+            return np.repeat(np.arange(rows), others), np.tile(np.arange(others), rows)
+        left, right = match(hashes(self.stream), hashes(run), limit=self.limit)
+        if not len(left) or self._decided_by_hash(keys, run):
+            return left, right
+        columns = list(zip(keys, key_columns(run, self.there.key), strict=True))
+        return keep_equal(left, right, columns, null_safe=self.here.null_safe)
+
+    @property
+    def _meets_all(self) -> bool:
+        """Whether every row of the stream meets every row of the runs, which have a key of their own."""
+        return not self.here.parts and bool(self.there.key.parts)
+
+    def _too_many(self, met: Int64) -> LimitReached:
+        pairs, at = int((met * np.abs(diffs(self.stream))).sum()), int(met.argmax())
+        key = [column[at].as_py() for column in key_columns(self.stream, self.here)]
+        return LimitReached(
+            f"`{self.user}` pairs {pairs:,} rows in one step, and the limit is {self.limit:,}",
+            detail=f"one row meets {int(met[at]):,} rows" + (" with the same key" if key else ": nothing links them"),
+            values=f"key {key[0] if len(key) == 1 else tuple(key)!r}" if key else None,
+            hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
+        )
+
+
+def _evaluated(table: pa.Table, expression: Expression) -> pa.ChunkedArray:
+    return project(table, [("value", or_null(expression))]).column("value")
+
+
+def changed(task: Task, step: Presence | Judge) -> pa.Table | None:
+    """The changed rows that can match by key, sorted by `__hash`; None if there are none."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return None
+    stream = needles(stream, step.arrangement.key, hashed=True)
+    return stream if stream.num_rows else None
+
+
+def aligned(rows: pa.Table, like: pa.Table) -> pa.Table:
+    """Rows on which something failed, in the columns of others; what they do not have is NULL."""
+    for name in like.column_names:
+        if name not in rows.column_names and name not in (DIFF, ERROR):
+            missing = pa.array(np.zeros(rows.num_rows, np.uint64)) if name == HASH else None
+            rows = replaced(rows, name, pa.nulls(rows.num_rows, like.field(name).type) if missing is None else missing)
+    names = [name for name in like.column_names if name not in (DIFF, ERROR)]
+    return rows.select([*names, *((DIFF,) if has_diffs(rows) else ()), ERROR])
+
+
+def totals(pairs: pa.Table | None, rows: int) -> Int64:
+    """Add up the multiplicities of pairs by the row that `__sequence` names."""
+    if pairs is None or not pairs.num_rows:
+        return np.zeros(rows, np.int64)
+    return np.bincount(numbers(pairs, SEQUENCE), weights=diffs(pairs), minlength=rows).astype(np.int64)

@@ -1,0 +1,218 @@
+"""Scan: from a split of a source to deltas, in chunks of bounded size.
+
+A *split* is what one task reads at a time: a file, a batch of records handed over by Spark, or one bucket of an
+arrangement (to hydrate). Chunks of one split come in the order of its rows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoinder.errors import MalformedInput, SchemaChanged
+from rejoinder.formats import read_file
+from rejoinder.formats.conform import conform
+from rejoinder.formats.record_checks import DELETES, INSERTS, mark_of, signs_of
+from rejoinder.formats.topic_records import read_records
+from rejoinder.formats.unreadable import Unreadable
+from rejoinder.ir.catalog import Source
+from rejoinder.ir.logical import LOCK, RELEASE
+from rejoinder.kernels.arrow.columns import (
+    DIFF,
+    EPOCH,
+    HASH,
+    PARTITION,
+    SEQUENCE,
+    drop_unit_diffs,
+    replaced,
+    take,
+    without,
+)
+from rejoinder.kernels.arrow.scatter import decode
+from rejoinder.plan.blocks.accumulators import UNIT_SCHEMA
+from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, DueScan, Scan, SourceScan, UnitScan
+from rejoinder.runtime.computed_values import with_computed
+from rejoinder.runtime.future_rows import split_ahead
+from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.run import lies_in, read_run
+from rejoinder.store.runs.spine import Spine
+from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.watermarks.coalescer import Input
+
+CHUNK_ROWS = 1 << 18
+SPLITS = pa.schema([("source", pa.string()), ("path", pa.string()), ("modified", pa.int64()), ("payload", pa.binary())])
+
+
+@dataclass(frozen=True)
+class Split:
+    """One unit of reading. `modified` orders the splits of a source within an epoch.
+
+    A path alone is a file, a payload alone rows that Spark handed over; with both, it holds records of a topic.
+    """
+
+    source: str
+    path: str | None
+    modified: int
+    payload: pa.Buffer | None
+
+    @classmethod
+    def from_batch(cls, batch: pa.RecordBatch) -> Iterator[Split]:
+        """Read the rows of the split schema."""
+        for source, path, modified, payload in zip(*batch.columns, strict=True):
+            yield cls(source.as_py(), path.as_py(), modified.as_py() or 0, payload.as_buffer())
+
+
+def scan(
+    store: ObjectStore,
+    scan_: Scan,
+    split: Split,
+    before: Mapping[str, tuple[Spine, ...]],
+    forgetting: Mapping[str, Forgetting],
+    now: int,
+    opened: Callable[[str], None] = lambda signature: None,
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield (stream, delta) chunks of a split. `now` is the epoch's clock, in microseconds.
+
+    `opened` is called with the signature of the split's file, if it is one.
+    """
+    if isinstance(scan_, ArrangementScan):
+        name = scan_.arrangement.id
+        yield from _scan_arrangement(store, scan_, before[name][split.modified], forgetting.get(name))
+        return
+    if isinstance(scan_, ChangelogScan):
+        for ref in before[scan_.view][split.modified].refs:
+            for chunk in _chunks(without(read_run(store, ref), [HASH, EPOCH])):
+                yield scan_.stream, chunk
+        return
+    if isinstance(scan_, DueScan):
+        yield from _scan_due(store, scan_, before[scan_.pending.id][split.modified])
+        return
+    if isinstance(scan_, UnitScan):
+        yield scan_.stream, pa.Table.from_pylist([{}], schema=UNIT_SCHEMA)
+        return
+    source, recorded = scan_.source, scan_.source.recorded
+    sequence = (split.modified << 20) | (zlib.crc32((split.path or "").encode()) & 0xFFFFF)
+    tables: Iterator[tuple[bool, pa.Table]]
+    if split.payload is not None and split.path is not None:
+        tables = read_records(split.path, decode(split.payload), recorded)
+        place = f"topic {split.path}"
+    elif split.payload is not None:
+        tables = ((True, chunk) for chunk in _chunks(decode(split.payload)))
+        place = f"a batch of `{source.name}`"
+    else:
+        assert split.path is not None
+        tables = read_file(split.path, recorded, CHUNK_ROWS, opened)
+        place = split.path
+    for usable, table in tables:
+        if not usable:
+            yield source.rejected, table
+        elif table.num_rows:
+            delta, failed = with_computed(_as_delta(table, recorded, sequence, place), source, split.path)
+            delta, ahead = split_ahead(delta, source, now, split.path)
+            for rejected in (failed, ahead):
+                if rejected is not None:
+                    yield source.rejected, rejected
+            if delta.num_rows:
+                yield scan_.stream, delta
+
+
+def _scan_arrangement(
+    store: ObjectStore, scan_: ArrangementScan, spine: Spine, forgetting: Forgetting | None
+) -> Iterator[tuple[str, pa.Table]]:
+    names = scan_.arrangement.schema.names
+    for ref in spine.refs:
+        run = read_run(store, ref) if forgetting is None else forgetting.needed(read_run(store, ref))
+        kept = [*names, DIFF] if DIFF in run.column_names else names
+        for chunk in _chunks(run.select(kept)):
+            yield scan_.stream, chunk
+
+
+def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
+    """The changes whose time has come, from the runs that hold some."""
+    for ref in spine.refs:
+        if not lies_in(ref, RELEASE, scan_.after, scan_.until):
+            continue
+        run = without(read_run(store, ref), [HASH])
+        releases = times_of(run, RELEASE)
+        due = np.flatnonzero((releases > scan_.after) & (releases <= scan_.until))
+        for chunk in _chunks(take(without(run, [RELEASE, LOCK]), due)):
+            yield scan_.stream, chunk
+
+
+def largest_times(scan_: Scan, stream: str, table: pa.Table) -> Iterator[tuple[Input, dict[str, int]]]:
+    """The partitions in a chunk of a source, each with the largest time of the columns whose watermark follows it.
+
+    A row that does not say its partition, by NULL, moves none.
+    """
+    if not isinstance(scan_, SourceScan) or stream != scan_.stream or not scan_.source.watermarks:
+        return
+    source = scan_.source
+    names = [name for name, delay in source.watermarks.items() if delay is not None]
+    by = PARTITION if PARTITION in table.column_names else source.partition_by
+    if by is None:
+        largest = [pc.max(table.column(name)).cast(table.field(name).type) for name in names]
+        found = pa.table([pa.array([each.as_py()], each.type) for each in largest], names=names)
+        yield 0, _times(found, names, 1)[0]
+        return
+    keyed = pa.table([table.column(by), *(table.column(name) for name in names)], names=["", *names])
+    found = keyed.group_by("", use_threads=False).aggregate([(name, "max") for name in names])
+    found = found.rename_columns([name.removesuffix("_max") for name in found.column_names])
+    for partition, times in zip(found.column("").to_pylist(), _times(found, names, found.num_rows), strict=True):
+        if partition is not None:
+            yield partition, times
+
+
+def _times(table: pa.Table, names: list[str], rows: int) -> list[dict[str, int]]:
+    """Each row, one per partition, as its times by column; NULL is none."""
+    columns = {name: times_of(table, name).tolist() for name in names}
+    return [{name: column[row] for name, column in columns.items() if column[row] != TIMELESS} for row in range(rows)]
+
+
+def _chunks(table: pa.Table) -> Iterator[pa.Table]:
+    for at in range(0, table.num_rows, CHUNK_ROWS):
+        yield table.slice(at, CHUNK_ROWS)
+
+
+def _as_delta(table: pa.Table, source: Source, sequence: int, place: str) -> pa.Table:
+    """Give the declared columns in the declared types, the multiplicity of each row, and the order of arrival."""
+    delta = conform(table, source.schema, place, source.name)
+    if PARTITION in table.column_names:
+        delta = delta.append_column(PARTITION, table.column(PARTITION))
+    signs = _signs(table, source, place)
+    if signs is not None:
+        delta = drop_unit_diffs(replaced(delta, DIFF, signs))
+    if source.kind == "table":
+        told = table.column(SEQUENCE).combine_chunks() if SEQUENCE in table.column_names else None
+        delta = replaced(delta, SEQUENCE, np.full(delta.num_rows, sequence, np.int64) if told is None else told)
+    return delta
+
+
+def _signs(table: pa.Table, source: Source, place: str) -> pa.Array | None:
+    """Read the op or diff column: signed multiplicities."""
+    if DIFF in table.column_names:
+        return table.column(DIFF).combine_chunks().cast(pa.int64())
+    declared, name = source.diff or source.op, mark_of(table, source)
+    if declared is None:
+        return None
+    if name is None:
+        raise SchemaChanged(
+            f"column `{declared}` of `{source.name}` is missing in {place}",
+            detail=f"columns found: {', '.join(table.column_names)}",
+            hint="the source was declared with this op or diff column",
+        )
+    try:
+        return signs_of(table.column(name), source)
+    except Unreadable as failure:
+        words = f"a word; inserts: {', '.join(sorted(INSERTS))}; deletes: {', '.join(sorted(DELETES))}"
+        raise MalformedInput(
+            failure.plain,
+            detail=f"column `{name}` in {place}",
+            values=failure.values or None,
+            hint=f"every record must say what it does, by {'a number of copies' if source.diff else words}",
+        ) from None

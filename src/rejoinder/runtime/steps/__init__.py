@@ -1,0 +1,1 @@
+"""One file per physical step: what a task does with its streams."""

@@ -1,0 +1,56 @@
+"""Hold: a view's changes come out when they may, and wait until then.
+
+Algebra: the view is σ(release ≤ released)(relation), so a change whose release is reached comes out at once, and any
+other waits; changes that cancel while they wait never come out. A row without a release waits for nothing. Cost: what
+waits is written once, cut by time; what becomes due is read from the runs that hold some (`runtime.scan`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.ir.logical import LOCK, RELEASE
+from rejoinder.kernels.arrow.columns import HASH, numbers, replaced, take, without
+from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.kernels.arrow.ordered import LEAST, as_column
+from rejoinder.kernels.arrow.scatter import sorted_by_hash
+from rejoinder.plan.physical.steps import Hold
+from rejoinder.runtime.steps.arrange import FAN
+from rejoinder.runtime.steps.stateless import write_changes
+from rejoinder.runtime.task import Task
+from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.run import write_run
+from rejoinder.store.runs.spine import Merging, level_of
+from rejoinder.store.runs.time_segments import segments
+from rejoinder.store.runs.time_values import TIMELESS, times_of
+
+
+def hold(task: Task, step: Hold) -> None:
+    """Run the step."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    if step.interval:
+        tick = -(-task.clock.now // step.interval) * step.interval
+        kind = step.pending.schema.field(RELEASE).type
+        stream = replaced(stream, RELEASE, as_column(np.full(stream.num_rows, tick), kind))
+    if LOCK in stream.column_names:
+        stream = take(stream, np.flatnonzero(numbers(stream, LOCK) == step.lock))
+    stream = consolidate(stream)
+    releases = times_of(stream, RELEASE)
+    due = (releases == TIMELESS) | (releases <= task.clock.released.get(step.pending.id, LEAST))
+    write_changes(task, step.view, take(without(stream, [RELEASE, LOCK, HASH]), np.flatnonzero(due)))
+    _keep(task, take(stream, np.flatnonzero(~due)), step)
+
+
+def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
+    released = task.clock.released.get(step.pending.id, LEAST)
+    how = Merging(FAN, forgetting=Forgetting.below(RELEASE, released + 1), times=step.times)
+    for segment, part in segments(sorted_by_hash(waiting), RELEASE):
+        level = level_of(part.num_rows, FAN)
+        ref = write_run(
+            task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, times=how.spanned
+        )
+        task.arranged.setdefault(step.pending.id, []).append(ref)
+    task.merging[step.pending.id] = how

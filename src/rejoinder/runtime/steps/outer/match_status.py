@@ -1,0 +1,137 @@
+"""Judge: which rows of an outer, semi or anti join win their first partner, or lose their last one, by a change.
+
+Algebra: for each left row, flip = [partners after > 0] − [partners before > 0]. A semi join sees `flip`, an anti join
+−flip, and a left join the changed pairs and −flip rows of padding. Only left rows that pair with a changed row are
+asked: their partners before are looked up, those after follow from the change. There is no other state.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.arrow.columns import (
+    DIFF,
+    ERROR,
+    HASH,
+    SEQUENCE,
+    Int64,
+    contiguous,
+    diffs,
+    drop_unit_diffs,
+    hashes,
+    numbers,
+    replaced,
+    single_chunk,
+    take,
+    without,
+)
+from rejoinder.kernels.arrow.scatter import sorted_by_hash
+from rejoinder.kernels.duckdb.row_errors import marked, possible, satisfying, truths
+from rejoinder.plan.physical.steps import Judge
+from rejoinder.runtime.matching.key_matching import Matching, changed, totals
+from rejoinder.runtime.task import Task
+
+ENTRY, CHANGE, OWN = "__entry", "__change", "__own"
+
+
+def judge(task: Task, step: Judge) -> None:
+    """Run the step."""
+    stream = changed(task, step)
+    if stream is not None and step.filter is not None:
+        stream = possible(stream, step.filter)
+    pairs, failed = (None, None) if stream is None or not stream.num_rows else _pairs(task, stream, step)
+    parts = []
+    if pairs is not None and pairs.num_rows:
+        parts.append(_unmatched(task, pairs, step))
+        if step.mode == "left":
+            parts.append(_matched(pairs, step))
+    if failed is not None:
+        parts.append(_failed(failed, step))
+    if not parts:
+        return
+    result = contiguous([part for part in parts if part.num_rows] or parts[:1])
+    if result.num_rows:
+        task.streams[step.output] = drop_unit_diffs(result)
+
+
+def _pairs(task: Task, stream: pa.Table, step: Judge) -> tuple[pa.Table | None, pa.Table | None]:
+    """Changed rows with the left rows that they pair with, and pairs on which the condition fails, marked.
+
+    Each left row is known by where it lies.
+    """
+    runs = task.runs(step.left.id, after=step.after)
+    matching = Matching(stream, runs, step.arrangement.key, step.left, task.max_pairs, step.output.split("/")[0])
+    tables = []
+    matching, positions = matching.limited()
+    stream = matching.stream
+    for number, (run, (here, there)) in enumerate(zip(matching.runs, positions, strict=True)):
+        if not len(here):
+            continue
+        columns = {i: single_chunk(stream.column(name)).take(pa.array(here)) for name, i in step.paired}
+        columns |= {i: single_chunk(run.column(name)).take(pa.array(there)) for name, i in step.fetched}
+        columns[HASH] = single_chunk(stream.column(HASH)).take(pa.array(here))
+        columns[ENTRY] = pa.array(there + (number << 40))
+        columns[CHANGE] = pa.array(diffs(stream)[here])
+        columns[OWN] = pa.array(diffs(run)[there])
+        tables.append(pa.table(columns))
+    if not tables:
+        return None, None
+    pairs = contiguous(tables)
+    if step.restriction is not None:
+        mask, errors = truths(pairs, step.restriction)
+        pairs = take(pairs if errors is None else marked(pairs, errors), np.flatnonzero(mask))
+    return (pairs, None) if step.condition is None else satisfying(pairs, step.condition)
+
+
+def _matched(pairs: pa.Table, step: Judge) -> pa.Table:
+    """The changed pairs."""
+    rows = pairs.select([*(i for _, i in step.fetched), *step.outputs, *_mark(pairs)])
+    if step.present is not None:
+        rows = rows.append_column(step.present, pa.array(np.ones(rows.num_rows, bool)))
+    return replaced(rows, DIFF, numbers(pairs, OWN) * numbers(pairs, CHANGE))
+
+
+def _mark(pairs: pa.Table) -> list[str]:
+    return [ERROR] if ERROR in pairs.column_names else []
+
+
+def _failed(pairs: pa.Table, step: Judge) -> pa.Table:
+    """The changed pairs on which the condition fails: partners for nobody."""
+    rows = _matched(pairs, step)
+    if step.mode != "left":
+        rows = without(rows, [*step.outputs, *([] if step.present is None else [step.present])])
+    return rows if step.fetched else replaced(rows, HASH, hashes(pairs))
+
+
+def _unmatched(task: Task, pairs: pa.Table, step: Judge) -> pa.Table:
+    """The left rows whose answer is another one now."""
+    _, first, group = np.unique(numbers(pairs, ENTRY), return_index=True, return_inverse=True)
+    change = np.bincount(group, weights=numbers(pairs, CHANGE), minlength=len(first)).astype(np.int64)
+    names = [i for _, i in step.fetched]
+    rows = replaced(take(pairs.select([*names, HASH, OWN, *_mark(pairs)]), first), CHANGE, change)
+    rows = sorted_by_hash(rows)
+    before = _partners(task, rows, step)
+    flip = (before + numbers(rows, CHANGE) > 0).astype(np.int64) - (before > 0).astype(np.int64)
+    flipped = np.flatnonzero(flip)
+    sign = numbers(rows, OWN) * flip * (1 if step.mode == "semi" else -1)
+    result = take(rows.select([*(names or [HASH]), *_mark(rows)]), flipped)
+    if step.mode == "left":
+        kinds = {i: step.arrangement.schema.field(name).type for name, i in step.paired}
+        for i in step.outputs:
+            result = result.append_column(i, pa.nulls(result.num_rows, kinds[i]))
+        if step.present is not None:
+            result = result.append_column(step.present, pa.nulls(result.num_rows, pa.bool_()))
+    return replaced(result, DIFF, sign[flipped])
+
+
+def _partners(task: Task, rows: pa.Table, step: Judge) -> Int64:
+    """How many partners left rows had before the epoch."""
+    runs = task.runs(step.arrangement.id, after=False)
+    numbered = replaced(rows.drop_columns([OWN, CHANGE]), SEQUENCE, np.arange(rows.num_rows))
+    user = step.output.split("/")[0]
+    carried = (SEQUENCE, *(i for _, i in step.fetched))
+    found = Matching(numbered, runs, step.key, step.arrangement, task.max_pairs, user).pairs(carried, step.paired)
+    if found is not None and step.condition is not None:
+        found, _ = satisfying(found, step.condition)
+    return totals(found, rows.num_rows)

@@ -1,0 +1,18 @@
+"""Sweep: cancel what a stream of intervals takes back and gives again (see `kernels.arrow.intervals`). Stateless."""
+
+from __future__ import annotations
+
+from rejoinder.kernels.arrow.columns import drop_unit_diffs
+from rejoinder.kernels.arrow.intervals import sweep as swept
+from rejoinder.plan.physical.steps import Sweep
+from rejoinder.runtime.task import Task
+
+
+def sweep(task: Task, step: Sweep) -> None:
+    """Run the step: the output has the columns of the input, and its key hash where it has one."""
+    stream = task.streams.get(step.input)
+    if stream is None or not stream.num_rows:
+        return
+    result = swept(stream, step.start, step.end)
+    if result.num_rows:
+        task.streams[step.output] = drop_unit_diffs(result)

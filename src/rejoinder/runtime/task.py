@@ -1,0 +1,210 @@
+"""A task: one bucket in one round of one epoch, with its streams, its part of the state, and what it sends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.arrow.columns import HASH, UInt64, replaced, take
+from rejoinder.kernels.arrow.consolidate import row_hashes
+from rejoinder.kernels.arrow.hashing import Mask, hash_rows
+from rejoinder.kernels.arrow.ordered import LEAST
+from rejoinder.kernels.arrow.scatter import sorted_by_hash
+from rejoinder.kernels.arrow.sorting import hash_range
+from rejoinder.kernels.duckdb.evaluate import project
+from rejoinder.kernels.duckdb.row_errors import or_null
+from rejoinder.plan.physical.arrangement import Key
+from rejoinder.plan.physical.retention_bound import Limit, Retention
+from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.expiry import Below, Forgetting
+from rejoinder.store.runs.run import RunRef, read_run
+from rejoinder.store.runs.spine import Merging, Spine
+from rejoinder.watermarks.coalescer import Input
+from rejoinder.watermarks.formula import value_of
+
+MAX_PAIRS = 50_000_000
+
+
+@dataclass
+class Report:
+    """What a task tells the driver: names and counts, never rows.
+
+    `rows_in`, `bytes_in`: what was read, by source; `newest`: when the newest file of each source was written (ms);
+    `observed`: the largest time of each event-time column, by source and partition; `late`: how many rows came too
+    late, by view and by whose they are; `failed`: the net number of rows on which an expression failed, by error;
+    `null_columns`: columns that are NULL in every record of a file, with that file, by source; `signatures`: that of
+    each file of a source that was read, by path.
+    """
+
+    spines: dict[str, Spine] = field(default_factory=dict)
+    emitted: dict[str, list[RunRef]] = field(default_factory=dict)
+    changelogs: dict[str, Spine] = field(default_factory=dict)
+    rows_in: dict[str, int] = field(default_factory=dict)
+    bytes_in: dict[str, int] = field(default_factory=dict)
+    rows_out: dict[str, int] = field(default_factory=dict)
+    newest: dict[str, int] = field(default_factory=dict)
+    observed: dict[str, dict[Input, dict[str, int]]] = field(default_factory=dict)
+    late: dict[str, dict[str, int]] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+    null_columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain data for a metadata row."""
+        return {
+            "spines": {name: spine.to_json() for name, spine in self.spines.items()},
+            "emitted": {name: [ref.to_json() for ref in refs] for name, refs in self.emitted.items()},
+            "changelogs": {name: spine.to_json() for name, spine in self.changelogs.items()},
+            "rows_in": self.rows_in,
+            "bytes_in": self.bytes_in,
+            "rows_out": self.rows_out,
+            "newest": self.newest,
+            "observed": {source: list(partitions.items()) for source, partitions in self.observed.items()},
+            "late": self.late,
+            "failed": self.failed,
+            "null_columns": self.null_columns,
+            "signatures": self.signatures,
+        }
+
+    def add(self, data: Mapping[str, Any]) -> None:
+        """Take in what an earlier round reported."""
+        self.spines |= {name: Spine.from_json(spine) for name, spine in data["spines"].items()}
+        self.changelogs |= {name: Spine.from_json(spine) for name, spine in data["changelogs"].items()}
+        for name, refs in data["emitted"].items():
+            self.emitted.setdefault(name, []).extend(RunRef.from_json(ref) for ref in refs)
+        for counts, more in (
+            (self.rows_in, data["rows_in"]),
+            (self.bytes_in, data["bytes_in"]),
+            (self.rows_out, data["rows_out"]),
+            (self.failed, data["failed"]),
+        ):
+            for name, rows in more.items():
+                counts[name] = counts.get(name, 0) + rows
+        for view, inputs in data["late"].items():
+            for name, rows in inputs.items():
+                self.count_late(view, name, rows)
+        for source, columns in data["null_columns"].items():
+            self.null_columns[source] = {**columns, **self.null_columns.get(source, {})}
+        self.signatures |= data["signatures"]
+        for source, written in data["newest"].items():
+            self.newest[source] = max(written, self.newest.get(source, 0))
+        for source, partitions in data["observed"].items():
+            for partition, columns in partitions:
+                self.observe(source, partition, columns)
+
+    def count_read(self, source: str, rows: pa.Table) -> None:
+        """Note that rows of a source were read."""
+        self.rows_in[source] = self.rows_in.get(source, 0) + rows.num_rows
+        self.bytes_in[source] = self.bytes_in.get(source, 0) + rows.nbytes
+
+    def count_late(self, view: str, name: str, rows: int) -> None:
+        """Note that rows of an input came too late for a view."""
+        counts = self.late.setdefault(view, {})
+        counts[name] = counts.get(name, 0) + rows
+
+    def observe(self, source: str, partition: Input, times: Mapping[str, int]) -> None:
+        """Note that a partition of a source had rows, and their largest event times by column."""
+        known = self.observed.setdefault(source, {}).setdefault(partition, {})
+        for column, value in times.items():
+            known[column] = max(value, known.get(column, value))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What time it is: the clock of the epoch (microseconds), how far each waiting view is released, the watermarks."""
+
+    now: int = 0
+    released: Mapping[str, int] = field(default_factory=dict)
+    watermarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass
+class Task:
+    """The working memory of a task. `before` is the committed state, `report.spines` what this epoch made of it.
+
+    `arranged` are the runs of this round, which are not in their spines yet; `merging` is how these are merged. A
+    change never meets what may be forgotten; who fills something new by scans has to leave it out: `forgetting`.
+    """
+
+    store: ObjectStore
+    epoch: int
+    bucket: int
+    buckets: int
+    before: Mapping[str, Spine]
+    history: int
+    max_pairs: int = MAX_PAIRS
+    clock: Clock = field(default_factory=Clock)
+    streams: dict[str, pa.Table] = field(default_factory=dict)
+    arranged: dict[str, list[RunRef]] = field(default_factory=dict)
+    merging: dict[str, Merging] = field(default_factory=dict)
+    forgetting: Mapping[str, Forgetting] = field(default_factory=dict)
+    report: Report = field(default_factory=Report)
+    outbox: list[tuple[int, int, pa.Table]] = field(default_factory=list)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The hashes that this task is responsible for."""
+        return hash_range(self.bucket, self.buckets)
+
+    def runs(self, arrangement: str, *, after: bool) -> list[pa.Table]:
+        """The runs of an arrangement, without or with this epoch's changes."""
+        runs = [read_run(self.store, ref) for ref in self.refs(arrangement, after=after)]
+        forgetting = self.forgetting.get(arrangement)
+        return runs if forgetting is None else [forgetting.needed(run) for run in runs]
+
+    def refs(self, arrangement: str, *, after: bool) -> Iterable[RunRef]:
+        """Where they are."""
+        before = self.before.get(arrangement, Spine())
+        if not after:
+            return before.refs
+        if arrangement in self.arranged:
+            return (*before.refs, *self.arranged[arrangement])
+        return self.report.spines.get(arrangement, before).refs
+
+
+def forgetting_of(retention: Retention, watermarks: Mapping[str, Mapping[str, int]]) -> Forgetting:
+    """What may be forgotten of an arrangement by now."""
+
+    def below(limit: Limit) -> Below:
+        return Below(limit.column, value_of(limit.below, watermarks, LEAST), limit.timeless)
+
+    return Forgetting(tuple(tuple(map(below, limits)) for limits in retention.users))
+
+
+def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:
+    """Evaluate the parts of a key on a table. A part that fails on a row is NULL there (`steps.Check` says so)."""
+    if all(part.is_column for part in key.parts):
+        return [table.column(part.columns[0]) for part in key.parts]
+    keyed = project(table, [(str(i), or_null(part)) for i, part in enumerate(key.parts)])
+    return [keyed.column(str(i)) for i in range(len(key.parts))]
+
+
+def partition_hashes(table: pa.Table, key: Key) -> tuple[UInt64, Mask | None]:
+    """Hash a table for partitioning. Rows that match nothing are spread by their content instead of piled up."""
+    columns = key_columns(table, key)
+    keys, valid = hash_rows(columns, table.num_rows), valid_keys(columns, key)
+    return (keys, None) if valid is None else (np.where(valid, keys, row_hashes(table)), valid)
+
+
+def valid_keys(columns: Sequence[pa.ChunkedArray], key: Key) -> Mask | None:
+    """The rows whose key can equal another: no NULL but where NULL equals NULL. None stands for all rows."""
+    valid: Mask | None = None
+    for number, column in enumerate(columns):
+        if column.null_count and number not in key.null_safe:
+            here = np.asarray(column.is_valid())
+            valid = here if valid is None else valid & here
+    return valid
+
+
+def needles(table: pa.Table, key: Key, *, hashed: bool) -> pa.Table:
+    """Prepare a stream for lookup: rows that can match, with `__hash` of the key, sorted by it."""
+    columns = key_columns(table, key)
+    keyed = table
+    if not hashed or HASH not in table.column_names:
+        keyed = replaced(table, HASH, hash_rows(columns, table.num_rows))
+    valid = valid_keys(columns, key)
+    return sorted_by_hash(keyed if valid is None else take(keyed, np.flatnonzero(valid)))

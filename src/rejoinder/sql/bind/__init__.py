@@ -1,0 +1,1 @@
+"""From a syntax tree to the logical plan."""

@@ -1,0 +1,248 @@
+"""Aggregate functions: how a call is read, of which primitive calls it is made, and Spark's type of its result.
+
+The plan knows four primitives: `count`, `sum`, `min`, `max`, all of which pass over NULL. AVG is a sum over a count.
+FILTER makes the argument NULL where its condition does not hold. ANY_VALUE is the smallest value, so that it is always
+the same one; BOOL_AND and BOOL_OR are the smallest and the largest of truth values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.errors import InvalidSql
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.logical import Call, Function
+from rejoinder.sql.bind.predicates import coerced
+from rejoinder.sql.functions.arithmetic import average
+from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.parse.foreign_names import foreign_function
+from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.terms import Term, mismatch, refuse
+
+OFFERED = "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, ANY_VALUE, BOOL_AND and BOOL_OR are"
+_NODES: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.CountIf: "count_if",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.AnyValue: "any_value",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+}
+_SYNONYMS = {"mean": "avg", "every": "bool_and", "some": "bool_or"}
+_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """A call as it was written."""
+
+    node: exp.Expr
+    function: str
+    arguments: tuple[exp.Expr, ...]
+    is_distinct: bool
+    condition: exp.Expr | None
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A call of the plan; with `distinct`, over each different combination of these expressions once."""
+
+    call: Call
+    distinct: tuple[Expression, ...] = ()
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Say whether a node is a call of an aggregate function, offered or not."""
+    if isinstance(node, _WRAPPERS):
+        return is_aggregate(node.this)
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _SYNONYMS
+    return isinstance(node, exp.AggFunc)
+
+
+def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost aggregate calls of an expression; those of subqueries and of window functions are not its own."""
+
+    def is_foreign(inner: exp.Expr) -> bool:
+        return isinstance(inner, exp.Query | exp.Window) or is_aggregate(inner)
+
+    for found in node.walk(prune=is_foreign):
+        if is_aggregate(found):
+            yield found
+
+
+def read_call(node: exp.Expr) -> Aggregated:
+    """Take a call apart. Raises `Unsupported` for a function or a form that is not supported."""
+    inner, condition = node, None
+    while isinstance(inner, _WRAPPERS):
+        if isinstance(inner, exp.Filter):
+            condition = inner.expression.this
+        elif not isinstance(inner.this, exp.AnyValue):
+            raise refuse(node, "IGNORE NULLS is not supported here", "aggregates pass over NULL")
+        inner = inner.this
+    name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
+    function = _NODES.get(type(inner)) or _SYNONYMS.get(name)
+    if function is None:
+        called = text_of(inner).split("(", 1)[0].lower()
+        raise refuse(node, f"the aggregate `{called}` is not supported", foreign_function(called) or OFFERED)
+    listed = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this, *inner.expressions]
+    given = [part for part in listed if part is not None]
+    distinct = bool(given) and isinstance(given[0], exp.Distinct)
+    if distinct:
+        given = list(given[0].expressions)
+    for part in (*given, *([] if condition is None else [condition])):
+        for nested in aggregates_in(part):
+            raise InvalidSql(
+                f"`{text_of(nested)}` is an aggregate inside an aggregate",
+                detail=f"in `{text_of(node)}`",
+                hint="compute the inner one in a subquery: FROM (SELECT … GROUP BY …)",
+            )
+    is_star = any(part.is_star for part in given)
+    if is_star and (function != "count" or distinct or not isinstance(given[0], exp.Star) or len(given) > 1):
+        raise refuse(node, f"`{text_of(node)}` is not supported", "name the columns, or write COUNT(*)")
+    if len(given) != 1 and (function != "count" or not given):
+        hint = f"write {function.upper()}({'*' if function == 'count' else 'x'})"
+        raise InvalidSql(f"`{function}` takes one argument, not {len(given)}", detail=text_of(node), hint=hint)
+    return Aggregated(node, function, tuple(given), distinct, condition)
+
+
+def bind_call(call: Aggregated, scope: Scope, named: Callable[[Primitive], str]) -> Expression:
+    """The result of a call, over the columns that `named` gives its primitives. Raises a `PlanningError`."""
+    condition = None if call.condition is None else _condition(call.condition, scope)
+    if call.function == "count":
+        return column(named(_count(call, scope, condition)), spark_types.BIGINT)
+    (node,) = call.arguments
+    if call.function == "count_if":
+        met = _condition(node, scope)
+        return _count_of(named, _present(met if condition is None else _both(condition, met), call.node))
+    argument = compile_expression(node, scope)
+    if pa.types.is_null(argument.type):
+        raise mismatch(call.node, "the type of NULL is not known", "CAST it")
+    if call.function in ("sum", "avg"):
+        return _sum_or_average(call, argument, condition, named)
+    function: Function = "max" if call.function in ("max", "bool_or") else "min"
+    if call.function in ("bool_and", "bool_or") and argument.type != spark_types.BOOLEAN:
+        raise mismatch(call.node, f"`{call.function}` needs a condition, not {spark_types.spark_name(argument.type)}")
+    if spark_types.is_nested(argument.type):
+        kind = spark_types.spark_name(argument.type)
+        raise refuse(call.node, f"`{call.function}` of {kind} is not supported", "take its fields or elements")
+    argument = _where(condition, argument)
+    return column(named(Primitive(Call(function, argument, argument.type))), argument.type)
+
+
+def _count(call: Aggregated, scope: Scope, condition: Expression | None) -> Primitive:
+    arguments = [compile_expression(node, scope) for node in call.arguments if not node.is_star]
+    if call.is_distinct:
+        for node, argument in zip(call.arguments, arguments, strict=True):
+            if not spark_types.comparable(argument.type, argument.type):
+                raise mismatch(call.node, f"`{text_of(node)}` is a map, and maps cannot be compared")
+        counted = tuple(_where(condition, argument) for argument in arguments)
+        present = counted[0] if len(counted) == 1 and _is_plain(counted[0].type) else _all_present(counted)
+        return Primitive(Call("count", present, spark_types.BIGINT), counted)
+    nullable = [argument for argument in arguments if argument.columns or argument.throws or "NULL" in argument.sql]
+    if not nullable and condition is None:
+        return Primitive(Call("count", None, spark_types.BIGINT))
+    if len(nullable) == 1 and condition is None and _is_plain(nullable[0].type):
+        return Primitive(Call("count", nullable[0], spark_types.BIGINT))
+    conditions = ([] if condition is None else [condition]) + ([_all_present(nullable)] if nullable else [])
+    both = conditions[0] if len(conditions) == 1 else _both(*conditions)
+    return Primitive(Call("count", _present(both, call.node), spark_types.BIGINT))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not spark_types.is_nested(kind) and not pa.types.is_null(kind)
+
+
+def _count_of(named: Callable[[Primitive], str], argument: Expression) -> Expression:
+    return column(named(Primitive(Call("count", argument, spark_types.BIGINT))), spark_types.BIGINT)
+
+
+def _sum_or_average(
+    call: Aggregated, argument: Expression, condition: Expression | None, named: Callable[[Primitive], str]
+) -> Expression:
+    kind = argument.type
+    if not spark_types.is_numeric(kind):
+        raise mismatch(
+            call.node, f"`{call.function}` needs a number, not {spark_types.spark_name(kind)}", "CAST it to a number"
+        )
+    if call.function == "avg" and kind == spark_types.BIGINT:
+        # As Spark does: no sum is too large for a DOUBLE.
+        argument = coerced(argument, spark_types.DOUBLE, call.node)
+    argument = _where(condition, argument)
+    total = sum_type(argument.type)
+    distinct = (argument,) if call.is_distinct else ()
+    sums = column(named(Primitive(Call("sum", argument, total), distinct)), total)
+    if call.function == "sum":
+        return sums
+    counts = column(named(Primitive(Call("count", argument, spark_types.BIGINT), distinct)), spark_types.BIGINT)
+    if spark_types.is_decimal(kind):
+        result = spark_types.bounded_decimal(kind.precision + 4, kind.scale + 4)
+        term = average(
+            Term(sums.sql, total, sums.columns), Term(counts.sql, spark_types.BIGINT, counts.columns), result
+        )
+        return Expression(term.sql, result, term.columns, text=text_of(call.node), throws=term.throws)
+    sql = f"(CAST({sums.sql} AS DOUBLE) / CAST({counts.sql} AS DOUBLE))"
+    return Expression(sql, spark_types.DOUBLE, (*sums.columns, *counts.columns), text=text_of(call.node))
+
+
+def sum_type(kind: pa.DataType) -> pa.DataType:
+    """Spark's type of a sum.
+
+    >>> sum_type(pa.int32()), sum_type(pa.decimal128(10, 2))
+    (DataType(int64), Decimal128Type(decimal128(20, 2)))
+    """
+    if spark_types.is_integer(kind):
+        return spark_types.BIGINT
+    return (
+        spark_types.bounded_decimal(kind.precision + 10, kind.scale)
+        if spark_types.is_decimal(kind)
+        else spark_types.DOUBLE
+    )
+
+
+def _condition(node: exp.Expr, scope: Scope) -> Expression:
+    made = compile_expression(node, scope)
+    if made.type != spark_types.BOOLEAN:
+        raise mismatch(node, f"a condition must be boolean, not {spark_types.spark_name(made.type)}", "compare it")
+    return made
+
+
+def _where(condition: Expression | None, argument: Expression) -> Expression:
+    """The argument, NULL where the condition does not hold."""
+    if condition is None:
+        return argument
+    columns = tuple(dict.fromkeys((*condition.columns, *argument.columns)))
+    throws = condition.throws or argument.throws
+    sql = f"CASE WHEN {condition.sql} THEN {argument.sql} END"
+    return Expression(sql, argument.type, columns, text=argument.text, throws=throws)
+
+
+def _both(left: Expression, right: Expression) -> Expression:
+    columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
+    sql = f"CASE WHEN {left.sql} THEN {right.sql} END"
+    return Expression(sql, spark_types.BOOLEAN, columns, text=right.text, throws=left.throws or right.throws)
+
+
+def _all_present(arguments: list[Expression] | tuple[Expression, ...]) -> Expression:
+    sql = " AND ".join(f"({argument.sql}) IS NOT NULL" for argument in arguments)
+    columns = tuple(dict.fromkeys(name for argument in arguments for name in argument.columns))
+    text = ", ".join(argument.text for argument in arguments)
+    return _present(
+        Expression(sql, spark_types.BOOLEAN, columns, text=text, throws=any(argument.throws for argument in arguments)),
+        None,
+    )
+
+
+def _present(condition: Expression, node: exp.Expr | None) -> Expression:
+    """TRUE where a condition holds, else NULL: what COUNT counts."""
+    text = condition.text if node is None else text_of(node)
+    sql = f"CASE WHEN {condition.sql} THEN TRUE END"
+    return Expression(sql, spark_types.BOOLEAN, condition.columns, text=text, throws=condition.throws)

@@ -1,0 +1,395 @@
+"""The binder: from a parsed query to the logical plan, every name resolved and every type known.
+
+What is not supported is refused here, pointing at the text; nothing is left to fail at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.host.caps import cap_reached, caps
+from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Source, View
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
+from rejoinder.plan.operations.side_outputs import readable
+from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
+from rejoinder.sql.bind.emit_clause import (
+    Clause,
+    emits_final,
+    groups_by_window,
+    interval_microseconds,
+    is_waiting,
+    named_release,
+    split_emission,
+    take_release,
+    with_release,
+)
+from rejoinder.sql.bind.group_by import bind_groups, is_grouped
+from rejoinder.sql.bind.predicates import coerced
+from rejoinder.sql.bind.query_parser import parse_query
+from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival, refuse_changing
+from rejoinder.sql.bind.relations.as_of_joins import event_time_of, has_version
+from rejoinder.sql.bind.relations.enrich_call import bind_enrichment, is_enrichment
+from rejoinder.sql.bind.relations.joins import combine
+from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
+from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
+from rejoinder.sql.bind.scope import Column, Scope, Side
+from rejoinder.sql.bind.subqueries import restrict
+from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
+from rejoinder.sql.functions.window_functions import ColumnBounds, ends_of_column
+from rejoinder.sql.parse.clauses import (
+    ONE_OF_EACH,
+    refuse_doubles,
+    refuse_subqueries,
+    refuse_unread_clauses,
+    relation_name,
+    text_of,
+)
+from rejoinder.sql.parse.foreign_spellings import foreign_relation
+from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.sql.types.spark_types import common_type, comparable, spark_name
+
+
+def bind(
+    text: str, catalog: Catalog, kept: Collection[str] = (), *, names: Sequence[str] = (), relation: str = ""
+) -> Query:
+    """Bind a query; views in `kept` are read as they are, others by their queries.
+
+    `names` is the column list of the `relation` that the query defines. Raises a `PlanningError` that names the thing
+    and shows the place.
+    """
+    texts = [text, *(view.query for view in catalog.views)]
+    return with_stack(texts, _bound, text, catalog, kept, names, relation)
+
+
+def _bound(text: str, catalog: Catalog, kept: Collection[str], names: Sequence[str], relation: str) -> Query:
+    binder = Binder(catalog, frozenset(kept))
+    _, clause = split_emission(text)
+    node = with_item_names(parse_query(text), names)
+    return with_column_names(_with_emission(binder, node, clause), names, relation)
+
+
+def bind_view(view: View, catalog: Catalog, kept: Collection[str] = ()) -> Query:
+    """Bind the query of a view, with its column list. Raises a `PlanningError`."""
+    return bind(view.query, catalog, kept, names=view.names, relation=view.name)
+
+
+def _with_emission(binder: Binder, node: exp.Query, clause: Clause | None) -> Query:
+    binder.is_final = clause is not None and clause.policy == "final"
+    if clause is None or clause.policy == "changes":
+        return binder.query(node, {})
+    if clause.policy == "every":
+        return replace(binder.query(node, {}), emission=Emission("every", interval_microseconds(clause)))
+    if clause.policy == "final" and not groups_by_window(node):
+        return replace(binder.query(node, {}), emission=Emission("final"))
+    return take_release(binder.query(with_release(node, clause), {}), clause)
+
+
+Ctes = Mapping[str, "_Cte"]
+
+
+@dataclass
+class Binder:
+    """Binds one query; numbers scans and projections so that identifiers are unique."""
+
+    catalog: Catalog
+    kept: frozenset[str] = frozenset()
+    numbers: Iterator[int] = field(default_factory=count)
+    is_final: bool = False
+    relations: int = 0
+
+    def query(self, node: exp.Expr, ctes: Ctes) -> Query:
+        """Bind a query expression."""
+        if not isinstance(node, exp.Select | exp.Union | exp.Subquery):
+            raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint="SELECT and UNION are")
+        refuse_unread_clauses(node)
+        ctes = self.with_ctes(node, ctes)
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this, ctes)
+        if isinstance(node, exp.Union):
+            return self.union(node, ctes)
+        return self.select(node, ctes)
+
+    def with_ctes(self, node: exp.Expr, ctes: Ctes) -> Ctes:
+        """Add the names of a query's WITH."""
+        with_ = node.args.get("with_") or node.args.get("with")
+        if with_ is not None:
+            if with_.args.get("recursive"):
+                hint = "take RECURSIVE out if no part refers to itself"
+                raise Unsupported("WITH RECURSIVE is not supported", detail=text_of(node), hint=hint)
+            for cte in with_.expressions:
+                names = tuple(name.name for name in cte.args["alias"].columns)
+                ctes = {**ctes, cte.alias.lower(): _Cte(with_item_names(cte.this, names), ctes, names)}
+        return ctes
+
+    def select(self, node: exp.Select, ctes: Ctes) -> Query:
+        """Bind SELECT … FROM … WHERE …."""
+        root, scope = self.sources(node, ctes)
+        node = named_release(node, scope)
+        where = node.args.get("where")
+        root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
+        if where is not None:
+            root = restrict(self, root, scope, where.this, ctes)
+        if is_grouped(node):
+            root, scope, node = bind_groups(root, scope, node, self.numbers)
+        outputs = self.outputs(node, scope)
+        distinct = node.args.get("distinct")
+        if distinct is None:
+            return Query(root, outputs, self.windows(node, scope))
+        if distinct.args.get("on"):
+            raise Unsupported("DISTINCT ON is not supported", detail=text_of(node), hint=ONE_OF_EACH)
+        return self.distinct(Query(root, outputs))
+
+    def sources(self, node: exp.Select, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind FROM with its joins."""
+        source = node.args.get("from_") or node.args.get("from")
+        if source is None:
+            hint = "select from a relation of the flow"
+            raise Unsupported("a query without FROM is not supported", detail=text_of(node), hint=hint)
+        root, scope = self.relation(source.this, ctes)
+        for join in node.args.get("joins") or []:
+            root, scope = self.join(root, scope, join, ctes)
+        return root, scope
+
+    def distinct(self, query: Query) -> Query:
+        """Each row once."""
+        number = next(self.numbers)
+        named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
+        columns = tuple((i, e.type) for i, e in named)
+        for i, kind in columns:
+            if not comparable(kind, kind):
+                raise TypeMismatch(
+                    f"DISTINCT on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
+                    detail="maps cannot be compared",
+                    hint="leave it out of the SELECT, or take values out of it",
+                )
+        root = Distinct(Project(query.root, named), columns)
+        return Query(root, tuple((name, column(f"{number}.{name}", e.type)) for name, e in query.outputs))
+
+    def union(self, node: exp.Union, ctes: Ctes) -> Query:
+        """Bind UNION [ALL]; columns go by position, names come from the first part."""
+        left, right = self.query(node.left, ctes), self.query(node.right, ctes)
+        if len(left.outputs) != len(right.outputs):
+            raise TypeMismatch(
+                f"UNION of {len(left.outputs)} and {len(right.outputs)} columns",
+                detail=text_of(node),
+                hint="both parts need the same number of columns",
+            )
+        number = next(self.numbers)
+        try:
+            kinds = [common_type(a.type, b.type) for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)]
+        except TypeMismatch as failure:
+            raise TypeMismatch(failure.fact, detail=text_of(node), hint=failure.hint) from failure
+        columns = tuple((f"{number}.{name}", kind) for (name, _), kind in zip(left.outputs, kinds, strict=True))
+        parts, selected = [], []
+        for part in (left, right):
+            own = next(self.numbers)
+            named = tuple(
+                (f"{own}.c{at}", coerced(e, kind, node))
+                for at, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
+            )
+            parts.append(Project(part.root, named))
+            selected.append(tuple(i for i, _ in named))
+        root = UnionAll(tuple(parts), tuple(selected), columns)
+        result = Query(root, tuple((i.split(".", 1)[1], column(i, kind)) for i, kind in columns))
+        return self.distinct(result) if node.args.get("distinct") else result
+
+    # -- FROM -------------------------------------------------------------------------------------------------------
+
+    def relation(self, node: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind one item of FROM."""
+        if not isinstance(node, exp.Table | exp.Subquery):
+            hint = "a relation or a subquery is"
+            raise Unsupported(f"{node.key.upper()} in FROM is not supported", detail=text_of(node), hint=hint)
+        refuse_unread_clauses(node)
+        root, scope = self.table(node, ctes) if isinstance(node, exp.Table) else self.parenthesised(node, ctes)
+        for join in node.args.get("joins") or []:  # of a join in parentheses
+            root, scope = self.join(root, scope, join, ctes)
+        return root, scope
+
+    def parenthesised(self, node: exp.Subquery, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind a subquery in FROM, or parentheses around a join."""
+        inner = node.this
+        if not (isinstance(inner, exp.Table) or (isinstance(inner, exp.Subquery) and inner.args.get("joins"))):
+            alias = node.args.get("alias")
+            names = [i.name for i in alias.columns] if isinstance(alias, exp.TableAlias) else []
+            return self.inlined(self.query(with_item_names(inner, names), ctes), node.alias, node)
+        if node.alias:
+            raise Unsupported(
+                f"an alias for parentheses around relations, `{node.alias}`, is not supported",
+                detail=text_of(node),
+                hint="name the relations inside, or write a subquery: (SELECT … FROM …) AS name",
+            )
+        return self.relation(inner, ctes)
+
+    def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind a name in FROM: a CTE, a view (put in place) or a source."""
+        self.relations += 1
+        if self.relations > caps().max_query_relations:
+            raise cap_reached("a query reads too many relations", "max_query_relations", f"at `{text_of(node)}`")
+        if is_enrichment(node):
+            return bind_enrichment(self, node, ctes)
+        if is_table_function(node):
+            return bind_table_function(self, node, ctes)
+        given = node.args.get("alias")
+        plain = isinstance(node.this, exp.Identifier) and (given is None or isinstance(given.this, exp.Identifier))
+        foreign = node.args.get("db") is not None and f".{node.name.lower()}" not in (LATE, REJECTED)
+        if node.args.get("catalog") or foreign or not plain:
+            raise Unsupported(
+                f"`{text_of(node)}` is not a plain name",
+                detail=f"in FROM {text_of(node)}",
+                hint="relations of a flow have plain names; side outputs are view.late and source.rejected",
+            )
+        joined = node.parent if isinstance(node.parent, exp.Join) else None
+        if node.args.get("version") and not (joined and (has_version(joined) or is_at_arrival(joined))):
+            raise Unsupported(
+                "AS OF is supported on the right side of a join only",
+                detail=text_of(node),
+                hint="… JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON …; flow.table(view, as_of=…) reads a past epoch",
+            )
+        name, alias = relation_name(node), node.alias or node.name
+        cte = ctes.get(name.lower())
+        if cte is not None:
+            return self.inlined(with_column_names(self.query(cte.query, cte.ctes), cte.names, name), alias, node)
+        refusal = None if self.catalog.find(name) else foreign_relation(name, text_of(node))
+        if refusal is not None:
+            raise refusal
+        relation = readable(self.catalog, name)
+        kept = any(index.relation.lower() == relation.name.lower() for index in self.catalog.indexes)
+        kept |= relation.name in self.kept
+        if isinstance(relation, Source) or kept:
+            number = next(self.numbers)
+            ids = tuple((f"{number}.{field.name}", field.name) for field in relation.schema)
+            scan: Node = Scan(relation.name, ids, relation.schema)
+            windows = {} if isinstance(relation, Source) else self.view(relation).windows
+            ends = {
+                name: ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", windows[name].size)
+                for name in windows
+            }
+            if ends:
+                named = [(i, column(i, relation.schema.field(n).type)) for i, n in ids]
+                for name, window in windows.items():
+                    made = ends_of_column(f"{number}.{name}", window.start.type, window.size)
+                    named += zip((ends[name].start, ends[name].end), made, strict=True)
+                scan = Project(scan, tuple(named))
+            columns = [Column(alias, n, i, relation.schema.field(n).type, bounds=ends.get(n)) for i, n in ids]
+            return scan, Scope.of(self.aliased(columns, node))
+        if is_waiting(relation.query) and not (self.is_final and emits_final(relation.query)):
+            raise Unsupported(
+                f"`{relation.name}` has an EMIT clause, and not every view can read it",
+                detail=f"{relation.name}: {relation.query}",
+                hint="a view with EMIT FINAL can read one with EMIT FINAL; else build on its query without EMIT, and "
+                "say when to emit in the last view",
+            )
+        return self.inlined(self.view(relation), alias, node)
+
+    def view(self, view: View) -> Query:
+        """Bind the query of a view, in the place where it is read."""
+        query = self.query(with_item_names(parse_query(view.query), view.names), {})
+        return with_column_names(query, view.names, view.name)
+
+    def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:
+        """A query in the place of a relation."""
+        number = next(self.numbers)
+        refuse_doubles([name for name, _ in query.outputs], "in a subquery", node)
+        named = [(f"{number}.{name}", e) for name, e in query.outputs]
+        bounds = {}
+        for name, window in query.windows.items():
+            bounds[name] = ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", window.size)
+            named += [(bounds[name].start, window.start), (bounds[name].end, window.end)]
+        columns = [
+            Column(alias, name, f"{number}.{name}", e.type, bounds=bounds.get(name)) for name, e in query.outputs
+        ]
+        return Project(query.root, tuple(named)), Scope.of(self.aliased(columns, node))
+
+    @staticmethod
+    def aliased(columns: list[Column], node: exp.Expr) -> list[Column]:
+        """Apply the column names of `alias(a, b)`."""
+        alias = node.args.get("alias")
+        names = [i.name for i in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        if not names:
+            return columns
+        if len(names) != len(columns):
+            hint = f"columns: {', '.join(c.name for c in columns)}"
+            raise InvalidSql(f"{len(names)} column names for {len(columns)} columns", detail=text_of(node), hint=hint)
+        return [replace(c, name=n) for c, n in zip(columns, names, strict=True)]
+
+    def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
+        """Bind one JOIN (or comma) with what stands left of it."""
+        refuse_unread_clauses(node)
+        right, other = self.relation(node.this, ctes)
+        if is_at_arrival(node):
+            self.refuse_changing(left, "the left side of a join as of the current time", node)
+            if node.side.upper() == "FULL":
+                self.refuse_changing(right, "the right side of a FULL JOIN as of the current time", node)
+        versions = readable(self.catalog, relation_name(node.this)) if has_version(node) else None
+        event_time = None if versions is None else event_time_of(node, versions)
+        joined = combine(Side(left, scope), Side(right, other), node, self.numbers, event_time)
+        return joined.root, joined.scope
+
+    def refuse_changing(self, side: Node, which: str, node: exp.Expr) -> None:
+        """Refuse a side whose rows can be taken back, where they must not be."""
+        refuse_changing(side, which, text_of(node), self.is_stream)
+
+    def is_stream(self, relation: str) -> bool:
+        """Whether a source or view is append-only."""
+        found = readable(self.catalog, relation)
+        if isinstance(found, Source):
+            return found.kind == "stream"
+        try:
+            self.refuse_changing(self.view(found).root, relation, parse_query(found.query))
+        except Unsupported:
+            return False
+        return True
+
+    # -- expressions ------------------------------------------------------------------------------------------------
+
+    def outputs(self, node: exp.Select, scope: Scope) -> tuple[tuple[str, Expression], ...]:
+        """The SELECT list, stars expanded."""
+        result: list[tuple[str, Expression]] = []
+        for item in node.expressions:
+            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+                star = item if isinstance(item, exp.Star) else item.this
+                if star.args.get("except_") or star.args.get("except") or star.args.get("replace"):
+                    hint = "list the columns"
+                    raise Unsupported("* EXCEPT and REPLACE are not supported", detail=text_of(item), hint=hint)
+                qualifier = item.table if isinstance(item, exp.Column) else None
+                result += [(c.name, column(c.id, c.type)) for c in scope.all(qualifier, text_of(item))]
+                continue
+            refuse_subqueries(item)
+            inner = item.this if isinstance(item, exp.Alias) else item
+            expression = compile_expression(inner, scope)
+            if pa.types.is_null(expression.type):
+                raise TypeMismatch("a column of nothing but NULL has no type", detail=text_of(item), hint="CAST it")
+            result.append((item.alias if isinstance(item, exp.Alias) else output_name(item, scope), expression))
+        return tuple(result)
+
+    @staticmethod
+    def windows(node: exp.Select, scope: Scope) -> dict[str, Window]:
+        """The ends of the windows of a SELECT list, by the names of its columns."""
+        result = {}
+        for item in node.expressions:
+            if item.is_star:
+                listed = scope.all(item.table or None if isinstance(item, exp.Column) else None, text_of(item))
+                for c, bounds in ((c, c.bounds) for c in listed if c.bounds is not None):
+                    start, end = (column(i, c.type.field("start").type) for i in (bounds.start, bounds.end))
+                    result[c.name] = Window(start, end, bounds.size)
+                continue
+            inner = item.this if isinstance(item, exp.Alias) else item
+            window = compile_window(inner, scope)
+            if window is not None:
+                result[item.alias if isinstance(item, exp.Alias) else output_name(item, scope)] = window
+        return result
+
+
+@dataclass(frozen=True)
+class _Cte:
+    query: exp.Query
+    ctes: Ctes
+    names: tuple[str, ...] = ()

@@ -1,0 +1,54 @@
+"""Computed columns of a source, `ts AS TO_TIMESTAMP(text)`: an expression over the columns that its records have.
+
+They are evaluated when a record is read, before watermarks, so a watermark may be on one of them. Their text is stored
+with the source and bound whenever a flow is planned, as the queries of views are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from rejoinder.errors import InvalidSql, PlanningError, Unsupported
+from rejoinder.ir.catalog import Source
+from rejoinder.ir.expression import Expression
+from rejoinder.sql.bind.scope import Column, Scope
+from rejoinder.sql.functions.expression_compiler import compile_expression
+from rejoinder.sql.parse.clauses import refuse_subqueries
+
+
+def computed_expression(source: str, name: str, text: str, recorded: Sequence[pa.Field]) -> Expression:
+    """Bind the expression of a computed column. Raises a `PlanningError` that names the column."""
+    from rejoinder.sql.bind.query_parser import parse_query
+
+    scope = Scope.of([Column(source, field.name, field.name, field.type) for field in recorded])
+    try:
+        node = parse_query(f"SELECT {text} AS `{name}` FROM `{source}`").selects[0].unalias()
+        refuse_subqueries(node)
+        made = compile_expression(node, scope)
+    except PlanningError as failure:
+        raise type(failure)(
+            failure.fact,
+            detail=f"computed column `{name}` of `{source}`: {text}",
+            hint=failure.hint,
+        ) from failure
+    if made.repeats:
+        raise Unsupported(
+            f"computed column `{name}` of `{source}` would repeat rows",
+            detail=text,
+            hint="use HOP in the view that reads the source",
+        )
+    if pa.types.is_null(made.type):
+        raise InvalidSql(f"computed column `{name}` of `{source}` has no type", detail=text, hint="CAST it to a type")
+    return made
+
+
+def with_expressions(source: Source) -> Source:
+    """The source with its computed columns bound, for tasks that read it."""
+    if not source.computed:
+        return source
+    recorded = list(source.recorded.schema)
+    outputs = tuple((name, computed_expression(source.name, name, text, recorded)) for name, text in source.computed)
+    return replace(source, outputs=outputs)

@@ -1,0 +1,152 @@
+"""Conditions: a boolean expression split at its ANDs, each part with what a plan can use of it.
+
+An equality of two inputs can be the key of a lookup, an order of two inputs its range; the rest is a residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.errors import TypeMismatch
+from rejoinder.ir.expression import Comparison, Expression
+from rejoinder.ir.logical import Predicate
+from rejoinder.sql.bind.time_bounds import bounds_of, equal_bounds
+from rejoinder.sql.functions.expression_compiler import Scope, compile_expression, split_windows
+from rejoinder.sql.parse.clauses import refuse_subqueries, text_of
+from rejoinder.sql.types.casts import coerce
+from rejoinder.sql.types.spark_types import common_type, is_datetime, is_integer, is_numeric, key_type, spark_name
+from rejoinder.sql.types.terms import Term
+
+_ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_STRICT = (exp.LT, exp.GT)
+
+
+def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a condition that AND connects, without parentheses around them."""
+    bare = node.unnest() if isinstance(node, exp.Paren) else node
+    if not isinstance(bare, exp.And):
+        yield bare
+        return
+    for part in bare.flatten():
+        yield from conjuncts(part)
+
+
+def bind_condition(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
+    """Bind a condition, split at its ANDs; TRUE is left out. Raises a `PlanningError`."""
+    parts = (part for part in conjuncts(node) if not (isinstance(part, exp.Boolean) and part.this))
+    return tuple(predicate for part in parts for predicate in bind_conjunct(part, scope))
+
+
+def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
+    """Bind one part; BETWEEN is the AND that Spark makes of it, so that each end may be a range."""
+    refuse_subqueries(node)
+    parts = split_windows(node, scope)
+    if parts != [node]:
+        return tuple(predicate for part in parts for predicate in bind_conjunct(part, scope))
+    whole = compile_expression(node, scope)
+    if pa.types.is_null(whole.type):
+        return (Predicate(replace(whole, sql=f"CAST({whole.sql} AS BOOLEAN)", type=pa.bool_())),)
+    if not pa.types.is_boolean(whole.type):
+        fact = f"a condition must be boolean, not {spark_name(whole.type)}"
+        raise TypeMismatch(fact, detail=text_of(node), hint="compare it with something")
+    if isinstance(node, exp.Between):
+        low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+        high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+        return (*bind_conjunct(low, scope), *bind_conjunct(high, scope))
+    bounds = bounds_of(node, scope)
+    if isinstance(node, exp.EQ):
+        return (Predicate(whole, _key(node, scope), bounds=bounds),)
+    if isinstance(node, exp.NullSafeEQ):
+        sides = _null_safe_key(node, scope)
+        return (Predicate(whole, sides, null_safe=sides is not None),)
+    if isinstance(node, _ORDERS):
+        order = _range(node, scope)
+        strict = order is not None and isinstance(node, _STRICT)
+        return (Predicate(whole, order=order, strict=strict, bounds=bounds),)
+    return (Predicate(whole, bounds=bounds),)
+
+
+def equal(left: Expression, right: Expression, node: exp.Expr, names: tuple[str, str], text: str) -> Predicate:
+    """The predicate that two expressions of different inputs are equal. Raises `TypeMismatch`, naming both."""
+    kind = key_type(left.type, right.type, names=names)
+    sides = keyed(left, kind, node), keyed(right, kind, node)
+    whole = Expression(
+        f"({sides[0].sql} = {sides[1].sql})",
+        pa.bool_(),
+        tuple(dict.fromkeys((*left.columns, *right.columns))),
+        text=text,
+        throws=sides[0].throws or sides[1].throws,
+    )
+    if not are_apart(left, right):
+        return Predicate(whole)
+    return Predicate(whole, sides, bounds=equal_bounds(left, right))
+
+
+def is_null(expression: Expression) -> Predicate:
+    """The predicate that an expression is NULL."""
+    comparisons = (Comparison(expression.columns[0], "is_null"),) if expression.is_column else ()
+    whole = Expression(
+        f"({expression.sql} IS NULL)",
+        pa.bool_(),
+        expression.columns,
+        text=f"{expression.text} IS NULL",
+        comparisons=comparisons,
+        throws=expression.throws,
+    )
+    return Predicate(whole)
+
+
+def are_apart(left: Expression, right: Expression) -> bool:
+    """Say whether both read columns, and no input in common: identifiers begin with the number of their input."""
+    numbers = [{name.split(".", 1)[0] for name in side.columns} for side in (left, right)]
+    return all(numbers) and not numbers[0] & numbers[1]
+
+
+def keyed(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
+    """A side of an equality in the type that both sides are compared in; integers of all widths hash alike."""
+    return side if is_integer(side.type) and is_integer(kind) else coerced(side, kind, node)
+
+
+def coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
+    """An expression as another type that Spark's rules chose. A wider integer column needs no evaluation."""
+    if side.type == kind:
+        return side
+    if side.is_column and is_integer(side.type) and is_integer(kind):
+        return Expression(side.sql, kind, side.columns, text=side.text)
+    term = coerce(Term(side.sql, side.type, side.columns, throws=side.throws, rising=side.rising), kind, node)
+    return Expression(term.sql, kind, term.columns, text=side.text, throws=term.throws, rising=term.rising)
+
+
+def _sides(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:
+    sides = compile_expression(node.this, scope), compile_expression(node.expression, scope)
+    return sides if are_apart(*sides) else None
+
+
+def _key(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:
+    sides = _sides(node, scope)
+    if sides is None:
+        return None
+    kind = key_type(sides[0].type, sides[1].type, names=(text_of(node.this), text_of(node.expression)))
+    return keyed(sides[0], kind, node), keyed(sides[1], kind, node)
+
+
+def _null_safe_key(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:
+    try:
+        return _key(node, scope)
+    except TypeMismatch:  # it can still be compared row by row
+        return None
+
+
+def _range(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:
+    sides = _sides(node, scope)
+    if sides is None:
+        return None
+    kind = common_type(sides[0].type, sides[1].type)
+    if not (is_numeric(kind) or is_datetime(kind)):
+        return None
+    left, right = coerced(sides[0], kind, node), coerced(sides[1], kind, node)
+    return (left, right) if isinstance(node, exp.LT | exp.LTE) else (right, left)

@@ -1,0 +1,36 @@
+"""One query as a syntax tree: read by sqlglot, without its EMIT clause."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from rejoinder.errors import InvalidSql
+from rejoinder.sql.bind.emit_clause import split_emission
+from rejoinder.sql.parse.dialect import SparkSql
+from rejoinder.sql.parse.foreign_spellings import refuse_foreign_clauses
+from rejoinder.sql.parse.syntax_errors import unreadable
+from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.sql.parse.tokens import refuse_gaps
+
+
+def parse_query(text: str) -> exp.Query:
+    """Read one query with sqlglot, without its EMIT clause. Raises `InvalidSql`."""
+    return with_stack([text], _query, text)
+
+
+def _query(text: str) -> exp.Query:
+    text, _ = split_emission(text)
+    try:
+        refuse_gaps(text)
+        refuse_foreign_clauses(sqlglot.tokenize(text, read=SparkSql), text)
+        node = sqlglot.parse_one(text, read=SparkSql)
+    except SqlglotError as failure:
+        raise unreadable(failure, text) from failure
+    except (IndexError, ValueError) as failure:  # sqlglot, about date_trunc() and map(x)
+        fact, hint = "a function has a wrong number of arguments", "look at the calls of functions in the query"
+        raise InvalidSql(fact, detail=text.strip(), hint=hint) from failure
+    if not isinstance(node, exp.Query):
+        raise InvalidSql("this is not a query", detail=text.strip(), hint="a query starts with SELECT or WITH")
+    return node

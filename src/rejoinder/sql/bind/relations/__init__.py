@@ -1,0 +1,1 @@
+"""What a FROM clause can hold: joins and table functions."""

@@ -1,0 +1,94 @@
+"""Joins at arrival: a row meets the other side as it is when the row comes, and is not joined again.
+
+    orders o LEFT JOIN rates FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS r ON o.currency = r.currency
+
+The time of the system is that of the epoch: rows that come together see each other. The left side, and for FULL either
+side, must be append-only: a row that could be taken back would have to be taken back as it was joined then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from rejoinder.errors import Unsupported
+from rejoinder.ir.logical import (
+    Arrival,
+    ArrivalKind,
+    Distinct,
+    Enrich,
+    Expand,
+    Filter,
+    Join,
+    JoinKind,
+    Node,
+    Predicate,
+    Project,
+    Records,
+    Scan,
+    UnionAll,
+)
+from rejoinder.sql.parse.clauses import text_of
+
+_KINDS: dict[JoinKind, ArrivalKind] = {
+    "inner": "inner",
+    "left": "left",
+    "full": "full",
+    "semi": "semi",
+    "anti": "anti",
+}
+
+
+def is_at_arrival(node: exp.Join) -> bool:
+    """Whether a join is as of the current time of the system."""
+    version = node.this.args.get("version") if isinstance(node.this, exp.Table) else None
+    if not isinstance(version, exp.Version) or version.name.upper() != "TIMESTAMP":
+        return False
+    time = version.expression
+    named = isinstance(time, exp.Anonymous) and time.name.upper() in ("NOW", "PROCTIME")
+    return named or isinstance(time, exp.CurrentTimestamp)
+
+
+def at_arrival(
+    left: Node, right: Node, predicates: tuple[Predicate, ...], kind: JoinKind, *, swapped: bool, node: exp.Join
+) -> Arrival:
+    """The join of the plan. Raises `Unsupported` for kinds that are not supported."""
+    found = _KINDS.get(kind)
+    if found is None or swapped:
+        raise Unsupported(
+            f"{node.side.upper()} {node.kind.upper()}".strip() + " JOIN as of the current time is not supported",
+            detail=text_of(node),
+            hint="JOIN, LEFT, FULL, SEMI and ANTI JOIN are: the left side's rows come, the right side is looked up",
+        )
+    return Arrival(left, right, predicates, found)
+
+
+def refuse_changing(side: Node, which: str, place: str, is_stream: Callable[[str], bool]) -> None:
+    """Refuse an input whose rows can be taken back, where they must not be; `is_stream` knows the named relations."""
+    changing = _changing(side, is_stream)
+    if changing is not None:
+        raise Unsupported(
+            f"{which} must be append-only, and {changing} is not",
+            detail=place,
+            hint="take a STREAM, or the changes of a table: CHANGES(TABLE name)",
+        )
+
+
+def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
+    """What of a tree is not append-only; None if all of it is."""
+    match node:
+        case Scan():
+            return None if is_stream(node.relation) else f"`{node.relation}`"
+        case Filter() | Project() | Distinct() | Expand() | Enrich():
+            return _changing(node.input, is_stream)
+        case Join() if node.kind in ("inner", "semi"):
+            return _changing(node.left, is_stream) or _changing(node.right, is_stream)
+        case Join():
+            return f"the {node.kind.upper()} JOIN"
+        case UnionAll():
+            return next((found for part in node.inputs if (found := _changing(part, is_stream)) is not None), None)
+        case Arrival() | Records():
+            return None
+        case _:
+            return {"Aggregate": "a GROUP BY", "Latest": "LATEST", "Validity": "a validity window"}[type(node).__name__]

@@ -1,0 +1,160 @@
+"""Joins as of a time: each left row meets the version of the right side that was valid then.
+
+    orders o ASOF [LEFT] JOIN rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur = r.cur
+    orders o [LEFT] JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.cur = r.cur
+
+Both are joins with the validity windows of the right side: its rows are versions of the key that ON compares, each from
+its own time up to the next one of that key. Of several rows with equal key and time none is newer: all of them match.
+The time of FOR SYSTEM_TIME is the event-time column of the right side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
+from rejoinder.ir.catalog import Source, View
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.logical import Node, Predicate, Project, Validity
+from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival
+from rejoinder.sql.bind.scope import Scope, Side
+from rejoinder.sql.functions.expression_compiler import compile_expression
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.types.spark_types import spark_name
+
+_SIGNS: dict[type[exp.Expr], tuple[bool, bool]] = {
+    exp.GTE: (False, False),
+    exp.GT: (False, True),
+    exp.LTE: (True, False),
+    exp.LT: (True, True),
+}
+_MATCH = "as in ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur = r.cur"
+
+
+def is_as_of(node: exp.Join) -> bool:
+    """Whether a join is as of a time."""
+    return node.method.upper() == "ASOF" or node.args.get("match_condition") is not None or _version(node) is not None
+
+
+def _version(node: exp.Join) -> exp.Expression | None:
+    version = node.this.args.get("version") if isinstance(node.this, exp.Table) else None
+    if is_at_arrival(node):
+        return None
+    return version if isinstance(version, exp.Version) and version.name.upper() == "TIMESTAMP" else None
+
+
+def as_of(
+    left: Scope,
+    right: Side,
+    on: Sequence[Predicate],
+    node: exp.Join,
+    numbers: Iterator[int],
+    event_time: str | None,
+) -> tuple[Side, tuple[Predicate, ...]]:
+    """The right side with its validity windows, and the condition that the left side's time lies in one."""
+    partition, outputs = _partition(on, right.scope, node, next(numbers))
+    root: Node = Project(right.root, tuple(outputs.items()))
+    time, version, is_strict = _times(left, right.scope, node, event_time)
+    if version.type != time.type:
+        raise TypeMismatch(
+            f"a time of type {spark_name(time.type)} and versions of type {spark_name(version.type)}",
+            detail=text_of(node),
+            hint="CAST the time to the type of the versions",
+        )
+    end = f"{next(numbers)}.end"
+    columns = tuple((i, e.type) for i, e in outputs.items())
+    valid = Validity(root, columns, partition, version.columns[0], end)
+    last = column(end, version.type)
+    inside = (_ordered(version, time, strict=is_strict), _ordered(time, last, strict=not is_strict))
+    return Side(valid, right.scope), inside
+
+
+def _partition(
+    on: Sequence[Predicate], right: Scope, node: exp.Join, number: int
+) -> tuple[tuple[str, ...], dict[str, Expression]]:
+    """The columns that tell one key's versions from another's: the right sides of the equalities."""
+    outputs = {i: column(i, kind) for i, kind in right.carried().items()}
+    partition: list[str] = []
+    for predicate in on:
+        side = next((s for s in predicate.equality or () if s.columns and set(s.columns) <= set(right.carried())), None)
+        if side is None or predicate.null_safe:
+            raise Unsupported(
+                "a join as of a time is ON equalities alone",
+                detail=predicate.expression.text or text_of(node),
+                hint="compare the times in MATCH_CONDITION (left.ts >= right.ts), before ON; put other conditions into "
+                "WHERE, or into a subquery on the right",
+            )
+        if side.is_column:
+            partition.append(side.columns[0])
+        else:
+            partition.append(f"{number}.key{len(partition)}")
+            outputs[partition[-1]] = side
+    return tuple(dict.fromkeys(partition)), outputs
+
+
+def _times(left: Scope, right: Scope, node: exp.Join, event_time: str | None) -> tuple[Expression, Expression, bool]:
+    """The left side's time, the column of the versions' times, and whether a version of that very time is too new."""
+    version = _version(node)
+    if version is not None:
+        assert event_time is not None
+        found = right.find(None, event_time, text_of(node))
+        return compile_expression(version.expression, left), column(found.id, found.type), False
+    match = node.args.get("match_condition")
+    if match is None:
+        raise InvalidSql("ASOF JOIN has no MATCH_CONDITION", detail=text_of(node), hint=_MATCH)
+    match = match.unnest()
+    if type(match) not in _SIGNS:
+        raise InvalidSql("MATCH_CONDITION compares two times", detail=text_of(match), hint=_MATCH)
+    both = left.beside(right)
+    is_swapped, is_strict = _SIGNS[type(match)]
+    sides = [compile_expression(part, both) for part in (match.left, match.right)]
+    time, versions = sides[::-1] if is_swapped else sides
+    ours, theirs = set(left.carried()), set(right.carried())
+    if set(time.columns) <= theirs and set(versions.columns) <= ours:
+        raise Unsupported(
+            "the version that comes next is not supported",
+            detail=text_of(match),
+            hint="the left side's time is the later one: MATCH_CONDITION (left.ts >= right.ts)",
+        )
+    if not versions.is_column or versions.columns[0] not in theirs or not set(time.columns) <= ours:
+        fact = "MATCH_CONDITION compares a time of the left side with a column of the right one"
+        raise InvalidSql(fact, detail=text_of(match), hint=_MATCH)
+    kind = versions.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind)):
+        fact = f"MATCH_CONDITION on values of type {spark_name(kind)}"
+        raise TypeMismatch(fact, detail=text_of(match), hint="compare timestamps, dates or integers")
+    return time, versions, is_strict
+
+
+def event_time_of(node: exp.Join, relation: Source | View) -> str:
+    """The column that tells since when a row of a relation is valid, for FOR SYSTEM_TIME AS OF."""
+    times = list(relation.watermarks) if isinstance(relation, Source) else []
+    if len(times) != 1:
+        raise InvalidSql(
+            f"`{relation.name}` does not say since when its rows are valid",
+            detail=text_of(node),
+            hint=f"declare one event-time column, WATERMARK ts DELAY OF …, or name it: {_MATCH}",
+        )
+    if isinstance(relation, Source) and relation.kind == "table" and times[0] not in relation.primary_key:
+        raise InvalidSql(
+            f"table `{relation.name}` keeps the newest version of a key alone",
+            detail=f"its primary key is ({', '.join(relation.primary_key)})",
+            hint=f"add `{times[0]}` to the primary key, or declare the versions as a STREAM",
+        )
+    return times[0]
+
+
+def has_version(node: exp.Join) -> bool:
+    """Whether a join has FOR SYSTEM_TIME AS OF."""
+    return _version(node) is not None
+
+
+def _ordered(lesser: Expression, greater: Expression, *, strict: bool) -> Predicate:
+    sign = "<" if strict else "<="
+    columns = tuple(dict.fromkeys((*lesser.columns, *greater.columns)))
+    text = f"{lesser.text} {sign} {greater.text}"
+    whole = Expression(f"({lesser.sql}) {sign} ({greater.sql})", pa.bool_(), columns, text=text)
+    return Predicate(whole, order=(lesser, greater), strict=strict)

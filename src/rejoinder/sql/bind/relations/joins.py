@@ -1,0 +1,185 @@
+"""Kinds of joins: from the words of SQL to a join of the plan, and which columns its result has.
+
+RIGHT is LEFT with the sides swapped; the columns of `*` stay in the order of the text. SEMI and ANTI alone mean LEFT,
+as in Spark. FULL ANTI, the rows of both sides without a partner, is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.logical import Arrival, Join, JoinKind, Predicate, Project
+from rejoinder.sql.bind.predicates import bind_condition, coerced, equal
+from rejoinder.sql.bind.relations.arrival_joins import at_arrival, is_at_arrival
+from rejoinder.sql.bind.relations.as_of_joins import as_of, is_as_of
+from rejoinder.sql.bind.relations.repeated_rows import repeat_sides
+from rejoinder.sql.bind.scope import Column, Scope, Side
+from rejoinder.sql.functions.window_functions import ColumnBounds
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.types.spark_types import common_type
+
+KINDS: dict[tuple[str, str], tuple[JoinKind, bool]] = {
+    ("", ""): ("inner", False),
+    ("", "INNER"): ("inner", False),
+    ("", "CROSS"): ("inner", False),
+    ("LEFT", ""): ("left", False),
+    ("RIGHT", ""): ("left", True),
+    ("FULL", ""): ("full", False),
+    ("LEFT", "OUTER"): ("left", False),
+    ("RIGHT", "OUTER"): ("left", True),
+    ("FULL", "OUTER"): ("full", False),
+    ("", "SEMI"): ("semi", False),
+    ("LEFT", "SEMI"): ("semi", False),
+    ("RIGHT", "SEMI"): ("semi", True),
+    ("", "ANTI"): ("anti", False),
+    ("LEFT", "ANTI"): ("anti", False),
+    ("RIGHT", "ANTI"): ("anti", True),
+    ("FULL", "ANTI"): ("full anti", False),
+}
+"""The words before JOIN: the kind, and whether its sides are swapped."""
+_OFFERED = "INNER, LEFT, RIGHT, FULL, [LEFT | RIGHT] SEMI, [LEFT | RIGHT | FULL] ANTI and CROSS JOIN are"
+
+
+def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], event_time: str | None = None) -> Side:
+    """Bind a JOIN (or comma) of two sides; `event_time` is the right one's. Raises a `PlanningError`."""
+    kind, is_swapped = _kind(node)
+    left.scope.refuse_double_qualifiers(right.scope, text_of(node))
+    names = _shared_names(left.scope, right.scope, node)
+    on = node.args.get("on")
+    if names is not None:
+        pairs = [_pair(left.scope, right.scope, name, node) for name in names]
+        predicates = tuple(predicate for ours, theirs in pairs for predicate in _equal(ours, theirs, node))
+    else:
+        pairs = []
+        if on is None and node.kind.upper() != "CROSS" and not is_as_of(node):
+            raise Unsupported(
+                f"{_words(node)} without a condition is not supported",
+                detail=f"in `{_words(node)} {text_of(node.this)}`",
+                hint="add ON … or USING (…); CROSS JOIN or ON TRUE pairs every row with every other",
+            )
+        if on is not None:
+            left, right = (Side(*made) for made in repeat_sides(left.parts, right.parts, on, numbers))
+        both = left.scope.beside(right.scope)
+        predicates = bind_condition(on, both) if on is not None else ()
+    if is_as_of(node):
+        right, valid = as_of(left.scope, right, predicates, node, numbers, event_time)
+        predicates = (*predicates, *valid)
+    first, second = (right, left) if is_swapped else (left, right)
+    joined: Join | Arrival = Join(first.root, second.root, predicates, kind)
+    if is_at_arrival(node):
+        joined = at_arrival(left.root, right.root, predicates, kind, swapped=is_swapped, node=node)
+    if kind in ("semi", "anti"):
+        keys = [theirs if is_swapped else ours for ours, theirs in pairs]
+        kept = first.scope.without(second.scope)
+        return Side(joined, kept.with_columns([*keys, *(c for c in kept.columns if c not in keys)]))
+    if kind in ("full", "full anti") and pairs:
+        return _coalesced(left.scope, right.scope, joined, pairs, next(numbers), node)
+    shown, hidden = ([pair[i] for pair in pairs] for i in ((1, 0) if is_swapped else (0, 1)))
+    return Side(joined, _merged(left.scope, right.scope, shown, hidden))
+
+
+def _kind(node: exp.Join) -> tuple[JoinKind, bool]:
+    found = KINDS.get((node.side.upper(), node.kind.upper()))
+    if found is None or node.method.upper() not in ("", "NATURAL", "ASOF"):
+        raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=_OFFERED)
+    if is_as_of(node) and (found[0] not in ("inner", "left") or found[1] or node.kind.upper() == "CROSS"):
+        hint = "ASOF JOIN and ASOF LEFT JOIN are, with the versions on the right"
+        raise Unsupported(f"{_words(node)} as of a time is not supported", detail=text_of(node), hint=hint)
+    if node.method.upper() == "NATURAL" and (found[0] not in ("inner", "left", "full") or node.kind.upper() == "CROSS"):
+        hint = "NATURAL goes with INNER, LEFT, RIGHT and FULL; name the columns with USING (…)"
+        raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=hint)
+    return found
+
+
+def _words(node: exp.Join) -> str:
+    return " ".join(word.upper() for word in (node.method, node.side, node.kind, "JOIN") if word)
+
+
+def _shared_names(left: Scope, right: Scope, node: exp.Join) -> list[str] | None:
+    """The names of USING or NATURAL; None where there is neither."""
+    if node.method.upper() == "NATURAL":
+        if node.args.get("on") or node.args.get("using"):
+            hint = "take out NATURAL, or ON and USING"
+            raise InvalidSql(f"{_words(node)} takes no condition", detail=text_of(node), hint=hint)
+        theirs = {c.name.lower() for c in right.all(None, "")}
+        return [c.name for c in left.all(None, "") if c.name.lower() in theirs]
+    using = node.args.get("using")
+    if not using:
+        return None
+    names = [identifier.name for identifier in using]
+    double = next((name for at, name in enumerate(names) if name.lower() in map(str.lower, names[:at])), None)
+    if double is not None:
+        raise InvalidSql(f"column `{double}` appears twice in USING", detail=text_of(node), hint="name it once")
+    return names
+
+
+def _pair(left: Scope, right: Scope, name: str, node: exp.Join) -> tuple[Column, Column]:
+    found = []
+    for side, scope in (("left", left), ("right", right)):
+        try:
+            found.append(scope.find(None, name, text_of(node)))
+        except UnknownName as failure:
+            fact = f"there is no column `{name}` on the {side} side of USING"
+            raise UnknownName(fact, detail=failure.detail, hint=failure.hint) from failure
+    return found[0], found[1]
+
+
+def _equal(ours: Column, theirs: Column, node: exp.Join) -> list[Predicate]:
+    """The equality of a pair; of windows, that of their starts and, where lengths may differ, ends."""
+    names = (f"left {ours.name}", f"right {theirs.name}")
+    ids, kinds = [(ours.id, theirs.id)], (ours.type, theirs.type)
+    if ours.bounds is not None and theirs.bounds is not None and ours.type == theirs.type:
+        ids, kinds = [(ours.bounds.start, theirs.bounds.start)], (ours.type.field("start").type,) * 2
+        if ours.bounds.size is None or ours.bounds.size != theirs.bounds.size:
+            ids.append((ours.bounds.end, theirs.bounds.end))
+    text = f"USING ({ours.name})"
+    return [equal(column(one, kinds[0]), column(two, kinds[1]), node, names, text) for one, two in ids]
+
+
+def _merged(left: Scope, right: Scope, shown: Sequence[Column], hidden: Sequence[Column]) -> Scope:
+    """The columns of both sides, `shown` ones first; `hidden` ones answer to their qualified name only."""
+    rest = [replace(c, hidden=True) if c in hidden else c for c in (*left.columns, *right.columns) if c not in shown]
+    return left.beside(right).with_columns((*shown, *rest))
+
+
+def _coalesced(
+    left: Scope,
+    right: Scope,
+    joined: Join | Arrival,
+    pairs: Sequence[tuple[Column, Column]],
+    number: int,
+    node: exp.Join,
+) -> Side:
+    """Each pair as one column that is NULL only if both are: either side of a FULL JOIN may be missing."""
+    outputs = {i: column(i, kind) for i, kind in left.beside(right).carried().items()}
+    shown = []
+    for ours, theirs in pairs:
+        try:
+            kind = common_type(ours.type, theirs.type)
+        except TypeMismatch as failure:
+            raise TypeMismatch(failure.fact, detail=text_of(node), hint=failure.hint) from failure
+        merged = Column("", ours.name, f"{number}.{ours.name}", kind)
+        outputs[merged.id] = _first_known(column(ours.id, ours.type), column(theirs.id, theirs.type), kind, node)
+        if ours.bounds is not None and theirs.bounds is not None:
+            start, end = f"{merged.id}.start", f"{merged.id}.end"
+            merged = replace(merged, bounds=ColumnBounds(start, end))
+            for own, at in ((start, "start"), (end, "end")):
+                one, two = (outputs[getattr(c.bounds, at)] for c in (ours, theirs))
+                outputs[own] = _first_known(one, two, one.type, node)
+        shown.append(merged)
+    scope = _merged(left, right, (), [c for pair in pairs for c in pair])
+    return Side(Project(joined, tuple(outputs.items())), scope.with_columns([*shown, *scope.columns]))
+
+
+def _first_known(one: Expression, two: Expression, kind: pa.DataType, node: exp.Join) -> Expression:
+    sides = coerced(one, kind, node), coerced(two, kind, node)
+    columns = tuple(dict.fromkeys((*one.columns, *two.columns)))
+    throws = sides[0].throws or sides[1].throws
+    text = f"coalesce({one.text}, {two.text})"
+    return Expression(f"COALESCE({sides[0].sql}, {sides[1].sql})", kind, columns, text=text, throws=throws)

@@ -1,0 +1,153 @@
+"""Functions over relations, in FROM: windows as columns, and the order that a view imposes on a stream.
+
+    TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)          -- columns window_start and window_end
+    HOP(TABLE orders, DESCRIPTOR(ts), slide, size)                   -- the same; a row once per window
+    IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)   -- a watermark of ts, 5 seconds behind
+
+Each stands alone or in TABLE(…), over a relation (TABLE before its name may be left out), a query in parentheses, or
+another such function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rejoinder.errors import InvalidSql, Unsupported, near_misses
+from rejoinder.ir.expression import column
+from rejoinder.ir.logical import Filter, Node, Project, Query, Scan, Window
+from rejoinder.sql.bind.relations.conversions import FORMS as CONVERSIONS
+from rejoinder.sql.bind.relations.conversions import converted, relation_of
+from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
+from rejoinder.sql.bind.scope import Scope
+from rejoinder.sql.bind.watermark_delay import delay_of
+from rejoinder.sql.functions.expression_compiler import compile_window
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.parse.foreign_names import foreign_function
+
+if TYPE_CHECKING:
+    from rejoinder.sql.bind.binder import Binder, Ctes
+
+_FORMS = {
+    "TUMBLE": "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 MINUTES)",
+    "HOP": "HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE, INTERVAL 5 MINUTES)",
+    "IMPOSE_ORDER": "IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)",
+}
+
+
+_FOREIGN = {"STREAM": "leave STREAM(…) out: a view follows every input that it reads"}
+
+
+def is_table_function(node: exp.Table) -> bool:
+    """Whether an item of FROM is a function call, and not a name."""
+    return isinstance(node.this, exp.Func)
+
+
+def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
+    """Bind a function over a relation. Raises a `PlanningError` that shows how it is written."""
+    call = _call(node)
+    name = call.name.upper() if isinstance(call, exp.Anonymous) else call.key.upper()
+    if name not in _FORMS and name not in CONVERSIONS:
+        raise Unsupported(
+            f"{name} in FROM is not supported",
+            detail=text_of(node),
+            hint=_FOREIGN.get(name)
+            or foreign_function(name)
+            or near_misses(name, [*_FORMS, *CONVERSIONS])
+            or f"functions over relations: {', '.join((*_FORMS.values(), *CONVERSIONS.values()))}",
+        )
+    given = relation_of(call, name) if name in CONVERSIONS else _arguments(call, name)[0]
+    if isinstance(given, exp.Query) and not isinstance(given, exp.Subquery):
+        given = exp.Subquery(this=given)
+    root, scope = binder.relation(given, ctes)
+    alias = node.alias or given.alias_or_name or next(iter({c.qualifier for c in scope.columns}), "")
+    if name in CONVERSIONS:
+        return binder.inlined(converted(binder, _query(root, scope), scope, call, name), alias, node)
+    _, time, lengths = _arguments(call, name)
+    if name == "IMPOSE_ORDER":
+        return binder.inlined(_query(_ordered(root, scope, time, lengths[0], call), scope), alias, node)
+    window = exp.Anonymous(this=name, expressions=[time.copy(), *(length.copy() for length in lengths)])
+    root, scope = repeat_rows(root, scope, [window], binder.numbers)
+    ends = compile_window(window, scope)
+    assert ends is not None
+    query = _query(root, scope)
+    added = (("window_start", ends.start), ("window_end", ends.end))
+    return binder.inlined(replace(query, outputs=(*query.outputs, *added)), alias, node)
+
+
+def _call(node: exp.Table) -> exp.Expr:
+    """The call itself, out of TABLE(…)."""
+    call: exp.Expr = node.this
+    while isinstance(call, exp.Anonymous) and call.name.upper() == "TABLE" and len(call.expressions) == 1:
+        call = call.expressions[0]
+    return call
+
+
+def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequence[exp.Expr]]:
+    """The relation, the column that DESCRIPTOR names, and what follows."""
+    form = f"write {_FORMS[name]}"
+    given = list(call.expressions)
+    if any(isinstance(argument, exp.Kwarg) for argument in given):
+        fact = f"named arguments of {name} are not supported"
+        raise Unsupported(fact, detail=text_of(call), hint=f"arguments go by position: {form}")
+    wanted = 4 if name == "HOP" else 3
+    if len(given) != wanted:
+        raise InvalidSql(f"{name} takes {wanted} arguments, not {len(given)}", detail=text_of(call), hint=form)
+    relation, descriptor, *lengths = given
+    if isinstance(relation, exp.Column) and len(relation.parts) == 1:
+        relation = exp.Table(this=relation.this.copy())  # a bare name, without TABLE before it
+    if not isinstance(relation, exp.Table | exp.Query):
+        raise InvalidSql(f"the first argument of {name} is a relation", detail=text_of(call), hint=form)
+    if isinstance(descriptor, exp.Column) and len(descriptor.parts) == 1:
+        return relation, descriptor, lengths  # RisingWave names the column without DESCRIPTOR
+    named = descriptor.expressions if isinstance(descriptor, exp.Anonymous) else []
+    is_descriptor = isinstance(descriptor, exp.Anonymous) and descriptor.name.upper() == "DESCRIPTOR"
+    if not is_descriptor or len(named) != 1 or not isinstance(named[0], exp.Column):
+        raise InvalidSql(f"the second argument of {name} names one column", detail=text_of(call), hint=form)
+    return relation, named[0], lengths
+
+
+def _query(root: Node, scope: Scope) -> Query:
+    """The columns of a scope as a query, with the ends of those that are windows."""
+    listed = scope.all(None, "")
+    windows = {}
+    for c in listed:
+        if c.bounds is not None:
+            start, end = (column(i, c.type.field("start").type) for i in (c.bounds.start, c.bounds.end))
+            windows[c.name] = Window(start, end, c.bounds.size)
+    return Query(root, tuple((c.name, column(c.id, c.type)) for c in listed), windows)
+
+
+def _ordered(root: Node, scope: Scope, time: exp.Column, lag: exp.Expr, call: exp.Expr) -> Node:
+    """The tree with a watermark on the scan that a column comes from."""
+    identifier, _ = scope.resolve(time)
+    found = _imposed(root, identifier, text_of(lag))
+    if found is None:
+        raise Unsupported(
+            f"IMPOSE_ORDER on `{text_of(time)}`, which is not simply a column of one stream",
+            detail=text_of(call),
+            hint="impose the order on the stream itself, in a view that others read: "
+            "CREATE VIEW ordered AS SELECT * FROM IMPOSE_ORDER(TABLE stream, DESCRIPTOR(column), lag)",
+        )
+    return found
+
+
+def _imposed(node: Node, identifier: str, lag: str) -> Node | None:
+    match node:
+        case Scan():
+            name = dict(node.columns)[identifier]
+            delay = delay_of(node.relation, name, node.schema, lag, "IMPOSE_ORDER")
+            assert delay is not None
+            return replace(node, imposed=tuple(sorted({**dict(node.imposed), name: delay}.items())))
+        case Filter():
+            inner = _imposed(node.input, identifier, lag)
+            return None if inner is None else replace(node, input=inner)
+        case Project():
+            source = dict(node.outputs)[identifier]
+            inner = _imposed(node.input, source.columns[0], lag) if source.is_column else None
+            return None if inner is None else replace(node, input=inner)
+        case _:
+            return None

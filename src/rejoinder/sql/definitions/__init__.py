@@ -1,0 +1,1 @@
+"""Definitions of sources, sinks and views, checked."""

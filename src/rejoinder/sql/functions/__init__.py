@@ -1,0 +1,1 @@
+"""Scalar functions and operators, and the compiler that puts expressions together."""

@@ -1,0 +1,264 @@
+"""Comparisons, three-valued logic, CASE and COALESCE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.ir.expression import Comparison, short_circuit
+from rejoinder.sql.functions import window_functions
+from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.casts import coerce
+from rejoinder.sql.types.terms import (
+    Compiler,
+    Term,
+    build,
+    combine,
+    evaluated_once,
+    merge_columns,
+    mismatch,
+    only,
+    refuse,
+)
+
+_SIGNS: dict[type[exp.Expr], tuple[str, str, str]] = {
+    exp.EQ: ("=", "equal", "equal"),
+    exp.NEQ: ("<>", "not_equal", "not_equal"),
+    exp.LT: ("<", "less", "greater"),
+    exp.LTE: ("<=", "less_equal", "greater_equal"),
+    exp.GT: (">", "greater", "less"),
+    exp.GTE: (">=", "greater_equal", "less_equal"),
+}
+_NULL_SAFE = "IS NOT DISTINCT FROM"
+_EQUALITIES = ("=", "<>", _NULL_SAFE, "IS DISTINCT FROM")
+# Floats are left out: Arrow's NaN is not Spark's.
+_ARROW_COMPARES = (spark_types.TINYINT, spark_types.SMALLINT, spark_types.INT, spark_types.BIGINT, spark_types.STRING)
+
+
+_PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like, exp.ILike, exp.Escape, exp.RegexpLike, exp.Not)
+_COMPARISONS = (*_SIGNS, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+def _refuse_chains(node: exp.Expr) -> None:
+    """Refuse `a = b < c`, `a = b IN (c)` and the like: sqlglot reads them from the right, Spark from the left."""
+    only(node, "this", "expression")
+    # Around the right side of <=>, sqlglot writes parentheses of its own.
+    right = node.expression.unnest() if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ) else node.expression
+    if isinstance(node.this, _PREDICATES) or isinstance(right, (*_PREDICATES, *_COMPARISONS)):
+        raise refuse(
+            node, "conditions in a row without parentheses are not supported", "put parentheses around the inner one"
+        )
+
+
+def together(terms: Sequence[Term], node: exp.Expr) -> tuple[list[Term], pa.DataType]:
+    """Bring terms to their common type. Raises `TypeMismatch` where Spark does."""
+    kind = terms[0].type
+    for term in terms[1:]:
+        try:
+            kind = spark_types.common_type(kind, term.type)
+        except errors.TypeMismatch as failure:
+            raise mismatch(node, failure.fact, failure.hint) from failure
+    return [coerce(term, kind, node) for term in terms], kind
+
+
+def compile_comparison(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile `= <> < <= > >=`."""
+    _refuse_chains(node)
+    return _compared(type(node), compiler.compile(node.this), compiler.compile(node.expression), node)
+
+
+def _compared(operator: type[exp.Expr], left: Term, right: Term, node: exp.Expr) -> Term:
+    sign, forward, backward = _SIGNS[operator]
+    term = _compare(sign, left, right, node)
+    if right.literal:
+        return replace(term, comparisons=_on_column(forward, left, right))
+    if left.literal:
+        return replace(term, comparisons=_on_column(backward, right, left))
+    return term
+
+
+def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
+    (left, right), kind = together([left, right], node)
+    if window_functions.is_window(kind) and sign in ("=", _NULL_SAFE):
+        return window_functions.compared(sign, left, right, lambda way, one, two: _compare(way, one, two, node))
+    if spark_types.is_nested(kind):
+        _check_nested(sign, kind, node)
+    make = combine if sign.startswith("IS") else build
+    return make(f"({{0}} {sign} {{1}})", spark_types.BOOLEAN, left, right)
+
+
+def _check_nested(sign: str, kind: pa.DataType, node: exp.Expr) -> None:
+    """Allow equality of ARRAY and STRUCT: DuckDB, like Spark, takes NULL inside for equal to NULL, and NaN to NaN."""
+    if not spark_types.comparable(kind, kind):
+        raise mismatch(
+            node, f"`{sign}` on {spark_types.spark_name(kind)}: maps cannot be compared", "take values out of it"
+        )
+    if sign not in _EQUALITIES:
+        raise refuse(node, f"`{sign}` on {spark_types.spark_name(kind)} is not supported", "compare the fields")
+
+
+def equal(left: Term, right: Term, node: exp.Expr) -> Term:
+    """Compare two terms for equality."""
+    return _compare("=", left, right, node)
+
+
+def _on_column(operator: str, column: Term, literal: Term) -> tuple[Comparison, ...]:
+    """Say it as a comparison that Arrow can do, if Arrow means the same."""
+    if not column.is_column or column.type not in _ARROW_COMPARES or literal.value is None:
+        return ()
+    widened = spark_types.is_integer(column.type) and spark_types.is_integer(literal.type)
+    if literal.type == column.type or (widened and literal.type.bit_width <= column.type.bit_width):
+        return (Comparison(column.columns[0], operator, literal.value),)
+    return ()
+
+
+def compile_null_safe_equality(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile `<=>`, which is never NULL."""
+    _refuse_chains(node)
+    return _compare(_NULL_SAFE, compiler.compile(node.this), compiler.compile(node.expression), node)
+
+
+def compile_null_safe_inequality(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile IS DISTINCT FROM."""
+    _refuse_chains(node)
+    return _compare("IS DISTINCT FROM", compiler.compile(node.this), compiler.compile(node.expression), node)
+
+
+def compile_is(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile IS [NOT] NULL, TRUE and FALSE."""
+    only(node, "this", "expression")
+    term = compiler.compile(node.this)
+    if isinstance(node.expression, exp.Null):
+        tested = build("({0} IS NULL)", spark_types.BOOLEAN, term)
+        return replace(tested, comparisons=(Comparison(term.columns[0], "is_null"),)) if term.is_column else tested
+    if isinstance(node.expression, exp.Boolean):
+        return build(
+            f"({{0}} IS {'TRUE' if node.expression.this else 'FALSE'})", spark_types.BOOLEAN, truth(term, node)
+        )
+    raise refuse(node, "this form of IS is not supported")
+
+
+def truth(term: Term, node: exp.Expr) -> Term:
+    """Require a condition."""
+    if term.is_null or term.type == spark_types.BOOLEAN:
+        return coerce(term, spark_types.BOOLEAN, node)
+    raise mismatch(node, f"a condition must be boolean, not {spark_types.spark_name(term.type)}")
+
+
+def compile_not(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile NOT."""
+    only(node, "this")
+    term = truth(compiler.compile(node.this), node)
+    negated = build("(NOT {0})", spark_types.BOOLEAN, term)
+    if len(term.comparisons) == 1 and term.comparisons[0].operator == "is_null":
+        return replace(negated, comparisons=(Comparison(term.comparisons[0].column, "is_valid"),))
+    return negated
+
+
+def compile_and(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile AND; a side that may fail is reached only by rows that Spark lets through."""
+    return _all_of([truth(compiler.compile(part), node) for part in node.flatten()])
+
+
+def _all_of(terms: Sequence[Term]) -> Term:
+    joined = _connected(terms, "AND")
+    if all(term.comparisons for term in terms):
+        return replace(joined, comparisons=tuple(one for term in terms for one in term.comparisons))
+    return joined
+
+
+def compile_or(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile OR, likewise."""
+    terms = [truth(compiler.compile(part), node) for part in node.flatten()]
+    return _connected(terms, "OR")
+
+
+def _connected(terms: Sequence[Term], word: str) -> Term:
+    text = short_circuit([(term.sql, term.throws) for term in terms], word)
+    return Term(text, spark_types.BOOLEAN, merge_columns(terms), throws=any(term.throws for term in terms))
+
+
+def compile_case(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile CASE, searched or with an operand."""
+    only(node, "this", "ifs", "default")
+    conditions = [compiler.compile(branch.this) for branch in node.args["ifs"]]
+    results = [compiler.compile(branch.args["true"]) for branch in node.args["ifs"]]
+    if node.args.get("default") is not None:
+        results.append(compiler.compile(node.args["default"]))
+    if node.this is None:
+        return choose([truth(condition, node) for condition in conditions], results, node)
+    operand = compiler.compile(node.this)
+    return evaluated_once(
+        operand, lambda value: choose([equal(value, condition, node) for condition in conditions], results, node)
+    )
+
+
+def compile_if(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile IF(condition, then, else)."""
+    only(node, "this", "true", "false")
+    results = [compiler.compile(node.args["true"])]
+    if node.args.get("false") is not None:
+        results.append(compiler.compile(node.args["false"]))
+    return choose([truth(compiler.compile(node.this), node)], results, node)
+
+
+def choose(conditions: Sequence[Term], results: Sequence[Term], node: exp.Expr) -> Term:
+    """Take the result of the first condition that is TRUE; a last result without a condition is the default."""
+    results, kind = together(results, node)
+    if pa.types.is_null(kind):
+        return results[0]
+    whens = " ".join(f"WHEN {one.sql} THEN {two.sql}" for one, two in zip(conditions, results, strict=False))
+    default = f" ELSE {results[-1].sql}" if len(results) > len(conditions) else ""
+    parts: list[Any] = [*conditions, *results]
+    term = Term(f"CASE {whens}{default} END", kind, merge_columns(parts), throws=any(part.throws for part in parts))
+    return window_functions.with_chosen_bounds(term, results, lambda ends: choose(conditions, ends, node))
+
+
+def compile_coalesce(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile COALESCE, NVL and IFNULL."""
+    only(node, "this", "expressions")
+    terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
+    if pa.types.is_null(kind):
+        return terms[0]
+    return _first_known(terms, kind)
+
+
+def _first_known(terms: Sequence[Term], kind: pa.DataType) -> Term:
+    texts = ", ".join(term.sql for term in terms)
+    throws = any(term.throws for term in terms)
+    term = Term(f"COALESCE({texts})", kind, merge_columns(terms), throws=throws)
+    return window_functions.with_chosen_bounds(term, terms, lambda ends: _first_known(ends, ends[0].type))
+
+
+def compile_between(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile BETWEEN as the two comparisons that it is."""
+    only(node, "this", "low", "high")
+    low, high = compiler.compile(node.args["low"]), compiler.compile(node.args["high"])
+
+    def within(value: Term) -> Term:
+        return _all_of([_compared(exp.GTE, value, low, node), _compared(exp.LTE, value, high, node)])
+
+    return evaluated_once(compiler.compile(node.this), within)
+
+
+def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile IN with a list; an element that may fail is reached only by rows that Spark lets through."""
+    only(node, "this", "expressions")
+    terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
+    if spark_types.is_nested(kind):
+        _check_nested("=", kind, node)
+    throws = any(term.throws for term in terms)
+    if any(term.throws for term in terms[1:]):
+        return evaluated_once(terms[0], lambda value: _one_of(value, terms[1:]))
+    text = f"({terms[0].sql} IN ({', '.join(term.sql for term in terms[1:])}))"
+    return Term(text, spark_types.BOOLEAN, merge_columns(terms), throws=throws)
+
+
+def _one_of(value: Term, terms: Sequence[Term]) -> Term:
+    found = _connected([build("({0} = {1})", spark_types.BOOLEAN, value, term) for term in terms], "OR")
+    return replace(found, sql=f"CASE WHEN {value.sql} IS NOT NULL THEN {found.sql} END")

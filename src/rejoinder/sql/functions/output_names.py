@@ -1,0 +1,160 @@
+"""The name of an output column that has no alias: what Spark would generate, where that is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.types import spark_types
+
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.EQ: "=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.And: "AND",
+    exp.Or: "OR",
+}
+
+
+_AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.AnyValue: "any_value",
+    exp.Avg: "avg",
+    exp.Count: "count",
+    exp.CountIf: "count_if",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.Max: "max",
+    exp.Min: "min",
+    exp.Sum: "sum",
+}
+
+
+def output_name(node: exp.Expr, is_time: Callable[[exp.Expr], bool] | None = None) -> str:
+    """Give the alias, or the name that Spark would generate. Raises `Unsupported` where that name is not certain.
+
+    `is_time` says whether an operand is a date or a timestamp, whose sums Spark names otherwise; without it, the name
+    of a sum is not certain.
+    """
+    if isinstance(node, exp.Alias | exp.Column):
+        return node.output_name
+    if isinstance(node, exp.Dot) and _is_path(node):
+        return str(node.expression.name)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "window":
+        return "window"
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column) and not _is_call(node):
+        # Spark names a cast after its column, unless it is part of something larger.
+        return node.this.output_name
+    sums = node.find_all(exp.Add, exp.Sub)
+    uncertain = any(is_time is None or is_time(one.this) or is_time(one.expression) for one in sums)
+    name = None if uncertain else _generated(node)
+    if name is None:
+        raise errors.Unsupported(
+            f"`{text_of(node)}` needs a name",
+            detail="the name that Spark would generate for it is not supported",
+            hint=f"write `{text_of(node)} AS name`",
+        )
+    return name
+
+
+def _is_call(node: exp.Expr) -> bool:
+    """Say whether a node was written as a function: sqlglot keeps the place of its name, and not of an operator's."""
+    return "start" in node.meta
+
+
+def _is_path(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) or (isinstance(node, exp.Dot) and _is_path(node.this))
+
+
+def _generated(node: exp.Expr) -> str | None:
+    if isinstance(node, exp.Paren):
+        return _generated(node.this)
+    if isinstance(node, exp.Column):
+        # A field of a struct and a column with a qualifier look alike, and Spark writes them differently.
+        return None if node.table else node.name
+    if isinstance(node, exp.Literal):
+        return node.this if node.is_string or node.this.isdigit() else None
+    if isinstance(node, exp.Boolean | exp.Null):
+        return "NULL" if isinstance(node, exp.Null) else str(node.this).lower()
+    if isinstance(node, exp.Filter):
+        parts = _generated(node.this), _generated(node.expression.this)
+        return None if None in parts else f"{parts[0]} FILTER (WHERE {parts[1]})"
+    if type(node) in _AGGREGATES or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in ("every", "mean", "some")
+    ):
+        return _generated_aggregate(node)
+    if _is_call(node):
+        return None
+    if type(node) in _OPERATORS:
+        return _in_brackets(node.this, _OPERATORS[type(node)], node.expression)
+    if isinstance(node, exp.NEQ):
+        return _around("(NOT {})", _in_brackets(node.this, "=", node.expression))
+    return _generated_form(node)
+
+
+def _generated_form(node: exp.Expr) -> str | None:
+    match node:
+        case exp.Not(this=exp.Is()):
+            return None  # IS NOT NULL, or NOT … IS NULL: sqlglot does not say
+        case exp.Not():
+            return _around("(NOT {})", _generated(node.this))
+        case exp.Is(expression=exp.Null()):
+            return _around("({} IS NULL)", _generated(node.this))
+        case exp.Neg(this=exp.Literal()):
+            return _around("-{}", _generated(node.this))
+        case exp.Neg():
+            return _around("(- {})", _generated(node.this))
+        case exp.Between():
+            parts = [_generated(node.args[name]) for name in ("this", "low", "high")]
+            return None if None in parts else f"between({', '.join(map(str, parts))})"
+        case exp.In():
+            parts = [_generated(part) for part in (node.this, *node.expressions)]
+            return (
+                None if None in parts or not node.expressions else f"({parts[0]} IN ({', '.join(map(str, parts[1:]))}))"
+            )
+        case exp.TryCast() if "format" in node.args:
+            verb = "TRY_CAST" if node.args.get("safe") else "CAST"
+            kind = spark_types.spark_name(spark_types.arrow_type(node.args["to"])).upper()
+            return _around(f"{verb}({{}} AS {kind})", _generated(node.this))
+        case exp.Case(this=None):
+            return _generated_case(node)
+    return None
+
+
+def _generated_aggregate(node: exp.Expr) -> str | None:
+    if isinstance(node.this, exp.Star):
+        return "count(1)"
+    listed = node.expressions if isinstance(node, exp.Anonymous) else [node.this, *node.expressions]
+    distinct = isinstance(listed[0], exp.Distinct)
+    parts = [_generated(part) for part in (listed[0].expressions if distinct else listed)]
+    name = _AGGREGATES.get(type(node)) or node.name.lower()
+    return None if None in parts else f"{name}({'DISTINCT ' if distinct else ''}{', '.join(map(str, parts))})"
+
+
+def _generated_case(node: exp.Case) -> str | None:
+    parts: list[str | None] = ["CASE"]
+    for branch in node.args["ifs"]:
+        parts += ["WHEN", _generated(branch.this), "THEN", _generated(branch.args["true"])]
+    if node.args.get("default") is not None:
+        parts += ["ELSE", _generated(node.args["default"])]
+    return None if None in parts else " ".join([str(part) for part in parts] + ["END"])
+
+
+def _in_brackets(left: exp.Expr, sign: str, right: exp.Expr) -> str | None:
+    one, two = _generated(left), _generated(right)
+    return None if one is None or two is None else f"({one} {sign} {two})"
+
+
+def _around(template: str, inner: str | None) -> str | None:
+    return None if inner is None else template.format(inner)

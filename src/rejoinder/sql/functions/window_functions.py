@@ -1,0 +1,319 @@
+"""Windows of time: TUMBLE and HOP, Spark's `window`, and the two ends of a window.
+
+A window is a `STRUCT<start, end>`, half-open and aligned to 1970-01-01 in UTC, as Spark's are, or to 0 if it is one of
+integers. Whoever made it knows its ends as terms of their own (`Bounds`), so that `WINDOW_START(w)` and `w.start` need
+no struct, and the equality of two windows is the equality of their starts, which a join can look up. A time that is
+NULL has the window NULL; only Spark's `window` leaves such a row out.
+
+TUMBLE is an expression. HOP puts a row into several windows: the binder repeats the row (`logical.Expand`), and here
+its window is found by the text of the starts that the row was repeated for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.ir.expression import Expression, quoted
+from rejoinder.ir.monotone import Rising, floor, shift
+from rejoinder.sql.functions.window_times import read_length, read_time, ticks_of
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, rising
+
+
+@dataclass(frozen=True)
+class ColumnBounds:
+    """The identifiers of the columns that hold start and end of a window column, and its length if that is fixed."""
+
+    start: str
+    end: str
+    size: int | None = None
+
+
+@runtime_checkable
+class WindowScope(Protocol):
+    """A scope that knows of windows: those of its columns, and those that rows were repeated for."""
+
+    def bounds(self, column: str) -> ColumnBounds | None:
+        """The companions of a window column."""
+        ...
+
+    def repeated(self, starts: str) -> str | None:
+        """The column that holds the start of each window, by the text of the list of starts."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hop:
+    """What HOP asks for: the starts of all windows of a row as a list, in which it is repeated; and their length."""
+
+    starts: Term
+    size: int
+
+
+def window_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a window over times of a type.
+
+    >>> types.spark_name(window_type(types.TIMESTAMP))
+    'struct<start:timestamp,end:timestamp>'
+    """
+    return pa.struct([pa.field("start", kind), pa.field("end", kind)])
+
+
+_WINDOW_TYPES = tuple(map(window_type, (spark_types.TIMESTAMP, spark_types.TIMESTAMP_NTZ, spark_types.BIGINT)))
+
+
+def is_window(kind: pa.DataType) -> bool:
+    """Say whether a type is that of a window."""
+    return bool(pa.types.is_struct(kind)) and kind in _WINDOW_TYPES
+
+
+def pack(start: Term, end: Term, size: int | None = None) -> Term:
+    """Make a window from its two ends; it is NULL if the start is."""
+    made = build("CASE WHEN {0} IS NOT NULL THEN {'start': {0}, 'end': {1}} END", window_type(start.type), start, end)
+    return rising(replace(made, bounds=Bounds(start, end, size)), start)
+
+
+def bounds_of(term: Term) -> Bounds:
+    """Start and end of a window, as they were made, or taken out of the struct."""
+    if term.bounds is not None:
+        return term.bounds
+    kind = term.type.field("start").type
+    start, end = (build(f"struct_extract({{0}}, {quote_text(name)})", kind, term) for name in ("start", "end"))
+    return Bounds(rising(start, term), rising(end, term, *shift(1), more=None))
+
+
+def ends_of_column(i: str, kind: pa.DataType, size: int | None) -> tuple[Expression, Expression]:
+    """Start and end of a column that holds windows of a length, if that is fixed."""
+    start, end = (Expression(f"struct_extract({quoted(i)}, '{name}')", kind, (i,)) for name in ("start", "end"))
+    moved = Rising(i).then(*shift(size or 1), more=None if size is None else 0)
+    return replace(start, rising=Rising(i)), replace(end, rising=moved)
+
+
+def with_column_bounds(term: Term, scope: object) -> Term:
+    """A column with the companions that its scope knows."""
+    found = scope.bounds(term.columns[0]) if is_window(term.type) and isinstance(scope, WindowScope) else None
+    if found is None:
+        return term
+    kind = term.type.field("start").type
+    start, end = (Term(quoted(name), kind, (name,)) for name in (found.start, found.end))
+    return replace(term, bounds=Bounds(start, end, found.size))
+
+
+def with_chosen_bounds(term: Term, parts: Sequence[Term], choose: Callable[[Sequence[Term]], Term]) -> Term:
+    """One of several windows (COALESCE, CASE): its ends are chosen in the same way."""
+    if not is_window(term.type) or not all(part.bounds for part in parts):
+        return term
+    ends = [bounds_of(part) for part in parts]
+    sizes = {one.size for one in ends}
+    size = sizes.pop() if len(sizes) == 1 else None
+    start, end = choose([one.start for one in ends]), choose([one.end for one in ends])
+    return replace(term, bounds=Bounds(start, end, size))
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+
+def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile TUMBLE(time, size): the one window of that size that a time is in."""
+    return _tumbled(compiler, node, *_arguments(node, "TUMBLE(time, INTERVAL '5' MINUTE)", 2))
+
+
+def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile HOP(time, slide, size), for which the binder has repeated the row."""
+    hop = read_hop(compiler, node)
+    start = compiler.repeated(hop.starts.sql)
+    if start is None:
+        raise errors.Unsupported(
+            "HOP is not supported here",
+            detail=f"in `{text_of(node)}`: it repeats rows",
+            hint="use it in SELECT, WHERE, GROUP BY or ON; name it in a subquery to use it elsewhere",
+        )
+    column = Term(quoted(start), hop.starts.type.value_type, (start,))
+    return pack(column, _later(column, hop.size), hop.size)
+
+
+def compile_window(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile Spark's `window(time, size)` and `window(time, size, slide)`."""
+    if _is_hop(node):
+        return compile_hop(compiler, node)
+    return _tumbled(compiler, node, *_arguments(node, "window(time, '5 minutes')", 2))
+
+
+def compile_start(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile WINDOW_START."""
+    return _end_of(compiler, node, "start")
+
+
+def compile_end(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile WINDOW_END."""
+    return _end_of(compiler, node, "end")
+
+
+def compile_validity(compiler: Compiler, node: exp.Expr) -> Term:
+    """Refuse VALIDITY_WINDOW where it is no grouping expression: what it is depends on other rows."""
+    read_validity(compiler, node)
+    raise errors.InvalidSql(
+        f"`{text_of(node)}` is not among the grouping expressions",
+        detail="a validity window lasts until the next later time of the same keys",
+        hint=f"add it to GROUP BY, as in GROUP BY key, {text_of(node)}",
+    )
+
+
+def is_validity(node: exp.Expr) -> bool:
+    """Say whether a node is a call of VALIDITY_WINDOW, or of VALIDITY, its other name."""
+    return _called(node) in ("validity_window", "validity")
+
+
+def read_validity(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile the time of a call of VALIDITY_WINDOW: the start of the window."""
+    (time,) = _arguments(node, "VALIDITY_WINDOW(time)", 1)
+    term = read_time(compiler, time, node)
+    if spark_types.is_integer(term.type):
+        why = f"a validity window is of a time on the clock, and `{text_of(time)}` is an integer"
+        raise mismatch(node, why, f"if it counts seconds, CAST({text_of(time)} AS TIMESTAMP) is one")
+    return term
+
+
+def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
+    (inner,) = _arguments(node, f"WINDOW_{name.upper()}(window)", 1)
+    term = compiler.compile(inner)
+    if not is_window(term.type):
+        raise mismatch(
+            node,
+            f"{spark_types.spark_name(term.type)} is not a window",
+            "a window comes from TUMBLE, HOP, VALIDITY_WINDOW or window, or is a STRUCT<start, end> of two times",
+        )
+    bounds = bounds_of(term)
+    return bounds.start if name == "start" else bounds.end
+
+
+def _tumbled(compiler: Compiler, node: exp.Expr, argument: exp.Expr, size: exp.Expr) -> Term:
+    time = read_time(compiler, argument, node)
+    length, ticks = read_length(size, node, time.type), ticks_of(time.type)
+    number = ticks.last_start(length)
+    start = rising(build(ticks.of(number), time.type, time), time, *floor(length))
+    end = build(ticks.of(f"{number} + {length}"), time.type, time)
+    return pack(start, rising(end, time, *floor(length), *shift(length)), length)
+
+
+def _later(start: Term, size: int) -> Term:
+    ticks = ticks_of(start.type)
+    return rising(build(ticks.of(f"{ticks.number} + {size}"), start.type, start), start, *shift(size))
+
+
+# -- hops: rows that are repeated --------------------------------------------------------------------------------------
+
+
+def hops_in(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The calls of HOP in an expression, without those of queries inside it."""
+    for found in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
+        if _is_hop(found):
+            yield found
+
+
+def times_that_must_be_known(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The times of Spark's `window` in an expression: a row in which one is NULL is left out there."""
+    for found in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
+        if _called(found) == "window" and not _is_hop(found) and found.expressions:
+            yield found.expressions[0]
+
+
+def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
+    """Compile the starts of all windows that a call of HOP, or of `window` with a slide, puts a row into."""
+    is_spark = _called(node) == "window"
+    if is_spark:
+        time, size, slide = _arguments(node, "window(time, '10 minutes', '5 minutes')", 3)
+    else:
+        time, slide, size = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3)
+    term = read_time(compiler, time, node)
+    ticks = ticks_of(term.type)
+    length, step = (read_length(each, node, term.type) for each in (size, slide))
+    if step > length:
+        raise errors.InvalidSql(
+            f"the windows of `{text_of(node)}` would leave gaps",
+            detail=f"a slide of {text_of(slide)} and a size of {text_of(size)}",
+            hint="HOP(time, slide, size) takes a slide that is not longer than the size"
+            if not is_spark
+            else "window(time, size, slide) takes a slide that is not longer than the size",
+        )
+    numbers = f"range({ticks.last_start(step)}, {ticks.number} - {length}, -{step})"
+    starts = f"list_transform({numbers}, lambda number: {ticks.of('number')})"
+    unknown = "[]" if is_spark else "[NULL]"
+    kind = spark_types.array_of(term.type)
+    made = build(f"CASE WHEN {{0}} IS NULL THEN {unknown} ELSE {starts} END", kind, term)
+    return Hop(rising(made, term, *floor(step, plus=step - length), more=None), length)
+
+
+def _called(node: exp.Expr) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else ""
+
+
+def _is_hop(node: exp.Expr) -> bool:
+    name = _called(node)
+    return name == "hop" or (name == "window" and len(node.expressions) == 3)
+
+
+# -- equality ----------------------------------------------------------------------------------------------------------
+
+
+def split_equality(compiler: Compiler, node: exp.Expr) -> list[exp.Expr]:
+    """`a = b` (or `<=>`) of two windows as equalities of their starts and, where lengths may differ, ends."""
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return [node]
+    sides = (node.this, node.expression.unnest())
+    if not any(isinstance(side, exp.Column | exp.Anonymous | exp.Coalesce | exp.Case | exp.Dot) for side in sides):
+        return [node]
+    try:
+        terms = [compiler.compile(side) for side in sides]
+    except errors.PlanningError:
+        return [node]  # the condition as a whole says what is wrong with it
+    if not all(is_window(term.type) and term.bounds for term in terms) or terms[0].type != terms[1].type:
+        return [node]
+    sizes = {bounds_of(term).size for term in terms}
+    ends = ("window_start",) if len(sizes) == 1 and None not in sizes else ("window_start", "window_end")
+    return [type(node)(this=_call(name, sides[0]), expression=_call(name, sides[1])) for name in ends]
+
+
+def compared(sign: str, left: Term, right: Term, compare: Callable[[str, Term, Term], Term]) -> Term:
+    """Compare two windows: by start and end where both are known, otherwise as structs."""
+    if left.bounds is None or right.bounds is None:
+        return build(f"({{0}} {sign} {{1}})", spark_types.BOOLEAN, left, right)
+    one, two = left.bounds, right.bounds
+    first, second = compare(sign, one.start, two.start), compare(sign, one.end, two.end)
+    return combine("({0} AND {1})", spark_types.BOOLEAN, first, second)
+
+
+def _call(name: str, inner: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[inner.copy()])
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _arguments(node: exp.Expr, form: str, count: int) -> list[exp.Expr]:
+    given = list(node.expressions)
+    if len(given) != count:
+        raise errors.InvalidSql(
+            f"`{node.name}` takes {count} argument{'s' if count > 1 else ''}, not {len(given)}",
+            detail=f"in `{text_of(node)}`",
+            hint=f"write {form}",
+        )
+    return given
+
+
+NAMED = {
+    "tumble": compile_tumble,
+    "hop": compile_hop,
+    "window": compile_window,
+    "window_start": compile_start,
+    "window_end": compile_end,
+    "validity_window": compile_validity,
+    "validity": compile_validity,
+}

@@ -1,0 +1,110 @@
+"""What windows are cut from: timestamps, counted in microseconds, or integers, counted in a unit of their own.
+
+A window of integers is one of two BIGINTs, whatever integer the time is: the last window of an INT ends beyond it. An
+integer of 2^62 or more is taken for no time, as everywhere, and one below -2^62 likewise: so no end is beyond a BIGINT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder import errors
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.casts import cast
+from rejoinder.sql.types.interval_literals import interval_of
+from rejoinder.sql.types.terms import Compiler, Term, build, mismatch, rising
+
+_MOST = (1 << 62) - 1
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """How times of a type are counted: DuckDB's words for the number of a time, and for the time of a number."""
+
+    number: str
+    time: str
+
+    def last_start(self, slide: int) -> str:
+        """The number of the last start, one every `slide`, that is not after the time {0}."""
+        return f"{self.number} - ({self.number} % {slide} + {slide}) % {slide}"
+
+    def of(self, number: str) -> str:
+        """The time of a number."""
+        return self.time.replace("NUMBER", number)
+
+
+_CLOCK = Ticks("epoch_us({0})", "make_timestamp(NUMBER)")
+_COUNT = Ticks("{0}", "(NUMBER)")
+
+
+def ticks_of(kind: pa.DataType) -> Ticks:
+    """How times of a type are counted."""
+    return _COUNT if spark_types.is_integer(kind) else _CLOCK
+
+
+def read_time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
+    """Compile the time of a window: a timestamp, which a DATE is made to, or a BIGINT."""
+    term = compiler.compile(argument)
+    if term.type == spark_types.DATE:
+        return cast(term, spark_types.TIMESTAMP, node)
+    if spark_types.is_integer(term.type) and term.type != spark_types.BIGINT:
+        return cast(term, spark_types.BIGINT, node)
+    if term.type == spark_types.BIGINT:
+        return rising(build(f"CASE WHEN {{0}} BETWEEN -{_MOST} AND {_MOST} THEN {{0}} END", term.type, term), term)
+    if term.type not in (spark_types.TIMESTAMP, spark_types.TIMESTAMP_NTZ):
+        why = f"a window is of a time, and `{text_of(argument)}` is {spark_types.spark_name(term.type)}"
+        raise mismatch(node, why, "CAST it to TIMESTAMP, or to BIGINT")
+    return term
+
+
+def read_length(argument: exp.Expr, node: exp.Expr, kind: pa.DataType) -> int:
+    """Read the length of a window or of a slide, as times of a type are counted."""
+    length = _count(argument, node) if spark_types.is_integer(kind) else _micros(argument, node)
+    if length <= 0:
+        raise errors.InvalidSql(
+            "a window must be longer than nothing",
+            detail=f"in `{text_of(node)}`",
+            hint="as in TUMBLE(t, 10)" if spark_types.is_integer(kind) else "as in INTERVAL '5' MINUTE",
+        )
+    return length
+
+
+def _count(argument: exp.Expr, node: exp.Expr) -> int:
+    sign, given = (-1, argument.this) if isinstance(argument, exp.Neg) else (1, argument)
+    if not (isinstance(given, exp.Literal) and not given.is_string and given.this.isdigit()):
+        time = text_of(node.expressions[0])
+        raise errors.InvalidSql(
+            "the length of a window of integers must be an integer, and the same for all rows",
+            detail=f"in `{text_of(node)}`: `{time}` is an integer",
+            hint=f"as in TUMBLE({time}, 10); if `{time}` counts seconds, CAST({time} AS TIMESTAMP) is a time",
+        )
+    if int(given.this) > _MOST:
+        raise errors.InvalidSql(
+            "a window must be shorter than 2^62", detail=f"in `{text_of(node)}`", hint="as in TUMBLE(t, 10)"
+        )
+    return sign * int(given.this)
+
+
+def _micros(argument: exp.Expr, node: exp.Expr) -> int:
+    if isinstance(argument, exp.Literal) and argument.is_string:
+        words = argument.this.strip()
+        bare = words[len("interval ") :] if words.lower().startswith("interval ") else words
+        argument = exp.Interval(this=exp.Literal.string(bare))
+    interval = interval_of(argument)
+    if interval is None:
+        raise errors.InvalidSql(
+            "the length of a window must be an interval, and the same for all rows",
+            detail=f"in `{text_of(node)}`",
+            hint="write it as INTERVAL '5' MINUTE",
+        )
+    if interval.months:
+        raise errors.Unsupported(
+            "a window of months or years is not supported",
+            detail=f"in `{text_of(node)}`: months have different lengths",
+            hint="use a number of days, or GROUP BY date_trunc('MONTH', time)",
+        )
+    return interval.micros

@@ -1,0 +1,1 @@
+"""Text to syntax tree: tokens, dialect, syntax errors, spellings of other systems."""

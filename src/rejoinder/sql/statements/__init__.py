@@ -1,0 +1,1 @@
+"""Statements around a query: CREATE, ALTER, DROP, SHOW, SELECT with a rendering."""

@@ -1,0 +1,72 @@
+"""Types of CREATE MAPPING, in our formats and options.
+
+    CREATE MAPPING orders (id BIGINT, ts TIMESTAMP) TYPE File OPTIONS ('path' = 'in/orders', 'format' = 'csv')
+    CREATE STREAM orders (id BIGINT, ts TIMESTAMP) USING csv OPTIONS (path 'in/orders')
+
+say the same. Options that have the same name here are passed on; what a source does not know, it refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rejoinder.errors import InvalidSql, Unsupported, near_misses
+from rejoinder.secret_options import redacted_text
+
+TYPES = ("File", "Kafka", "Stream")
+_FILES = {"csv": "csv", "json": "json", "json-flat": "json", "parquet": "parquet", "arrow": "arrow"}
+_RENAMED = {"glob": "pathglobfilter"}
+_TOPICS = {"valueformat": "format", "keyformat": "key_format", "auto.offset.reset": "startingoffsets"}
+_RECORDS = {"json-flat": "json", "varchar": "text"}
+
+
+def mapped(name: str, type_: str, outside: str | None, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The format and options of a mapping's type; `outside` is its EXTERNAL NAME. Raises a `PlanningError`."""
+    match type_.lower():
+        case "file":
+            return _file(name, outside, options)
+        case "kafka":
+            return "kafka", _kafka(name, outside, options)
+        case "stream":
+            _refuse_outside(name, type_, outside)
+            return "memory", dict(options)
+        case _:
+            raise Unsupported(
+                f"TYPE {type_} of mapping `{name}` is not known",
+                detail=f"known: {', '.join(TYPES)}",
+                hint=near_misses(type_, TYPES)
+                or "File reads a folder of files, Kafka a topic; Stream takes rows that are inserted",
+            )
+
+
+def _file(name: str, outside: str | None, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    _refuse_outside(name, "File", outside)
+    given = {_RENAMED.get(option, option): value for option, value in options.items()}
+    format_ = given.pop("format", None)
+    if format_ is None or format_.lower() not in _FILES:
+        raise InvalidSql(
+            f"mapping `{name}` does not say the format of its files"
+            if format_ is None
+            else f"format `{format_}` of mapping `{name}` is not known",
+            detail=f"known: {', '.join(_FILES)}",
+            hint=near_misses(format_ or "", list(_FILES)) or "add 'format' = 'json' to its OPTIONS",
+        )
+    return _FILES[format_.lower()], given
+
+
+def _kafka(name: str, outside: str | None, options: Mapping[str, str]) -> dict[str, str]:
+    """Properties of Kafka's clients have dots in their names, and a prefix here; the topic is the name outside."""
+    given = {"topic": outside or name}
+    for option, value in options.items():
+        known = _TOPICS.get(option, f"kafka.{option}" if "." in option else option)
+        given[known] = _RECORDS.get(value.lower(), value) if known in ("format", "key_format") else value
+    return given
+
+
+def _refuse_outside(name: str, type_: str, outside: str | None) -> None:
+    if outside is not None:
+        raise Unsupported(
+            f"EXTERNAL NAME of mapping `{name}` means nothing for TYPE {type_}",
+            detail=f"EXTERNAL NAME {redacted_text(outside)}",
+            hint="say where the rows are with OPTIONS ('path' = '…')" if type_ == "File" else "leave it out",
+        )

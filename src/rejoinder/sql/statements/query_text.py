@@ -1,0 +1,102 @@
+"""Texts recognised: definitions that say the same, the query that is a whole relation, input that is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from rejoinder.sql.bind.query_parser import parse_query
+from rejoinder.sql.parse.clauses import relation_name
+from rejoinder.sql.parse.dialect import SparkSql
+
+
+def whole_relation(text: str) -> str | None:
+    """The name in `SELECT * FROM name`; None for every other query.
+
+    >>> whole_relation("select * from `big orders`"), whole_relation("SELECT * FROM orders WHERE id = 1")
+    ('big orders', None)
+    """
+    query = parse_query(text)
+    if {name for name, value in query.args.items() if value} != {"expressions", "from_"}:
+        return None
+    star, table = query.expressions[0], query.args["from_"].this
+    if len(query.expressions) != 1 or not isinstance(star, exp.Star) or any(star.args.values()):
+        return None
+    if not isinstance(table, exp.Table) or {name for name, value in table.args.items() if value} - {"this", "db"}:
+        return None
+    return relation_name(table)
+
+
+def named_relations(text: str) -> list[str]:
+    """The names in all FROM clauses of a query, those of its own WITH among them.
+
+    >>> named_relations("SELECT * FROM a JOIN (SELECT x FROM b.late) c USING (x)")
+    ['a', 'b.late']
+    """
+    return list(dict.fromkeys(relation_name(table) for table in parse_query(text).find_all(exp.Table)))
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two texts differ in nothing but white space, comments and the case of words outside quotes.
+
+    >>> same_text("SELECT  id -- the key", "select ID"), same_text("SELECT 'a'", "SELECT 'A'")
+    (True, False)
+    """
+    return _words(one) == _words(other)
+
+
+def is_complete(text: str) -> bool:
+    """Whether the last statement of a text has its semicolon: one outside quotes and comments.
+
+    >>> is_complete("SELECT 1;"), is_complete("SELECT 1 -- ;"), is_complete("SELECT ';")
+    (True, False, False)
+    """
+    try:
+        tokens = sqlglot.tokenize(text, read=SparkSql)
+    except SqlglotError:
+        return False
+    return bool(tokens) and tokens[-1].token_type == TokenType.SEMICOLON
+
+
+def _words(text: str) -> list[tuple[TokenType, str]]:
+    quoted = (TokenType.STRING, TokenType.IDENTIFIER)
+    tokens = sqlglot.tokenize(text, read=SparkSql)
+    return [(t.token_type, t.text if t.token_type in quoted else t.text.upper()) for t in tokens]
+
+
+def name_text(name: str) -> str:
+    """A name as SQL takes it, with quotes only where they are needed.
+
+    >>> name_text("amount"), name_text("from"), name_text("a b")
+    ('amount', '`from`', '`a b`')
+    """
+    try:
+        tokens = sqlglot.tokenize(name, read=SparkSql)
+    except SqlglotError:
+        tokens = []
+    if len(tokens) == 1 and tokens[0].token_type == TokenType.VAR and tokens[0].text == name:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def qualified(expression: str, qualifier: str, columns: Collection[str]) -> str:
+    """An expression over columns of one relation, with the relation's name before each, as a join has to say it.
+
+    >>> qualified("upper(country) || 'x' || o.city", "o", ["country", "city"])
+    "upper(o.country) || 'x' || o.city"
+    """
+    known = {name.lower() for name in columns}
+    tokens = sqlglot.tokenize(expression, read=SparkSql)
+    result, end = "", 0
+    for at, token in enumerate(tokens):
+        before, after = (tokens[i].token_type if 0 <= i < len(tokens) else None for i in (at - 1, at + 1))
+        is_name = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.lower() in known
+        is_call = after == TokenType.L_PAREN
+        is_qualifier = after == TokenType.DOT and token.text.lower() == qualifier.lower()
+        if is_name and before != TokenType.DOT and not is_call and not is_qualifier:
+            result += expression[end : token.start] + f"{name_text(qualifier)}."
+            end = token.start
+    return result + expression[end:]

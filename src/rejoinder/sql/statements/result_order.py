@@ -1,0 +1,99 @@
+"""ORDER BY and LIMIT of an ad-hoc query: taken off its text, applied to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from rejoinder.errors import Unsupported
+from rejoinder.sql.bind.emit_clause import split_emission
+from rejoinder.sql.bind.query_parser import parse_query
+from rejoinder.sql.parse.dialect import SparkSql
+
+Direction = Literal["ascending", "descending"]
+Placement = Literal["at_start", "at_end"]
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Keys (a result column by name or position, direction, where NULL goes), most significant first; and a limit."""
+
+    keys: tuple[tuple[str | int, Direction, Placement], ...] = ()
+    limit: int | None = None
+
+
+def split_ordering(text: str) -> tuple[str, Ordering]:
+    """The query without its ORDER BY and LIMIT, and those."""
+    query = parse_query(text)
+    order, limit = query.args.get("order"), query.args.get("limit")
+    if order is None and limit is None:
+        return text, Ordering()
+    emission = text[len(split_emission(text)[0]) :]
+    keys = tuple(_key(item) for item in order.expressions) if order is not None else ()
+    count = None
+    if limit is not None:
+        number = limit.expression
+        if not isinstance(number, exp.Literal) or number.is_string:
+            raise Unsupported("LIMIT takes a number", detail=limit.sql(dialect="spark"), hint="as in LIMIT 10")
+        count = int(number.this)
+    return _before_ordering(text).rstrip() + emission, Ordering(keys, count)
+
+
+def with_order_columns(text: str, ordering: Ordering, names: Sequence[str]) -> tuple[str, Ordering, list[str]]:
+    """Add what a query is ordered by and does not select, under names that are left out afterwards.
+
+    >>> query, ordering = split_ordering("SELECT a FROM t ORDER BY b")
+    >>> with_order_columns(query, ordering, ["a"])[0]
+    'SELECT a, `b` AS `__order_0` FROM t'
+    """
+    known = {name.lower() for name in names}
+    missing = [key for key, _, _ in ordering.keys if isinstance(key, str) and key.lower() not in known]
+    query = parse_query(text)
+    if not missing or not isinstance(query, exp.Select) or query.args.get("distinct"):
+        return text, ordering, []
+    added = {key.lower(): f"__order_{at}" for at, key in enumerate(dict.fromkeys(missing))}
+    items = "".join(f", `{key}` AS `{name}`" for key, name in added.items())
+    keys = tuple(
+        (added.get(key.lower(), key) if isinstance(key, str) else key, way, place) for key, way, place in ordering.keys
+    )
+    at = _from_clause(text)
+    return f"{text[:at].rstrip()}{items} {text[at:]}", replace(ordering, keys=keys), list(added.values())
+
+
+def _from_clause(text: str) -> int:
+    """Where the outermost FROM stands."""
+    depth = 0
+    for token in sqlglot.tokenize(text, read=SparkSql):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.FROM:
+            return token.start
+    return len(text)
+
+
+def _before_ordering(text: str) -> str:
+    """The text up to its outermost ORDER BY or LIMIT: cut, not written anew, so that nothing else changes."""
+    depth = 0
+    for token in sqlglot.tokenize(text, read=SparkSql):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type in (TokenType.ORDER_BY, TokenType.LIMIT):
+            return text[: token.start]
+    return text
+
+
+def _key(item: exp.Expression) -> tuple[str | int, Direction, Placement]:
+    descending = bool(item.args.get("desc"))
+    first = item.args.get("nulls_first")
+    node = item.this
+    direction: Direction = "descending" if descending else "ascending"
+    placement: Placement = "at_start" if (not descending if first is None else first) else "at_end"
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return int(node.this) - 1, direction, placement
+    if isinstance(node, exp.Column) and not node.table:
+        return node.name, direction, placement
+    hint = "name it in the SELECT with AS, and order by that name"
+    raise Unsupported("ORDER BY takes columns of the result", detail=node.sql(dialect="spark"), hint=hint)

@@ -1,0 +1,299 @@
+"""Statements: the words of ours that come before or around a query, read from sqlglot's tokens.
+
+Queries themselves are sqlglot's. A statement keeps the text it came from, for messages and the manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from rejoinder.errors import InvalidSql, Unsupported, near_misses
+from rejoinder.ir.catalog import Sink, Source
+from rejoinder.secret_options import refuse_broken_secret
+from rejoinder.sql.definitions.sink_definition import make_sink
+from rejoinder.sql.definitions.view_options import checked_options
+from rejoinder.sql.parse.foreign_spellings import (
+    foreign_create,
+    foreign_show,
+    foreign_sink,
+    foreign_start,
+)
+from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.sql.parse.tokens import split_statements
+from rejoinder.sql.statements.source_statements import KINDS
+from rejoinder.sql.statements.start_clause import StartReader
+
+Rendering = Literal["TABLE", "STREAM", "TVR"]
+DropKind = Literal["STREAM", "TABLE", "CHANGELOG", "MAPPING", "VIEW", "INDEX", "SINK"]
+_SHOWN = ("ARRANGEMENTS", "SINKS", "SOURCES", "TABLES", "VIEWS", "WATERMARKS")
+_AFTER_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS)
+_STARTS = ("ALTER", "CREATE", "DROP", "EXPLAIN", "SELECT", "SHOW", "WITH")
+
+
+@dataclass(frozen=True)
+class CreateSource:
+    source: Source
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView:
+    name: str
+    query: str
+    if_not_exists: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    starting: str | None = None
+    or_replace: bool = False
+    """Drop the view of that name first, if there is one."""
+
+
+@dataclass(frozen=True)
+class AlterView:
+    name: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class CreateIndex:
+    name: str
+    relation: str
+    columns: tuple[str, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateSink:
+    sink: Sink
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Drop:
+    what: DropKind
+    name: str
+    if_exists: bool
+    cascade: bool = False
+    """Drop what reads it, too."""
+
+
+@dataclass(frozen=True)
+class Explain:
+    target: str
+
+
+@dataclass(frozen=True)
+class Show:
+    what: str
+
+
+@dataclass(frozen=True)
+class Select:
+    query: str
+    rendering: Rendering
+    starting: str | None = None
+    """Where incomplete sources begin."""
+
+
+Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop | Explain | Show | Select
+
+
+def parse_statements(text: str) -> list[Statement]:
+    """Read a text of statements separated by semicolons. Raises `InvalidSql`, which shows the place."""
+    return with_stack([text], _statements, text)
+
+
+def _statements(text: str) -> list[Statement]:
+    refuse_broken_secret(text)
+    return [_Reader(text, tokens).statement() for tokens in split_statements(text)]
+
+
+class _Reader(StartReader):
+    """Reads one statement."""
+
+    def statement(self) -> Statement:
+        word = self.word()
+        if word == "CREATE":
+            return self.create()
+        if word == "DROP":
+            return self.drop()
+        if word == "ALTER":
+            return self.alter()
+        if word == "EXPLAIN":
+            return Explain(self.rest())
+        if word == "SHOW":
+            return self.show()
+        if word in ("SELECT", "WITH", "("):
+            return self.select()
+        foreign = foreign_start(word, self.place(self.tokens[0]))
+        if foreign is not None:
+            raise foreign
+        raise InvalidSql(
+            f"a statement cannot start with `{self.tokens[0].text}`",
+            detail=self.place(self.tokens[0]),
+            hint=near_misses(word, _STARTS) or f"statements start with {', '.join(_STARTS)}",
+        )
+
+    def select(self) -> Select:
+        """A query; TABLE, STREAM or TVR after the first SELECT outside parentheses says how to show it."""
+        starting = self.trailing_start()
+        start, end = self.tokens[0].start, self.tokens[-1].end + 1
+        shown = self.rendering(self.tokens)
+        if shown is None:
+            return Select(self.text[start:end], "TABLE", starting)
+        rendering = next(each for each in get_args(Rendering) if each == shown.text.upper())
+        return Select(self.text[start : shown.start] + self.text[shown.end + 1 : end], rendering, starting)
+
+    @staticmethod
+    def rendering(tokens: list[Token]) -> Token | None:
+        """The word that says how to show a query."""
+        depth = 0
+        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+            depth += (before.token_type == TokenType.L_PAREN) - (before.token_type == TokenType.R_PAREN)
+            is_column = token.token_type == TokenType.IDENTIFIER or after.token_type in _AFTER_A_COLUMN
+            is_first = depth == 0 and before.text.upper() == "SELECT"
+            if is_first and token.text.upper() in get_args(Rendering) and not is_column:
+                return token
+        return None
+
+    def create(self) -> Statement:
+        word = self.word()
+        or_replace = word == "OR"
+        if or_replace:
+            self.expect("REPLACE")
+            word = self.word()
+        if word in ("TEMPORARY", "TEMP"):
+            raise Unsupported(
+                f"CREATE {word} is not supported",
+                detail=self.place(self.tokens[0]),
+                hint="leave the word out and DROP it later, or name the query in WITH … AS (…)",
+            )
+        if word == "MATERIALIZED":
+            word = self.word()
+        if or_replace and word != "VIEW":
+            raise Unsupported(
+                f"CREATE OR REPLACE {word} is not supported",
+                detail=self.place(self.tokens[0]),
+                hint="only views can be replaced; DROP it and CREATE it again",
+            )
+        if word in KINDS:
+            return CreateSource(*self.source(KINDS[word]))
+        if word == "MAPPING":
+            return CreateSource(*self.mapping())
+        if word == "VIEW":
+            unless = self.if_not_exists()
+            name = self.name()
+            names = self.names() if self.peek() == "(" else ()
+            options = {}
+            if self.peek() == "OPTIONS":
+                self.expect("OPTIONS")
+                options = checked_options(name, self.options())
+            starting = self.starting()
+            self.expect("AS")
+            starting = starting or self.trailing_start()
+            shown = self.rendering(self.tokens[self.at :])
+            if shown is not None:
+                how = shown.text.upper()
+                raise InvalidSql(
+                    f"view `{name}` cannot be a {how}: how rows are shown is said when they are read",
+                    detail=self.place(shown),
+                    hint=f"leave {how} out here, and ask SELECT {how} * FROM {name}",
+                )
+            if or_replace and unless:
+                raise InvalidSql(
+                    "OR REPLACE and IF NOT EXISTS exclude each other",
+                    detail=self.place(self.tokens[0]),
+                    hint="leave one of them out",
+                )
+            return CreateView(name, self.rest(), unless, options, names, starting, or_replace)
+        if word == "INDEX":
+            return self.index()
+        if word == "SINK":
+            return self.sink()
+        foreign = foreign_create(word, self.place(self.tokens[self.at - 1]))
+        if foreign is not None:
+            raise foreign
+        known = (*KINDS, "MAPPING", "VIEW", "INDEX", "SINK")
+        raise InvalidSql(
+            f"CREATE {word} is not known",
+            detail=self.place(self.tokens[self.at - 1]),
+            hint=near_misses(word, known) or f"one of {', '.join(known)}",
+        )
+
+    def alter(self) -> AlterView:
+        """ALTER VIEW name SET OPTIONS (…)."""
+        self.expect("VIEW")
+        name = self.name()
+        self.expect("SET")
+        self.expect("OPTIONS")
+        options = checked_options(name, self.options())
+        self.end()
+        return AlterView(name, options)
+
+    def index(self) -> CreateIndex:
+        unless = self.if_not_exists()
+        name = "" if self.peek() == "ON" else self.name()
+        self.expect("ON")
+        relation = self.name()
+        columns = self.names()
+        self.end()
+        return CreateIndex(name or f"{relation}_{'_'.join(columns)}", relation, columns, unless)
+
+    def sink(self) -> CreateSink:
+        """CREATE SINK name FROM view USING format [OPTIONS (…)]."""
+        unless = self.if_not_exists()
+        name = self.name()
+        self.refuse_foreign_sink()
+        self.expect("FROM")
+        view = self.relation()
+        self.refuse_foreign_sink()
+        self.expect("USING")
+        format_, options = self.name().lower(), {}
+        if self.peek() == "OPTIONS":
+            self.expect("OPTIONS")
+            options = self.options()
+        self.end()
+        return CreateSink(make_sink(name, view, format_, options), unless)
+
+    def refuse_foreign_sink(self) -> None:
+        """Refuse what other systems write here: AS SELECT, INTO KAFKA …, WITH (…)."""
+        foreign = foreign_sink(self.peek(), self.place(self.tokens[min(self.at, len(self.tokens) - 1)]))
+        if foreign is not None:
+            raise foreign
+
+    def drop(self) -> Drop:
+        word = self.word()
+        if word == "MATERIALIZED":
+            word = self.word()
+        what = next((kind for kind in get_args(DropKind) if kind == word), None)
+        if what is None:
+            raise InvalidSql(
+                f"DROP {word} is not known",
+                detail=self.place(self.tokens[self.at - 1]),
+                hint="DROP VIEW, TABLE, STREAM, CHANGELOG, MAPPING, INDEX or SINK",
+            )
+        exists = self.peek() == "IF"
+        if exists:
+            self.expect("IF")
+            self.expect("EXISTS")
+        name = self.name()
+        behaviour = self.word() if self.peek() in ("CASCADE", "RESTRICT") else ""
+        self.end()
+        return Drop(what, name, exists, behaviour == "CASCADE")
+
+    def show(self) -> Show:
+        word = self.word()
+        if word == "MATERIALIZED":
+            word = self.word()
+        if word not in _SHOWN:
+            raise InvalidSql(
+                f"SHOW {word} is not known",
+                detail=self.place(self.tokens[self.at - 1]),
+                hint=foreign_show(word) or near_misses(word, _SHOWN) or f"one of {', '.join(_SHOWN)}",
+            )
+        self.end()
+        return Show(word)

@@ -1,0 +1,1 @@
+"""Spark's types, literals and casts."""

@@ -1,0 +1,184 @@
+"""Read views: the table at an epoch, and the changes between epochs, from the one changelog.
+
+Readers need the store and a manifest, no engine: they run anywhere, on slices of the hash range, and net what
+different buckets wrote for the same row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.errors import InvalidSql, NotCommitted, UnknownName, near_misses
+from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, contiguous, diffs, numbers, replaced, take, without
+from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.kernels.arrow.sorting import LAST_HASH
+from rejoinder.state.flow_state import State
+from rejoinder.state.timeline import Timeline
+from rejoinder.store.commits.manifest import Manifest
+from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.run import RunRef, read_run, with_epoch
+
+WHOLE = (0, LAST_HASH)
+
+
+def changelog_refs(manifest: Manifest, view: str) -> list[RunRef]:
+    """The runs of a view's changelog."""
+    state = State.from_json(manifest.spines)
+    if view not in state.changelogs:
+        known = list(state.changelogs)
+        raise UnknownName(
+            f"there is no view `{view}` to read",
+            detail=f"views: {', '.join(known) or 'none'}",
+            hint=near_misses(view, known) or "CREATE VIEW it first",
+        )
+    return [ref for part in state.changelogs[view] for ref in part.refs]
+
+
+def check_epoch(manifest: Manifest, view: str, epoch: int) -> None:
+    """Refuse an epoch that is not there, or not there any more."""
+    since, created = manifest.extra["since"], manifest.extra["created"].get(view, -1)
+    if epoch > manifest.epoch:
+        raise NotCommitted(
+            f"epoch {epoch} is not committed yet",
+            detail=f"the last one is {manifest.epoch}",
+            hint=f"epochs {max(0, since, created)} to {manifest.epoch} can be read",
+        )
+    if epoch < max(since, created):
+        raise NotCommitted(
+            f"`{view}` cannot be read as of epoch {epoch}",
+            detail=f"its history starts at epoch {max(since, created)}",
+            hint="keep more epochs with history=… when the flow is opened",
+        )
+
+
+def history_start(manifest: Manifest, view: str) -> int | None:
+    """The epoch at which the known changes of a view begin, if it changed before; None if all of them are kept."""
+    since: int = manifest.extra["since"]
+    return since if since > max(0, manifest.extra["created"].get(view, -1)) else None
+
+
+def history_note(names: Sequence[str], start: int) -> str:
+    """What to say of a rendering that begins with the content of views at an epoch."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"the history of {listed} starts at epoch {start}: the first rows are the content at that epoch; keep more "
+        "epochs with history=… when the flow is opened"
+    )
+
+
+def from_start(changes: pa.Table, start: int | None) -> pa.Table:
+    """Changes with those up to an epoch as one, the content at that epoch: some of them may be merged already."""
+    if start is None:
+        return changes
+    return consolidate(replaced(changes, EPOCH, np.maximum(numbers(changes, EPOCH), start)))
+
+
+def read_table(
+    store: ObjectStore,
+    manifest: Manifest,
+    view: str,
+    schema: pa.Schema,
+    *,
+    as_of: int | None = None,
+    hashes: tuple[int, int] = WHOLE,
+) -> pa.Table:
+    """The rows of a view at an epoch, each with its multiplicity in `__diff`, within a range of row hashes."""
+    epoch = manifest.epoch if as_of is None else as_of
+    if as_of is not None:
+        check_epoch(manifest, view, as_of)
+    refs = [ref for ref in changelog_refs(manifest, view) if ref.epochs[0] <= epoch]
+    rows = without(_rows(store, refs, schema, -2, epoch, hashes), [EPOCH])
+    return consolidate(rows)
+
+
+def read_changes(
+    store: ObjectStore,
+    manifest: Manifest,
+    view: str,
+    schema: pa.Schema,
+    *,
+    after: int,
+    until: int,
+    hashes: tuple[int, int] = WHOLE,
+) -> pa.Table:
+    """The net changes of a view in the epochs after `after` up to `until`, with `__epoch` and `__diff`."""
+    refs = [ref for ref in changelog_refs(manifest, view) if ref.epochs[0] <= until and ref.epochs[1] > after]
+    return consolidate(_rows(store, refs, schema, after, until, hashes))
+
+
+def net_rows(
+    store: ObjectStore,
+    refs: Sequence[RunRef],
+    schema: pa.Schema,
+    *,
+    after: int,
+    until: int,
+    hashes: tuple[int, int],
+    keep: Callable[[pa.Table], pa.Table] | None = None,
+) -> pa.Table:
+    """The rows of some runs that came after `after` up to `until`, netted over the epochs, with `__diff`.
+
+    `keep`, if given, leaves rows of a run out before anything is done with them: all changes of a row, or none.
+    """
+    return consolidate(without(_rows(store, refs, schema, after, until, hashes, keep), [EPOCH]))
+
+
+def _rows(
+    store: ObjectStore,
+    refs: Sequence[RunRef],
+    schema: pa.Schema,
+    after: int,
+    until: int,
+    hashes: tuple[int, int],
+    keep: Callable[[pa.Table], pa.Table] | None = None,
+) -> pa.Table:
+    full = schema.append(pa.field(EPOCH, pa.int64())).append(pa.field(DIFF, pa.int64()))
+    parts = [full.empty_table()]
+    for ref in refs:
+        table = read_run(store, ref.clipped(*hashes)) if ref.overlaps(*hashes) else None
+        table = table if table is None or keep is None else keep(table)
+        if table is None or not table.num_rows:
+            continue
+        table = without(with_epoch(table, ref), [HASH])
+        if ref.epochs[0] <= after or ref.epochs[1] > until:
+            epochs = numbers(table, EPOCH)
+            table = take(table, np.flatnonzero((epochs > after) & (epochs <= until)))
+        if DIFF not in table.column_names:
+            table = replaced(table, DIFF, np.ones(table.num_rows, np.int64))
+        parts.append(table.select(full.names))
+    return contiguous(parts)
+
+
+def expanded(table: pa.Table) -> pa.Table:
+    """Each row as often as its multiplicity says, without reserved columns."""
+    counts = diffs(table)
+    rows = without(table, [DIFF, HASH, EPOCH])
+    if bool(np.all(counts == 1)):
+        return rows
+    return take(rows, np.repeat(np.arange(len(counts)), np.maximum(counts, 0)))
+
+
+def epoch_of(store: ObjectStore, manifest: Manifest, as_of: int | datetime | None) -> int:
+    """The epoch that `as_of` means: itself, the last one committed by a time, or the last one of all."""
+    if as_of is None:
+        return manifest.epoch
+    if isinstance(as_of, datetime):
+        return timeline_of(manifest).epoch_at(store, milliseconds(as_of))
+    if isinstance(as_of, int):
+        return as_of
+    raise InvalidSql(f"`as_of` is {as_of!r}", hint="give the number of an epoch, or a datetime")
+
+
+def milliseconds(time: datetime) -> int:
+    """A time of the clock in milliseconds; one without a zone is in UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+    return round(aware.timestamp() * 1000)
+
+
+def timeline_of(manifest: Manifest) -> Timeline:
+    """The commit times of a manifest's history."""
+    return Timeline.from_json(manifest.extra["timeline"])

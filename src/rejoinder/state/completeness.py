@@ -1,0 +1,172 @@
+"""The one rule by which new things are filled: which arrangements hold all rows that are needed, and which do not.
+
+Retention decides. An arrangement holds every row of its relation that its users could still ask for at the last commit;
+what a new plan asks for has to be a part of that, or it is filled anew.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.ir.catalog import Source
+from rejoinder.ir.source_variants import NEVER, source_of, variant_of
+from rejoinder.kernels.arrow.ordered import LEAST, as_column
+from rejoinder.plan.physical.arrangement import Arrangement
+from rejoinder.plan.physical.retention_bound import Retention
+from rejoinder.plan.schedule.retained_relations import Gap, Holdings
+from rejoinder.plan.time.start_condition import clock_columns
+from rejoinder.planner import Plan
+from rejoinder.runtime.task import forgetting_of
+from rejoinder.state.deliveries import Deliveries
+from rejoinder.state.flow_state import State
+from rejoinder.state.watermarks import Times
+from rejoinder.store.runs.expiry import Below
+
+QUERY = "ad-hoc query"
+"""The name of a query that is asked once, in a plan."""
+
+
+class Present(Protocol):
+    """What is committed: the engine."""
+
+    plan: Plan
+    state: State
+    deliveries: Deliveries
+
+    @property
+    def times(self) -> Times: ...
+    def unreadable(self, source: Source) -> str | None:
+        """Why the rows that a source has delivered cannot be read again; None if they can. Raises `InputError`."""
+        ...
+
+
+def covers(old: Retention | None, before: Times, new: Retention | None, after: Times) -> bool:
+    """Whether an arrangement with the retention `old` holds all rows that one with the retention `new` keeps.
+
+    A user of the new one asks for a row as long as none of its limits has passed it. So it is enough that an old user
+    has no limit but such as are passed no later.
+    """
+    if old is None:
+        return True
+    if old.condition is not None and (new is None or not set(new.conditions) <= set(old.conditions)):
+        return False
+    had = forgetting_of(old, before).users
+    if new is None or (old.condition is not None and new.condition is None):
+        return old.condition is None and any(all(_drops_nothing(each) for each in user) for user in had)
+    return all(any(_includes(user, wanted) for user in had) for wanted in forgetting_of(new, after).users)
+
+
+def _drops_nothing(limit: Below) -> bool:
+    return limit.bound == LEAST and limit.timeless
+
+
+def _includes(user: tuple[Below, ...], wanted: tuple[Below, ...]) -> bool:
+    return all(
+        _drops_nothing(limit)
+        or any(
+            other.column == limit.column and other.bound >= limit.bound and (limit.timeless or not other.timeless)
+            for other in wanted
+        )
+        for limit in user
+    )
+
+
+def holdings_of(present: Present, new: Plan, after: Times) -> Holdings:
+    """What the committed state offers to a new plan, whose watermarks are `after`."""
+    before, dataflow, state = present.times, present.plan.dataflow, present.state
+    there = [a for a in dataflow.arrangements if a.id in state.arrangements]
+
+    def holds(arrangement: Arrangement, retention: Retention | None) -> bool:
+        return covers(dataflow.retentions.get(arrangement.id), before, retention, after)
+
+    asked = new.dataflow.retentions
+    ids = {a.id for a in there}
+    held = {a.id for a in new.dataflow.arrangements if a.id in ids and holds(a, asked.get(a.id))}
+    donors = {
+        a.id: donor
+        for a in new.dataflow.arrangements
+        if a.id not in held
+        for donor in there
+        if donor.relation == a.relation and holds(donor, asked.get(a.id))
+    }
+    sources = new.program.sources
+    return Holdings(
+        complete=tuple(a for a in there if holds(a, None)),
+        held=held,
+        donors=donors,
+        views=set(dataflow.views) & set(state.changelogs),
+        names={name for name in new.program.views if name != QUERY},
+        late=present.deliveries.late,
+        delivered=present.deliveries.last,
+        since=_since(present),
+        unreadable=lambda name: present.unreadable(sources[name]),
+        gap=lambda name, reason: _gap(present, name, reason),
+    )
+
+
+def _since(present: Present) -> dict[str, list[tuple[Arrangement, str, int]]]:
+    """By source, the arrangements that hold every row with a column not below a bound."""
+    result: dict[str, list[tuple[Arrangement, str, int]]] = {}
+    late, retentions = present.deliveries.late, present.plan.dataflow.retentions
+    for arrangement in present.plan.dataflow.arrangements:
+        variant, retention = variant_of(arrangement.relation), retentions.get(arrangement.id)
+        is_all = not variant.on_time or late.get(variant.source, NEVER) == variant.late
+        if retention is None or retention.condition is not None or variant.starts or not is_all:
+            continue
+        for user in forgetting_of(retention, present.times).users:
+            if len({limit.column for limit in user}) == 1 and variant.source in present.plan.program.sources:
+                bound = max(limit.bound for limit in user)
+                result.setdefault(variant.source, []).append((arrangement, user[0].column, bound))
+    return result
+
+
+def complete_sources(plan: Plan, times: Times, deliveries: Deliveries) -> dict[str, bool]:
+    """Whether something holds all rows of a source, by source; those that keep their changes always do."""
+    result = {name: source.keeps_changes or source.kind == "table" for name, source in plan.program.sources.items()}
+    for arrangement in plan.dataflow.arrangements:
+        variant = variant_of(arrangement.relation)
+        if variant.source not in result or variant.starts:
+            continue
+        is_all = not variant.on_time or deliveries.late.get(variant.source, NEVER) == variant.late
+        retention = plan.dataflow.retentions.get(arrangement.id)
+        result[variant.source] |= is_all and covers(retention, times, None, times)
+    return result
+
+
+def _gap(present: Present, source: str, reason: str) -> Gap:
+    """Say what is missing of a source, since when and because of whom."""
+    plan, expired = present.plan, dict[str, int]()
+    declared = plan.program.sources.get(source)
+    for arrangement in plan.dataflow.arrangements:
+        retention = plan.dataflow.retentions.get(arrangement.id)
+        if source_of(arrangement.relation) == source and retention is not None:
+            bounds = [each for user in forgetting_of(retention, present.times).users for each in user]
+            for each in bounds:
+                expired[each.column] = min(each.bound, expired.get(each.column, each.bound))
+    kinds = {} if declared is None else {field.name: field.type for field in declared.schema}
+    listed = [
+        f"rows with `{name}` below {_time(bound, kinds[name])} have expired"
+        for name, bound in expired.items()
+        if bound != LEAST and name in kinds
+    ]
+    began = present.deliveries.incomplete.get(source)
+    cause = ""
+    if began is not None:
+        at = datetime.fromtimestamp(began.time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+        views = ", ".join(f"`{view}`" for view in began.views)
+        kept = f"only {views} read `{source}`, with bounded state" if views else f"no view reads all of `{source}`"
+        cause = f"since epoch {max(0, began.epoch)} ({at} UTC) {kept}"
+    held = _since(present).get(source, [])
+    clocks = () if declared is None else clock_columns(declared)
+    since = [_time(bound, kinds[name]) for _, name, bound in held if name in clocks and bound != LEAST]
+    missing = " and ".join(listed) or "its rows are not kept once they are processed"
+    return Gap(missing, cause, reason, min(since, default=""))
+
+
+def _time(value: int, kind: pa.DataType) -> str:
+    """An event time as people write it."""
+    return str(as_column(np.array([value]), kind)[0].as_py()).removesuffix("+00:00")

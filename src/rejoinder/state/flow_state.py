@@ -1,0 +1,156 @@
+"""The state of a flow between epochs: which runs make up which arrangement and changelog, bucket by bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rejoinder.ir.logical import RELEASE
+from rejoinder.kernels.arrow.columns import diffs
+from rejoinder.kernels.arrow.sorting import hash_range
+from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
+from rejoinder.plan.physical.retention_bound import Retention
+from rejoinder.plan.rounds.program import Gate
+from rejoinder.runtime.task import Clock, Report, forgetting_of
+from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.run import read_run
+from rejoinder.store.runs.spine import Spine
+
+Parts = dict[str, tuple[Spine, ...]]
+Listed = tuple[str, str | None, int, bytes | None]
+"""A split that is named by the driver: relation, path, bucket or time of the file, rows."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Arrangements are cut by hash range, one part per bucket; changelogs by the bucket that wrote them."""
+
+    buckets: int
+    arrangements: Parts = field(default_factory=dict)
+    changelogs: Parts = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain data for the manifest."""
+        return {
+            "buckets": self.buckets,
+            "arrangements": {name: [s.to_json() for s in parts] for name, parts in self.arrangements.items()},
+            "changelogs": {name: [s.to_json() for s in parts] for name, parts in self.changelogs.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> State:
+        """Read what `to_json` gave."""
+
+        def parts(spines: Mapping[str, Any]) -> Parts:
+            return {name: tuple(Spine.from_json(s) for s in listed) for name, listed in spines.items()}
+
+        return cls(data["buckets"], parts(data["arrangements"]), parts(data["changelogs"]))
+
+    @property
+    def parts(self) -> Parts:
+        """What tasks see, by name."""
+        return {**self.arrangements, **self.changelogs}
+
+    def cut(self, buckets: int) -> State:
+        """The same state for another number of buckets. No file is touched: references are clipped."""
+        if buckets == self.buckets:
+            return self
+        ranges = [hash_range(bucket, buckets) for bucket in range(buckets)]
+        arrangements = {}
+        for name, parts in self.arrangements.items():
+            whole = Spine(tuple(ref for part in parts for ref in part.refs))
+            arrangements[name] = tuple(replace(whole.within(*bounds), credit=0) for bounds in ranges)
+        changelogs = {}
+        for name, parts in self.changelogs.items():
+            folded = [Spine() for _ in range(buckets)]
+            for at, part in enumerate(parts):
+                old = folded[at % buckets]
+                folded[at % buckets] = Spine((*old.refs, *part.refs), old.credit + part.credit)
+            changelogs[name] = tuple(folded)
+        return State(buckets, arrangements, changelogs)
+
+    def with_reports(self, reports: Mapping[int, Report]) -> State:
+        """The state after an epoch whose buckets reported this."""
+        arrangements, changelogs = dict(self.arrangements), dict(self.changelogs)
+        for bucket, report in reports.items():
+            for target, spines in ((arrangements, report.spines), (changelogs, report.changelogs)):
+                for name, spine in spines.items():
+                    parts = list(target.get(name, (Spine(),) * self.buckets))
+                    parts[bucket] = spine
+                    target[name] = tuple(parts)
+        return State(self.buckets, arrangements, changelogs)
+
+    def keeping(self, arrangements: Iterable[str], changelogs: Iterable[str]) -> State:
+        """Only what a plan still needs; what it needs and is not there yet is empty."""
+        none = (Spine(),) * self.buckets
+        return State(
+            self.buckets,
+            {name: self.arrangements.get(name, none) for name in arrangements},
+            {name: self.changelogs.get(name, none) for name in changelogs},
+        )
+
+    def splits(self, dataflow: Dataflow) -> list[Listed]:
+        """What a hydration reads of the state: the buckets of the arrangements and changelogs that it scans."""
+        splits: list[Listed] = [
+            (name, None, 0, None) for name, scan in dataflow.scans.items() if isinstance(scan, UnitScan)
+        ]
+        return splits + [
+            (name, None, bucket, None)
+            for name, scan in dataflow.scans.items()
+            if isinstance(scan, ArrangementScan | DueScan | ChangelogScan)
+            for bucket, part in enumerate(self.parts[_scanned(scan)])
+            if part.refs
+        ]
+
+    def expired(self, gates: Iterable[Gate], retentions: Mapping[str, Retention], clock: Clock) -> State:
+        """The state without the runs that are released, or over, as a whole."""
+        arrangements = dict(self.arrangements)
+        forgetting = {name: forgetting_of(retention, clock.watermarks) for name, retention in retentions.items()}
+        pending = [gate.pending.id for gate in gates]
+        forgetting |= {name: Forgetting.below(RELEASE, clock.released[name] + 1) for name in pending}
+        for name, each in forgetting.items():
+            parts = arrangements.get(name, ())
+            arrangements[name] = tuple(
+                replace(part, refs=tuple(ref for ref in part.refs if not each.is_over(ref))) for part in parts
+            )
+        return replace(self, arrangements=arrangements)
+
+    def files(self) -> set[str]:
+        """The names of all runs."""
+        return {ref.name for parts in self.parts.values() for part in parts for ref in part.refs}
+
+    def net_rows(self, store: ObjectStore, arrangement: str) -> int:
+        """How many rows an arrangement has, rows that are gone not counted. Reads all its runs."""
+        refs = [ref for part in self.arrangements.get(arrangement, ()) for ref in part.refs]
+        return sum(int(diffs(read_run(store, ref)).sum()) for ref in refs)
+
+    def statistics(self) -> dict[str, Statistics]:
+        """Rows and keys of each arrangement. Keys are counted per run: the largest run tells best."""
+        result = {}
+        for name, parts in self.arrangements.items():
+            refs = [ref for part in parts for ref in part.refs]
+            rows = sum(ref.rows for ref in refs)
+            largest = max(refs, key=lambda ref: ref.rows, default=None)
+            if largest is not None and largest.rows:
+                result[name] = Statistics(rows, max(1, rows * largest.keys // largest.rows))
+        return result
+
+
+def _scanned(scan: ArrangementScan | DueScan | ChangelogScan) -> str:
+    match scan:
+        case ArrangementScan():
+            return scan.arrangement.id
+        case DueScan():
+            return scan.pending.id
+        case ChangelogScan():
+            return scan.view
+
+
+def bytes_written(before: State, after: State) -> int:
+    """Bytes of the runs that are new in `after`."""
+    known = before.files()
+    new = {ref.name: ref.size for parts in after.parts.values() for part in parts for ref in part.refs}
+    return sum(size for name, size in new.items() if name not in known)

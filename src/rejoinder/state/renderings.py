@@ -1,0 +1,264 @@
+"""The three renderings of a relation, from its changes: TABLE, STREAM and TVR.
+
+The changes come from a view's changelog, or from a query that was replayed (`engine.queries.change_replay`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, numbers, take, without
+from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.sql.statements.stream_columns import System
+from rejoinder.state.changelog_reader import expanded, from_start, history_start, read_changes, read_table, timeline_of
+from rejoinder.state.row_text import table_text, text
+from rejoinder.store.commits.manifest import Manifest
+from rejoinder.store.objects.object_store import ObjectStore
+
+Row = dict[str, Any]
+CHANGE_COLUMNS = pa.schema(
+    [
+        ("_epoch", pa.int64()),
+        ("_emit_time", pa.timestamp("us", tz="UTC")),
+        ("_undo", pa.bool_()),
+        ("_diff", pa.int64()),
+    ]
+)
+
+
+class Rows(list[Row]):
+    """Rows of a rendering, a list of dicts; as text, an aligned table."""
+
+    def __init__(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
+        super().__init__(rows)
+        self.columns = list(columns)
+
+    def __str__(self) -> str:
+        return table_text(self, self.columns)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A relation's rows between two commits; `until` is None while they last."""
+
+    epoch: int
+    since: datetime | None
+    until: datetime | None
+    rows: list[Row]
+
+    @property
+    def period(self) -> str:
+        """When the rows held, in words."""
+        since = "the beginning" if self.since is None else text(self.since)
+        until = "now" if self.until is None else text(self.until)
+        return f"from {since}{'' if self.epoch < 0 else f' (epoch {self.epoch})'} to {until}"
+
+
+class Snapshots(list[Snapshot]):
+    """A TVR: the sequence of snapshots; as text, one aligned table after the other, each with its period."""
+
+    def __init__(self, snapshots: Iterable[Snapshot], columns: Sequence[str]) -> None:
+        super().__init__(snapshots)
+        self.columns = list(columns)
+
+    def __str__(self) -> str:
+        parts = [f"{one.period}\n{table_text(one.rows, self.columns) if one.rows else '(empty)'}" for one in self]
+        return "\n\n".join(parts)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The net changes of a relation: its columns with `__epoch` and `__diff`, and when epochs were committed (ms).
+
+    Without `start`, all of them. Else earlier changes are not known, and those of that epoch are the content then.
+    """
+
+    table: pa.Table
+    schema: pa.Schema
+    times: Mapping[int, int]
+    start: int | None = None
+
+
+def changes_of(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> Changes:
+    """All changes of a view that are kept."""
+    start = history_start(manifest, view)
+    table = from_start(read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch), start)
+    return Changes(table, schema, timeline_of(manifest).times(store), start)
+
+
+def settled(changes: Changes) -> pa.Table:
+    """The rows that changes add up to."""
+    rows = consolidate(without(changes.table, [EPOCH, HASH]))
+    return without(expanded(rows), [DIFF]).select(changes.schema.names)
+
+
+# -- TABLE ------------------------------------------------------------------------------------------------------------
+
+
+def plain_rows(table: pa.Table, *, is_ordered: bool = False) -> Rows:
+    """Rows as dicts of plain values; unless they are ordered, in an order that depends on the values only.
+
+    Times are in UTC, without zone.
+    """
+    rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in _python_rows(table)]
+    return Rows(rows if is_ordered else sorted(rows, key=sort_key), table.column_names)
+
+
+def _python_rows(table: pa.Table) -> list[Row]:
+    """Rows as dicts, maps as dicts too; as pairs where a key comes twice or cannot be one in Python."""
+    try:
+        return list(table.to_pylist(maps_as_pydicts="strict"))
+    except (KeyError, TypeError):
+        return list(table.to_pylist())
+
+
+def plain(value: Any) -> Any:
+    """A value without time zones."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).replace(tzinfo=None)
+    if isinstance(value, dict):
+        return {plain(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def sort_key(row: Row) -> list[tuple[int, str, Any]]:
+    """Order rows by their values, NULL first and NaN last; rows that SQL calls equal have equal keys."""
+    return [_value_key(value) for value in row.values()]
+
+
+def _value_key(value: Any) -> tuple[int, str, Any]:
+    if value is None:
+        return 0, "", 0
+    if isinstance(value, float) and math.isnan(value):
+        return 2, "", 0
+    if isinstance(value, bool | int | float):
+        return 1, "", value + 0  # -0.0 and 0.0 are one value
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        return 1, type(value).__name__, str([(name, _value_key(item)) for name, item in inner])
+    return 1, type(value).__name__, str(value)
+
+
+def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, as_of: int | None) -> Rows:
+    """TABLE: the rows of the view now, or as of an epoch."""
+    return plain_rows(expanded(read_table(store, manifest, view, schema, as_of=as_of)))
+
+
+# -- STREAM -----------------------------------------------------------------------------------------------------------
+
+
+def net_changes(
+    store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, epoch: int
+) -> list[tuple[Row, int]]:
+    """The net changes of one epoch, retractions first."""
+    changes = read_changes(store, manifest, view, schema, after=epoch - 1, until=epoch)
+    return _signed(changes)
+
+
+def _signed(changes: pa.Table) -> list[tuple[Row, int]]:
+    rows = _python_rows(changes)
+    result = [({k: plain(v) for k, v in row.items() if k not in (DIFF, EPOCH)}, row.get(DIFF, 1)) for row in rows]
+    return sorted(result, key=lambda change: (change[1] > 0, sort_key(change[0])))
+
+
+def described(changes: Changes) -> pa.Table:
+    """STREAM for a machine: the columns, then `_epoch`, `_emit_time`, `_undo` and `_diff`; retractions come first."""
+    epochs, amounts = numbers(changes.table, EPOCH), diffs(changes.table)
+    values = _system_values(changes, epochs, amounts)
+    rows = without(changes.table, [EPOCH, DIFF]).select(changes.schema.names)
+    for field in CHANGE_COLUMNS:
+        rows = rows.append_column(field, values.get(field.name[1:], pa.array(amounts)))
+    return rows.take(pa.array(np.lexsort((amounts > 0, epochs))))
+
+
+def filled(changes: Changes, system: Mapping[str, System]) -> pa.Table:
+    """STREAM with the system columns where the query has them, a row for every copy; retractions come first."""
+    epochs, amounts = numbers(changes.table, EPOCH), diffs(changes.table)
+    order = np.repeat(np.lexsort((amounts > 0, epochs)), np.abs(amounts)[np.lexsort((amounts > 0, epochs))])
+    values = _system_values(changes, epochs, amounts)
+    rows = without(changes.table, [EPOCH, DIFF]).select(changes.schema.names)
+    for at, name in enumerate(rows.column_names):
+        if name in system:
+            rows = rows.set_column(at, name, values[system[name]])
+    return take(rows, order)
+
+
+def _system_values(changes: Changes, epochs: Any, amounts: Any) -> dict[str, pa.Array]:
+    times = [changes.times.get(int(epoch)) for epoch in epochs]
+    micros = pa.array([None if time is None else time * 1000 for time in times], pa.int64())
+    return {
+        "epoch": pa.array(epochs, pa.int64()),
+        "emit_time": micros.cast(CHANGE_COLUMNS.field("_emit_time").type),
+        "undo": pa.array(amounts < 0),
+    }
+
+
+def stream_rows(changes: Changes, system: Mapping[str, System] | None = None) -> Rows:
+    """STREAM: every change, one row per copy, undos of an epoch first.
+
+    `_epoch`, `_emit_time` and `_undo` are its last columns; with `system`, what those names stand for, in their places.
+    """
+    added = [] if system else [name for name in CHANGE_COLUMNS.names if name != "_diff"]
+    result = []
+    for epoch, when, signed in epochs_of(changes):
+        for row, diff in signed:
+            values = {"epoch": epoch, "emit_time": when, "undo": diff < 0}
+            if system:
+                shown = {name: values[system[name]] if name in system else value for name, value in row.items()}
+            else:
+                shown = {**row, **{name: values[name[1:]] for name in added}}
+            result += [shown] * abs(diff)
+    return Rows(result, [*changes.schema.names, *added])
+
+
+def epochs_of(changes: Changes) -> list[tuple[int, datetime | None, list[tuple[Row, int]]]]:
+    """The epochs in which a relation changed, with commit time and net changes."""
+    grouped: dict[int, list[int]] = {}
+    for at, epoch in enumerate(changes.table.column(EPOCH).to_pylist()):
+        grouped.setdefault(epoch, []).append(at)
+    return [
+        (epoch, moment(changes.times.get(epoch)), _signed(changes.table.take(rows)))
+        for epoch, rows in sorted(grouped.items())
+    ]
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """A commit time as a datetime in UTC, without zone."""
+    if milliseconds is None:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).replace(tzinfo=None)
+
+
+# -- TVR --------------------------------------------------------------------------------------------------------------
+
+
+def snapshots_of(changes: Changes) -> Snapshots:
+    """TVR: the sequence of different snapshots with the time in which each held.
+
+    The first is the empty one, or the content at the epoch at which the known changes start.
+    """
+    first = -1 if changes.start is None else changes.start
+    result: list[Snapshot] = [Snapshot(first, moment(changes.times.get(first)), None, [])]
+    rows: dict[tuple[tuple[int, str, Any], ...], tuple[Row, int]] = {}
+    for epoch, when, signed in epochs_of(changes):
+        for row, diff in signed:
+            key = tuple(sort_key(row))
+            known, count = rows.pop(key, (row, 0))
+            if count + diff:
+                rows[key] = known, count + diff
+        shown = sorted((row for row, count in rows.values() for _ in range(count)), key=sort_key)
+        if epoch <= first:  # what an aggregate of nothing gives is there from the beginning
+            result = [replace(result[0], rows=shown)]
+            continue
+        result[-1] = replace(result[-1], until=when)
+        result.append(Snapshot(epoch, when, None, shown))
+    return Snapshots(result, changes.schema.names)

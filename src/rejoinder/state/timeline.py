@@ -1,0 +1,74 @@
+"""The timeline: when each epoch was committed. Recent epochs are in the manifest, older ones in blocks it names."""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rejoinder.errors import NotCommitted
+from rejoinder.store.objects.checked_objects import CheckedRef, read_checked, write_checked
+from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.run import new_name
+
+BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """(epoch, milliseconds) in order; `blocks` are (first epoch, last epoch, checked object) of older ones."""
+
+    recent: tuple[tuple[int, int], ...] = ()
+    blocks: tuple[tuple[int, int, CheckedRef], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain data for the manifest."""
+        blocks = [[first, last, *ref.to_json()] for first, last, ref in self.blocks]
+        return {"recent": [list(entry) for entry in self.recent], "blocks": blocks}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Timeline:
+        """Read what `to_json` gave."""
+        recent = tuple((int(epoch), int(time)) for epoch, time in data["recent"])
+        blocks = ((int(first), int(last), CheckedRef.from_json(ref)) for first, last, *ref in data["blocks"])
+        return cls(recent, tuple(blocks))
+
+    def after(self, store: ObjectStore, epoch: int, time_ms: int, since: int) -> Timeline:
+        """Add an epoch. Now and then the oldest entries move to a block; blocks before `since` are forgotten."""
+        recent = (*self.recent, (epoch, time_ms))
+        blocks = tuple(block for block in self.blocks if block[1] >= since)
+        if len(recent) < 2 * BLOCK:
+            return replace(self, recent=recent, blocks=blocks)
+        moved = recent[:BLOCK]
+        name = new_name("epochs", epoch).replace(".arrow", ".json")
+        ref = write_checked(store, name, json.dumps(moved).encode())
+        return Timeline(recent[BLOCK:], (*blocks, (moved[0][0], moved[-1][0], ref)))
+
+    @property
+    def latest(self) -> int:
+        """When the last epoch was committed; 0 before the first."""
+        return self.recent[-1][1] if self.recent else 0
+
+    def files(self) -> set[str]:
+        """The objects that hold older epochs."""
+        return {ref.name for _, _, ref in self.blocks}
+
+    def entries(self, store: ObjectStore) -> list[tuple[int, int]]:
+        """All epochs that are remembered, with their times. Raises `Corrupt` if a block is missing or damaged."""
+        texts = (read_checked(store, ref, "a block of the times of epochs") for _, _, ref in self.blocks)
+        older = [tuple(entry) for text in texts for entry in json.loads(text)]
+        return [(int(epoch), int(time)) for epoch, time in [*older, *self.recent]]
+
+    def times(self, store: ObjectStore) -> dict[int, int]:
+        """Milliseconds by epoch."""
+        return dict(self.entries(store))
+
+    def epoch_at(self, store: ObjectStore, time_ms: int) -> int:
+        """The last epoch committed at or before a time."""
+        entries = self.entries(store)
+        at = bisect.bisect_right([time for _, time in entries], time_ms)
+        if at == 0:
+            raise NotCommitted("no epoch was committed by that time", hint="read a later time, or keep more history")
+        return entries[at - 1][0]

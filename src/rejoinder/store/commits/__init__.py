@@ -1,0 +1,1 @@
+"""Manifests: how a version is published, found, and collected."""

@@ -1,0 +1,54 @@
+"""Checked objects: small immutable objects whose size and checksum are kept by whoever names them.
+
+The manifest holds the reference, so every byte that is read back is covered by a checksum that the manifest reaches.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rejoinder.errors import Corrupt
+from rejoinder.store.objects.object_store import ObjectStore
+
+
+@dataclass(frozen=True)
+class CheckedRef:
+    """Where an object is, how large, and its CRC-32."""
+
+    name: str
+    size: int
+    crc: int
+
+    def to_json(self) -> list[Any]:
+        """Give plain data for the manifest."""
+        return [self.name, self.size, self.crc]
+
+    @classmethod
+    def from_json(cls, data: Sequence[Any]) -> CheckedRef:
+        """Read what `to_json` gave."""
+        return cls(str(data[0]), int(data[1]), int(data[2]))
+
+
+def write_checked(store: ObjectStore, name: str, data: bytes) -> CheckedRef:
+    """Store `data` under a name that was never used before."""
+    store.write(name, data)
+    return CheckedRef(name, len(data), zlib.crc32(data))
+
+
+def read_checked(store: ObjectStore, ref: CheckedRef, what: str) -> bytes:
+    """Return what `write_checked` stored. Raises `Corrupt`, naming `what`, if it is missing or damaged."""
+    data = store.get(ref.name)
+    if len(data) != ref.size or zlib.crc32(data) != ref.crc:
+        store.forget(ref.name)
+        data = store.get(ref.name)
+    if len(data) != ref.size or zlib.crc32(data) != ref.crc:
+        raise Corrupt(
+            f"{what} fails its checksum",
+            detail=f"`{ref.name}` in {store.url} has {len(data)} bytes; the manifest says {ref.size} bytes "
+            f"with checksum {ref.crc:08x}",
+            hint="restore this object, or the whole state, from a backup",
+        )
+    return data

@@ -1,0 +1,1 @@
+"""Watermarks: of sources and partitions, combined over inputs, and as formulas."""

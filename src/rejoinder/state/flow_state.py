@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.columns import diffs
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.plan.join.delta_paths import Statistics
@@ -110,7 +110,7 @@ class State:
         arrangements = dict(self.arrangements)
         forgetting = {name: forgetting_of(retention, clock.watermarks) for name, retention in retentions.items()}
         pending = [gate.pending.id for gate in gates]
-        forgetting |= {name: Forgetting.below(RELEASE, clock.released[name] + 1) for name in pending}
+        forgetting |= {name: Forgetting.below(EMIT_AT, clock.emitted_up_to[name] + 1) for name in pending}
         for name, each in forgetting.items():
             parts = arrangements.get(name, ())
             arrangements[name] = tuple(

@@ -89,7 +89,6 @@ def compare(groups: int) -> None:
     del other
     records = rows.to_pylist()
     from_dicts, _ = best(lambda: len(written(records)))
-    del records
     from_arrow, values = best(lambda: pa.array(written(rows.to_pylist()), pa.binary()))
     assert decode_avro(values, json.dumps(schema)).equals(rows)
     print(f"{len(fields)} fields, {values.nbytes // RECORDS} bytes a record, CPU seconds for {RECORDS:,} records:")

@@ -16,7 +16,7 @@ from rejoinder import errors
 from rejoinder.connectors import file_sink
 from rejoinder.connectors.delivery import Delivery
 from rejoinder.engine.engine import Engine
-from rejoinder.store.runs.run import forget_runs
+from rejoinder.store.runs.run import drop_open_runs
 from rejoinder.testing import Driver
 
 
@@ -81,7 +81,7 @@ def test_a_driver_that_wakes_after_the_changes_were_collected_is_fenced(tmp_path
     live = Driver(store=tmp_path / "state", history=1)
     for value in range(2, 26):  # until runs are merged
         insert(live, value)
-    forget_runs(live._store)  # what this process has mapped would still be there
+    drop_open_runs(live._store)  # what this process has mapped would still be there
     with pytest.raises(errors.Fenced):
         wake()
     assert delivered(tmp_path) == list(range(26))

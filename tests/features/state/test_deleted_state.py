@@ -12,7 +12,7 @@ from rejoinder.errors import Corrupt, Fenced, StateDeleted, StateError
 from rejoinder.store.commits import file_log
 from rejoinder.store.commits.commit import commit
 from rejoinder.store.objects.local_objects import Disk
-from rejoinder.store.runs.run import forget_runs
+from rejoinder.store.runs.run import drop_open_runs
 from rejoinder.testing import Driver
 
 
@@ -53,7 +53,7 @@ def test_a_driver_whose_files_another_one_collected_is_fenced_and_told_of_no_dam
         other.step()
     for ref in (ref for parts in driver._engine.state.parts.values() for part in parts for ref in part.refs):
         driver._store.delete([ref.name])  # whichever the other one has not merged away yet
-    forget_runs(driver._store)
+    drop_open_runs(driver._store)
     driver.insert("s", {"k": 1})
     with pytest.raises(Fenced, match="another driver has taken over this state"):
         driver.step()
@@ -89,7 +89,7 @@ def test_a_driver_whose_log_of_files_another_one_collected_is_fenced(
 def test_an_empty_listing_alone_is_no_deletion(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     for run in (Path(driver._store.path) / "runs").rglob("*.arrow"):
         run.unlink()
-    forget_runs(driver._store)
+    drop_open_runs(driver._store)
     monkeypatch.setattr(Disk, "entries", lambda *_: [])
     driver.insert("s", {"k": 1})
     with pytest.raises(Corrupt, match="is missing"):

@@ -88,47 +88,49 @@ def test_it_is_about_all_partitions_unless_one_is_named() -> None:
 def test_a_promise_waits_until_what_was_there_is_read() -> None:
     driver = stream_flow()
     engine = driver._engine
-    engine.say_watermark(source(driver), "t", 10, None, is_running=True)
-    assert engine.promises.due(lambda name, epoch: (name, epoch) != ("s", 1)) == {}, "epoch 0 may be planned already"
+    engine.add_watermark(source(driver), "t", 10, None, is_running=True)
+    assert engine.pending_watermarks.due(lambda name, epoch: (name, epoch) != ("s", 1)) == {}, (
+        "epoch 0 may be planned already"
+    )
     assert (engine.is_ticking, engine.seconds_to_tick()) == (True, 0), "an epoch comes for it"
-    engine.say_watermark(source(driver), "t", 20, None, is_running=False)
-    assert engine.promises.due(lambda name, epoch: epoch == 0) == {"s": {0: {"t": 20}}}
-    engine.promises.note_read(engine.promises.pending[:1])
-    assert engine.promises.due(never) == {"s": {0: {"t": 10}}}
-    engine.run_epoch(0, [], signals=Signals(engine.promises.due(never)))
+    engine.add_watermark(source(driver), "t", 20, None, is_running=False)
+    assert engine.pending_watermarks.due(lambda name, epoch: epoch == 0) == {"s": {0: {"t": 20}}}
+    engine.pending_watermarks.mark_read(engine.pending_watermarks.entries[:1])
+    assert engine.pending_watermarks.due(never) == {"s": {0: {"t": 10}}}
+    engine.run_epoch(0, [], signals=Signals(engine.pending_watermarks.due(never)))
     assert engine.watermarks.of("s", "t") == 10
-    assert [each.value for each in engine.promises.pending] == [20] and engine.seconds_to_tick() == 0
-    engine.run_epoch(1, [], signals=Signals(engine.promises.due(lambda name, epoch: True)))
+    assert [each.value for each in engine.pending_watermarks.entries] == [20] and engine.seconds_to_tick() == 0
+    engine.run_epoch(1, [], signals=Signals(engine.pending_watermarks.due(lambda name, epoch: True)))
     assert engine.watermarks.of("s", "t") == 20 and engine.seconds_to_tick() is None
 
 
 def test_files_that_are_read_in_order_tell_that_all_is_read() -> None:
     driver = stream_flow()
-    promises = driver._engine.promises
+    pending = driver._engine.pending_watermarks
     for value, newest in ((10, 5), (20, 8)):
-        driver._engine.say_watermark(source(driver), "t", value, None, is_running=True, newest=newest)
+        driver._engine.add_watermark(source(driver), "t", value, None, is_running=True, newest=newest)
     for read, due in (({"r": 9}, None), ({"s": 4}, None), ({"s": 7}, 10), ({"s": 8}, 20)):
-        promises.note_newest(read)
-        assert promises.due(never) == ({} if due is None else {"s": {0: {"t": due}}}), read
+        pending.mark_read_up_to(read)
+        assert pending.due(never) == ({} if due is None else {"s": {0: {"t": due}}}), read
 
 
 def test_a_promise_rises_above_those_that_wait_and_goes_with_its_source() -> None:
     driver = stream_flow()
     engine = driver._engine
-    engine.say_watermark(source(driver), "t", 10, None, is_running=True)
+    engine.add_watermark(source(driver), "t", 10, None, is_running=True)
     for value in (10, 9):
         with pytest.raises(WatermarkRegress, match="does not rise"):
-            engine.say_watermark(source(driver), "t", value, 0, is_running=True)
+            engine.add_watermark(source(driver), "t", value, 0, is_running=True)
     with pytest.raises(MissingInput, match="no partition 7"):
-        engine.say_watermark(source(driver), "t", 11, 7, range(3), is_running=True)
+        engine.add_watermark(source(driver), "t", 11, 7, range(3), is_running=True)
     engine.run_epoch(0, [], signals=Signals({"s": {0: {"t": 15}}}))
-    assert engine.promises.pending == [], "what is told higher meanwhile covers it"
+    assert engine.pending_watermarks.entries == [], "what is told higher meanwhile covers it"
     with pytest.raises(WatermarkRegress):
         engine.run_epoch(1, [], signals=Signals({"s": {0: {"t": 15}}}))
     assert engine.epoch == 0
-    engine.say_watermark(source(driver), "t", 20, None, is_running=True)
+    engine.add_watermark(source(driver), "t", 20, None, is_running=True)
     driver.sql("DROP VIEW v; DROP STREAM s")
-    assert engine.promises.pending == []
+    assert engine.pending_watermarks.entries == []
 
 
 def test_what_was_said_of_a_source_is_not_said_of_a_later_one() -> None:
@@ -139,8 +141,8 @@ def test_what_was_said_of_a_source_is_not_said_of_a_later_one() -> None:
     engine = driver._engine
     driver.insert("t", {"a": 1})
     driver.step()
-    engine.say_watermark(driver._source("t"), "a", 100, None, is_running=False)
-    engine.say_idle(driver._source("t"), None)
+    engine.add_watermark(driver._source("t"), "a", 100, None, is_running=False)
+    engine.mark_idle(driver._source("t"), None)
     driver.watermark("t", 100)
     driver.sql(f"DROP STREAM t CASCADE; {text}")
     assert not engine.has_pending_signals

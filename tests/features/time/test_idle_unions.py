@@ -203,7 +203,7 @@ def test_a_view_that_is_made_later_starts_at_what_is_known() -> None:
     driver.watermark("a", 31)
     assert driver.step()["w"] == [({"t": 30, "n": 1}, 1)], "once"
     driver.sql("DROP VIEW v")
-    assert set(driver._engine.watermarks.remembered.values()) == {31}
+    assert set(driver._engine.watermarks.persisted.values()) == {31}
 
 
 def test_a_view_that_is_made_later_promises_no_more_than_it_can_keep() -> None:

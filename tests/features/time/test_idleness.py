@@ -93,10 +93,10 @@ def test_what_is_said_makes_an_epoch_at_once_and_is_taken_in_by_it() -> None:
     engine = driver._engine
     put(driver, 0, (0, 10), (1, 5))
     (source,) = engine.catalog.sources
-    engine.say_idle(source, 1)
+    engine.mark_idle(source, 1)
     assert (engine.is_ticking, engine.seconds_to_tick()) == (True, 0)
     assert put(driver, 1, (0, 20)) == [5, 10]
     assert (engine.is_ticking, engine.seconds_to_tick()) == (False, None)
-    engine.say_idle(source, None)
+    engine.mark_idle(source, None)
     put(driver, 2)
     assert engine.watermarks.is_idle("s")

@@ -198,7 +198,7 @@ def test_a_gate_stays_open_when_nothing_is_remembered_of_its_limit() -> None:
     driver.watermark("d", 121)
     assert driver.step()["v"] == [({"w": 1, "n": 1}, 1)], "what waits with it is in the same run"
     engine = driver._engine
-    engine.watermarks = replace(engine.watermarks, remembered={})
+    engine.watermarks = replace(engine.watermarks, persisted={})
     driver.watermark("d", 130)
     assert driver.step()["v"] == []
     driver.watermark("d", 500)

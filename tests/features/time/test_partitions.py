@@ -127,7 +127,7 @@ def test_a_told_watermark_rises_or_is_refused_before_anything_happens() -> None:
         with pytest.raises(WatermarkRegress):
             driver.watermark("s", 12, partition=0)
         with pytest.raises(WatermarkRegress):
-            driver._engine.run_epoch(1, [], signals=Signals(told={"s": {1: {"t": 3}}}))
+            driver._engine.run_epoch(1, [], signals=Signals(explicit={"s": {1: {"t": 3}}}))
         assert driver.epoch == 0
         driver.restart()
     driver.watermark("s", 13, partition=0)

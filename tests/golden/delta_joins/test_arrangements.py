@@ -23,6 +23,7 @@ from tests.golden.delta_joins.worked_example import (
     STEPS,
     accumulated,
     content,
+    example_flow,
     feed,
     wanted,
 )

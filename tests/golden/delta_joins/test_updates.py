@@ -19,6 +19,7 @@ from tests.golden.delta_joins.worked_example import (
     Bag,
     accumulated,
     content,
+    example_flow,
     feed,
     record,
     updates,

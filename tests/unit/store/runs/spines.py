@@ -14,7 +14,7 @@ from rejoinder.kernels.arrow.hashing import hash_rows
 from rejoinder.kernels.arrow.sorting import LAST_HASH, is_sorted, order_by_hash
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.run import RunRef, read_run, with_epoch, write_run
-from rejoinder.store.runs.spine import Merging, Spine, insert, level_of, maintain
+from rejoinder.store.runs.spine import Compaction, Spine, insert, level_of, maintain
 
 WHOLE = (0, LAST_HASH)
 
@@ -46,7 +46,7 @@ class Filled:
     """A spine that is filled epoch by epoch, with a record of every file that was written."""
 
     store: ObjectStore
-    how: Merging
+    how: Compaction
     spine: Spine = field(default_factory=Spine)
     epoch: int = -1
     files: dict[str, RunRef] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Filled:
     def add(self, rows: Sequence[tuple[int, int]], since: int | None = None) -> None:
         """Insert the rows of one epoch, and merge."""
         self.epoch += 1
-        how = self.how if since is None else Merging(self.how.fan, self.how.changelog, since)
+        how = self.how if since is None else Compaction(self.how.fan, self.how.changelog, since)
         table = delta(rows)
         ref = write_run(self.store, table, epoch=self.epoch, level=level_of(table.num_rows, how.fan), bounds=WHOLE)
         self.files[ref.name] = ref

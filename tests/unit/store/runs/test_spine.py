@@ -17,7 +17,7 @@ from rejoinder.kernels.arrow.ordered import sorted_by_hash_and_value
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.store.objects.object_store import ObjectStore, open_store
 from rejoinder.store.runs import spine as spines
-from rejoinder.store.runs.spine import Merging, Spine, level_of
+from rejoinder.store.runs.spine import Compaction, Spine, level_of
 from tests.unit.store.runs.spines import Filled, total
 
 FAN = 4
@@ -44,7 +44,7 @@ def test_merging_never_changes_the_sum(pieces: int, epochs: list[list[tuple[int,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spines, "SMALLEST_LEVEL_ROWS", 2)
         patch.setattr(spines, "PIECE_BYTES", pieces)
-        filled = Filled(open_store("memory://sum"), Merging(2))
+        filled = Filled(open_store("memory://sum"), Compaction(2))
         expected: Counter[int] = Counter()
         for rows in epochs:
             filled.add(rows)
@@ -55,7 +55,7 @@ def test_merging_never_changes_the_sum(pieces: int, epochs: list[list[tuple[int,
 
 @pytest.mark.usefixtures("_small")
 def test_the_number_of_runs_is_logarithmic(store: ObjectStore) -> None:
-    filled = Filled(store, Merging(FAN))
+    filled = Filled(store, Compaction(FAN))
     most = 0
     for epoch in range(600):
         filled.add([(epoch * 10 + at, 1) for at in range(10)])
@@ -67,7 +67,7 @@ def test_the_number_of_runs_is_logarithmic(store: ObjectStore) -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_a_level_holds_fewer_runs_than_the_fan_but_for_those_being_merged(store: ObjectStore) -> None:
-    filled = Filled(store, Merging(FAN))
+    filled = Filled(store, Compaction(FAN))
     for epoch in range(300):
         filled.add([(epoch * 10 + at, 1) for at in range(10)])
         growing = {ref.into for ref in filled.spine.refs if ref.into}
@@ -78,7 +78,7 @@ def test_a_level_holds_fewer_runs_than_the_fan_but_for_those_being_merged(store:
 
 @pytest.mark.usefixtures("_small")
 def test_a_row_is_rewritten_once_per_level(store: ObjectStore) -> None:
-    filled = Filled(store, Merging(FAN))
+    filled = Filled(store, Compaction(FAN))
     rows = 6_000
     for epoch in range(rows // 10):
         filled.add([(epoch * 10 + at, 1) for at in range(10)])
@@ -89,7 +89,7 @@ def test_a_row_is_rewritten_once_per_level(store: ObjectStore) -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_no_step_of_a_merge_is_larger_than_a_piece(store: ObjectStore) -> None:
-    filled = Filled(store, Merging(FAN))
+    filled = Filled(store, Compaction(FAN))
     for epoch in range(400):
         filled.add([(epoch * 10 + at, 1) for at in range(10)])
     pieces = [ref for ref in filled.files.values() if ref.run != ref.name]
@@ -101,7 +101,7 @@ def test_no_step_of_a_merge_is_larger_than_a_piece(store: ObjectStore) -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_no_epoch_pays_for_the_whole_state(store: ObjectStore) -> None:
-    filled = Filled(store, Merging(FAN))
+    filled = Filled(store, Compaction(FAN))
     for epoch in range(600):
         filled.add([(epoch * 10 + at, 1) for at in range(10)])
     levels = math.log(6_000 / 8, FAN) + 2
@@ -112,7 +112,7 @@ def test_no_epoch_pays_for_the_whole_state(store: ObjectStore) -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_readers_need_not_know_of_a_merge_under_way(store: ObjectStore) -> None:
-    filled = Filled(store, Merging(FAN))
+    filled = Filled(store, Compaction(FAN))
     under_way = 0
     for epoch in range(200):
         filled.add([(at, 1 if epoch % 3 else -1) for at in range(epoch % 17 + 1)])
@@ -128,35 +128,35 @@ def test_readers_need_not_know_of_a_merge_under_way(store: ObjectStore) -> None:
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize("parts", [1, 2, 3, 7])
 def test_a_spine_can_be_cut_into_any_number_of_hash_ranges(store: ObjectStore, parts: int) -> None:
-    filled = Filled(store, Merging(FAN))
+    filled = Filled(store, Compaction(FAN))
     for epoch in range(57):
         filled.add([(epoch * 10 + at, 1) for at in range(10)])
     cut = [filled.spine.within(*hash_range(part, parts)) for part in range(parts)]
     assert sum((total(store, part.refs) for part in cut), Counter()) == filled.content
     assert sum(part.rows for part in cut) == filled.spine.rows
     for number, part in enumerate(cut):
-        merged = spines.maintain(store, part, Merging(FAN), epoch=57, bounds=hash_range(number, parts))
+        merged = spines.maintain(store, part, Compaction(FAN), epoch=57, bounds=hash_range(number, parts))
         assert total(store, merged.refs) == total(store, part.refs)
 
 
 @pytest.mark.usefixtures("_small")
 def test_parts_of_a_merge_under_way_can_be_put_together_again(store: ObjectStore) -> None:
-    filled = Filled(store, Merging(FAN))
+    filled = Filled(store, Compaction(FAN))
     while not (filled.epoch > 60 and any(ref.into for ref in filled.spine.refs)):
         filled.add([(filled.epoch * 10 + at, 1) for at in range(10)])
     before = filled.content
     parts = [filled.spine.within(*hash_range(part, 3)) for part in range(3)]
-    advanced = spines.maintain(store, Spine(parts[1].refs, 10_000), Merging(FAN), epoch=99, bounds=hash_range(1, 3))
+    advanced = spines.maintain(store, Spine(parts[1].refs, 10_000), Compaction(FAN), epoch=99, bounds=hash_range(1, 3))
     whole = Spine((*parts[0].refs, *advanced.refs, *parts[2].refs), 10_000)
     assert total(store, whole.refs) == before
-    done = spines.maintain(store, whole, Merging(FAN), epoch=100, bounds=(0, 2**64 - 1))
+    done = spines.maintain(store, whole, Compaction(FAN), epoch=100, bounds=(0, 2**64 - 1))
     assert total(store, done.refs) == before
     assert not any(ref.into for ref in done.refs)
 
 
 def test_what_cancels_vanishes(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spines, "SMALLEST_LEVEL_ROWS", 8)
-    filled = Filled(store, Merging(2))
+    filled = Filled(store, Compaction(2))
     for _ in range(64):
         filled.add([(at, 1) for at in range(8)])
         filled.add([(at, -1) for at in range(8)])
@@ -169,7 +169,7 @@ def test_a_changelog_keeps_the_epochs_after_since(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch, since: int
 ) -> None:
     monkeypatch.setattr(spines, "SMALLEST_LEVEL_ROWS", 2)
-    filled = Filled(store, Merging(2, changelog=True))
+    filled = Filled(store, Compaction(2, changelog=True))
     expected: list[Counter[int]] = []
     for epoch in range(10):
         filled.add([(epoch % 3, 1), (7, 1 if epoch % 2 else -1)], since=since)
@@ -190,7 +190,7 @@ def test_a_large_load_is_not_merged_with_small_epochs() -> None:
 
 
 def test_a_spine_survives_json(store: ObjectStore) -> None:
-    filled = Filled(store, Merging(2))
+    filled = Filled(store, Compaction(2))
     filled.add([(1, 1), (2, -1)])
     filled.spine = Spine(filled.spine.refs, 77)
     assert Spine.from_json(json.loads(json.dumps(filled.spine.to_json()))) == filled.spine
@@ -215,7 +215,7 @@ def test_merged_runs_are_in_order(runs: list[list[tuple[int, int | None, int]]])
         tables.append(sorted_by_hash_and_value(table, "t"))
         for hashed, time, diff in rows:
             expected[hashed, time] += diff
-    result = spines.merged(tables, Merging(2, order="t"))
+    result = spines.compact(tables, Compaction(2, order="t"))
     listed = list(zip(hashes(result).tolist(), result["t"].to_pylist(), strict=True))
     assert listed == sorted(listed, key=lambda row: (row[0], row[1] is not None, row[1] or 0))
     found: Counter[tuple[int, int | None]] = Counter()

@@ -14,11 +14,11 @@ from rejoinder.kernels.arrow.columns import HASH, contiguous
 from rejoinder.kernels.arrow.hashing import hash_rows
 from rejoinder.kernels.arrow.sorting import LAST_HASH, order_by_hash
 from rejoinder.store.objects.object_store import ObjectStore, open_store
-from rejoinder.store.runs.expiry import Below, Forgetting
+from rejoinder.store.runs.expiry import Below, Expiry
 from rejoinder.store.runs.run import RunRef, read_run, write_run
-from rejoinder.store.runs.spine import Merging, Spine, insert, maintain
+from rejoinder.store.runs.spine import Compaction, Spine, insert, maintain
 from rejoinder.store.runs.time_segments import ROWS, segments
-from rejoinder.store.runs.time_values import TIMELESS, span_of, times_of
+from rejoinder.store.runs.time_values import NO_TIME, span_of, times_of
 
 WHOLE = (0, LAST_HASH)
 
@@ -47,7 +47,7 @@ def test_few_rows_are_one_segment_and_rows_without_a_time_another() -> None:
     table = rows([1, 2, 3, 4, 5], [0, 59, 60, 125, None])
     parts = dict(segments(table, "at"))
     assert [sorted(part["id"].to_pylist()) for part in parts.values()] == [[1, 2, 3, 4], [5]]
-    assert TIMELESS in parts
+    assert NO_TIME in parts
 
 
 def test_many_rows_are_cut_by_time_and_keep_their_order() -> None:
@@ -71,7 +71,7 @@ def test_runs_of_different_segments_are_never_merged(store: ObjectStore) -> None
     for epoch in range(16):
         for segment, part in segments(rows([epoch * 2, epoch * 2 + 1], [epoch // 4, epoch // 4]), "at"):
             ref = write_run(store, part, epoch=epoch, level=0, bounds=WHOLE, segment=segment, times=["at"])
-            spine = maintain(store, insert(spine, ref), Merging(2), epoch=epoch, bounds=WHOLE)
+            spine = maintain(store, insert(spine, ref), Compaction(2), epoch=epoch, bounds=WHOLE)
     for ref in spine.refs:
         assert len(set(read_run(store, ref)["at"].to_pylist())) == 1
     assert len(content(store, spine)) == 32
@@ -80,7 +80,7 @@ def test_runs_of_different_segments_are_never_merged(store: ObjectStore) -> None
 def test_what_is_over_is_told_without_reading_a_row(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     refs = [ref for at in range(6) for ref in timed(store, rows([at], [at * 60]), at).refs]
     monkeypatch.setattr(ObjectStore, "map", lambda *_: pytest.fail("a run was read"))
-    assert [ref.spans for ref in refs if not Forgetting.below("at", 179).is_over(ref)] == [
+    assert [ref.spans for ref in refs if not Expiry.below("at", 179).is_expired(ref)] == [
         (("at", n, n),) for n in (180, 240, 300)
     ]
 
@@ -91,7 +91,7 @@ def timed(store: ObjectStore, table: pa.Table, epoch: int) -> Spine:
 
 def test_a_merge_leaves_out_what_is_below_the_bound(store: ObjectStore) -> None:
     spine = Spine((*timed(store, rows([1, 2, 3], [0, 30, 59]), 0).refs, *timed(store, rows([4], [31]), 1).refs))
-    merged = maintain(store, spine, Merging(2, forgetting=Forgetting.below("at", 31)), epoch=1, bounds=WHOLE)
+    merged = maintain(store, spine, Compaction(2, expiry=Expiry.below("at", 31)), epoch=1, bounds=WHOLE)
     assert content(store, merged) == [(3, 59), (4, 31)]
     assert [ref.span("at") for ref in merged.refs] == [(31, 59)]
 
@@ -99,43 +99,43 @@ def test_a_merge_leaves_out_what_is_below_the_bound(store: ObjectStore) -> None:
 def test_a_run_is_over_when_its_largest_time_is(store: ObjectStore) -> None:
     (ref,) = timed(store, rows([1, 2], [10, 20]), 0).refs
     assert ref.span("at") == (10, 20) and ref.span("id") is None
-    assert not Forgetting.below("at", 20).is_over(ref)
-    assert Forgetting.below("at", 21).is_over(ref)
-    assert not Forgetting.below("other", 21).is_over(ref)
-    (timeless,) = timed(store, rows([1, 2], [10, None]), 0).refs
-    assert not Forgetting.below("at", 1 << 60).is_over(timeless)
-    assert RunRef.from_json(json.loads(json.dumps(timeless.to_json()))) == timeless
+    assert not Expiry.below("at", 20).is_expired(ref)
+    assert Expiry.below("at", 21).is_expired(ref)
+    assert not Expiry.below("other", 21).is_expired(ref)
+    (with_null,) = timed(store, rows([1, 2], [10, None]), 0).refs
+    assert not Expiry.below("at", 1 << 60).is_expired(with_null)
+    assert RunRef.from_json(json.loads(json.dumps(with_null.to_json()))) == with_null
 
 
 def test_rows_without_a_time_are_over_if_nobody_asks_for_them(store: ObjectStore) -> None:
     (ref,) = timed(store, rows([1, 2], [10, None]), 0).refs
-    assert ref.span("at") == (10, TIMELESS) and ref.latest("at") == 10
-    over = [Forgetting(((Below("at", 11, timeless),),)).is_over(ref) for timeless in (True, False)]
-    assert over == [False, True]
+    assert ref.span("at") == (10, NO_TIME) and ref.latest("at") == 10
+    expired = [Expiry(((Below("at", 11, keeps_nulls),),)).is_expired(ref) for keeps_nulls in (True, False)]
+    assert expired == [False, True]
     (none,) = timed(store, rows([1], [None]), 0).refs
-    assert none.span("at") == (TIMELESS, TIMELESS)
-    assert Forgetting(((Below("at", -(1 << 60), timeless=False),),)).is_over(none)
+    assert none.span("at") == (NO_TIME, NO_TIME)
+    assert Expiry(((Below("at", -(1 << 60), keeps_nulls=False),),)).is_expired(none)
     assert RunRef.from_json(json.loads(json.dumps(none.to_json()))) == none
 
 
 def test_each_user_lets_a_row_go_by_one_of_its_columns(store: ObjectStore) -> None:
     table = rows([10, 20, 30, 40], [1, 2, 3, None])
     (ref,) = (write_run(store, table, epoch=0, level=0, bounds=WHOLE, times=["at", "id"]),)
-    either = Forgetting(((Below("at", 2), Below("id", 35)),))
-    assert sorted(either.needed(table)["id"].to_pylist()) == [40] and not either.is_over(ref)
-    assert Forgetting(((Below("at", 2), Below("id", 41)),)).is_over(ref)
-    both = Forgetting(((Below("at", 3),), (Below("id", 15), Below("at", 2))))
-    assert sorted(both.needed(table)["id"].to_pylist()) == [20, 30, 40]
+    either = Expiry(((Below("at", 2), Below("id", 35)),))
+    assert sorted(either.drop_expired(table)["id"].to_pylist()) == [40] and not either.is_expired(ref)
+    assert Expiry(((Below("at", 2), Below("id", 41)),)).is_expired(ref)
+    both = Expiry(((Below("at", 3),), (Below("id", 15), Below("at", 2))))
+    assert sorted(both.drop_expired(table)["id"].to_pylist()) == [20, 30, 40]
     assert [sorted(part["id"].to_pylist()) for part in both.split(table)] == [[20, 30, 40], [10]]
-    apart = Forgetting(((Below("at", 100),), (Below("id", 100),)))
-    assert not apart.is_worth(ref), "what stays could be below either bound, and be rewritten again and again"
+    apart = Expiry(((Below("at", 100),), (Below("id", 100),)))
+    assert not apart.is_worth_rewriting(ref), "what stays could be below either bound, and be rewritten again and again"
 
 
 def test_a_run_of_which_most_is_over_is_rewritten(store: ObjectStore) -> None:
     spine = timed(store, rows([1, 2, 3, 4], [0, 10, 20, 30]), 0)
-    less = maintain(store, spine, Merging(8, forgetting=Forgetting.below("at", 15)), epoch=1, bounds=WHOLE)
+    less = maintain(store, spine, Compaction(8, expiry=Expiry.below("at", 15)), epoch=1, bounds=WHOLE)
     assert less.refs == spine.refs
-    more = maintain(store, spine, Merging(8, forgetting=Forgetting.below("at", 20)), epoch=1, bounds=WHOLE)
+    more = maintain(store, spine, Compaction(8, expiry=Expiry.below("at", 20)), epoch=1, bounds=WHOLE)
     assert content(store, more) == [(3, 20), (4, 30)]
     assert [ref.level for ref in more.refs] == [0]
 
@@ -148,6 +148,6 @@ def test_times_of_dates_and_timestamps() -> None:
             "at": pa.array([noon, noon + timedelta(seconds=1)], pa.timestamp("us", tz="UTC")),
         }
     )
-    assert times_of(table, "day").tolist() == [20454, TIMELESS]
+    assert times_of(table, "day").tolist() == [20454, NO_TIME]
     first, second = times_of(table, "at").tolist()
     assert second - first == 1_000_000

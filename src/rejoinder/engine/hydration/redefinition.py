@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rejoinder.engine.content import Content, Holder
+from rejoinder.engine.content import Content, ContentHolder
 from rejoinder.engine.hydration.fill import Filling, prepare
 from rejoinder.engine.hydration.hydrate import hydrate
 from rejoinder.engine.hydration.view_starts import planned_from_start, settled
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rejoinder.engine.engine import Engine
 
 
-class Basis(Holder):
+class Basis(ContentHolder):
     """What a definition builds on: a content, and the engine that reads the sources of it again."""
 
     def __init__(self, engine: Engine, content: Content) -> None:

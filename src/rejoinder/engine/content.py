@@ -76,7 +76,7 @@ class Content:
         return cls(catalog=catalog, plan=planned(catalog, statistics), **committed)
 
     def settled(self, before: Content, epoch: int, time_ms: int) -> Content:
-        """Return the content to commit after `before`: with identities of new sources and sinks, without unused parts."""
+        """Return the content to commit after `before`, with new identities and without unused parts."""
         scans, views = self.plan.dataflow.scans, self.plan.dataflow.views
         watermarks = self.watermarks.restricted_to(scans, views)
         attached = {name: before.attached.get(name) or token(4) for name in scans}

@@ -323,7 +323,7 @@ class Engine(ContentHolder):
             self._commit(replace(self.content, positions=positions), epoch=self.epoch)
 
     def file_lines(self, stream: str) -> tuple[list[bytes], int]:
-        """Return the files that a stream has read, as lines of Spark's log, and how many of them its last epoch read."""
+        """Return the files that a stream has read, as lines of Spark's log and the number read in the last epoch."""
         files = position_of(self.positions, stream).files
         with deletion_named(self):
             return files.lines(self.store), files.last

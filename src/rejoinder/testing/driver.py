@@ -80,7 +80,7 @@ from rejoinder.state.renderings import (
 from rejoinder.state.watermarks import Partition
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import Option, open_store
-from rejoinder.store.runs.run import forget_runs
+from rejoinder.store.runs.run import drop_open_runs
 from rejoinder.testing.file_sources import new_files, unheeded
 from rejoinder.testing.input_rows import encoded, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import PendingSignals
@@ -128,7 +128,7 @@ class Driver:
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
-        forget_runs(self._store)
+        drop_open_runs(self._store)
         self._engine = Engine(
             self._store,
             LocalExecutor(),

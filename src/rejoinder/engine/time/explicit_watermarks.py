@@ -18,7 +18,7 @@ from rejoinder.errors import InputError, near_misses
 from rejoinder.ir.catalog import Source
 from rejoinder.sql.types.spark_types import is_integer, spark_name
 from rejoinder.state.watermarks import Partition, PartitionTimes
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def explicit_watermark(source: Source, column: str, time: Any) -> int:
             detail=str(failure),
             hint="pass an integer" if is_integer(kind) else 'pass a datetime, in UTC, or text as "2026-01-01 12:00"',
         ) from failure
-    if value >= TIMELESS:
+    if value >= NO_TIME:
         raise InputError(
             f"{time!r} is not a watermark of `{source.name}`.`{column}`",
             detail="an integer of 2^62 or more is not a time",

@@ -10,11 +10,11 @@ from __future__ import annotations
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.planner import Plan
-from rejoinder.runtime.task import forgetting_of
+from rejoinder.runtime.task import expiry_of
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Oldest, Times
-from rejoinder.store.runs.expiry import Forgetting
-from rejoinder.store.runs.time_values import TIMELESS
+from rejoinder.store.runs.expiry import Expiry
+from rejoinder.store.runs.time_values import NO_TIME
 from rejoinder.watermarks.formula import Kept, value_of
 
 
@@ -30,20 +30,20 @@ def oldest_in(plan: Plan, state: State) -> Oldest:
             kept_for.setdefault((arrangement.relation, user), []).append(arrangement.id)
     gates = {gate.pending.id: gate for gate in plan.program.gates}
 
-    def forgetting(name: str, times: Times) -> Forgetting | None:
+    def expiry(name: str, times: Times) -> Expiry | None:
         gate = gates.get(name)
         if gate is not None and gate.limit is not None:
-            return Forgetting.below(EMIT_AT, value_of(gate.limit, times, LEAST) + 1)
+            return Expiry.below(EMIT_AT, value_of(gate.limit, times, LEAST) + 1)
         retention = dataflow.retentions.get(name)
-        return None if retention is None else forgetting_of(retention, times)
+        return None if retention is None else expiry_of(retention, times)
 
     def oldest(kept: Kept, times: Times) -> int:
-        bound, minimum = LEAST if kept.met is None else value_of(kept.met, times, LEAST), TIMELESS
+        bound, minimum = LEAST if kept.met is None else value_of(kept.met, times, LEAST), NO_TIME
         for name in kept_for[kept.relation, kept.user]:  # every arrangement that the join looks the relation up in
-            over = forgetting(name, times)
+            rule = expiry(name, times)
             for ref in (ref for part in state.arrangements[name] for ref in part.refs):
-                low, high = ref.span(kept.column) or (LEAST, TIMELESS)
-                if high >= bound and not (over is not None and over.is_over(ref)):
+                low, high = ref.span(kept.column) or (LEAST, NO_TIME)
+                if high >= bound and not (rule is not None and rule.is_expired(ref)):
                     minimum = min(minimum, low)
         return max(bound, minimum)
 

@@ -38,5 +38,5 @@ def punctual(
         policy = min((sources[name].options.get("late", "keep") for name in names), key=POLICIES.index)
         for fragment in fragments:
             whose = ", ".join(names)
-            result.append(filter_late(rounds, fragment, whose, times, views, policy, labels, timeless=True))
+            result.append(filter_late(rounds, fragment, whose, times, views, policy, labels, keeps_nulls=True))
     return result

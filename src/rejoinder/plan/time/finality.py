@@ -22,7 +22,7 @@ from rejoinder.plan.blocks.normal_form import Block, Normalised
 from rejoinder.plan.join.block_bounds import Steps, slack_of, tightest
 from rejoinder.plan.time.bound_hints import condition_edit
 from rejoinder.plan.time.frontier import Frontiers
-from rejoinder.store.runs.time_values import TIMELESS
+from rejoinder.store.runs.time_values import NO_TIME
 
 LAST_PARTNER = "the last time at which a partner can come"
 OUTER = ("left", "full", "anti", "full anti")
@@ -264,7 +264,7 @@ def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
             continue
         # DuckDB's // goes towards zero: take the rest away before
         sql = f"(({moved} - ({moved} % {step.width} + {step.width}) % {step.width}) // {step.width} * {step.unit})"
-    return Expression(f"CAST(greatest(least({sql}, {TIMELESS - 1}), {-TIMELESS}) AS BIGINT)", pa.int64(), (i,))
+    return Expression(f"CAST(greatest(least({sql}, {NO_TIME - 1}), {-NO_TIME}) AS BIGINT)", pa.int64(), (i,))
 
 
 def _case(sql: str, *columns: str) -> Expression:

@@ -19,11 +19,11 @@ from rejoinder.plan.physical.steps import Hold
 from rejoinder.runtime.steps.arrange import FAN
 from rejoinder.runtime.steps.stateless import write_changes
 from rejoinder.runtime.task import Task
-from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import write_run
-from rejoinder.store.runs.spine import Merging, level_of
+from rejoinder.store.runs.spine import Compaction, level_of
 from rejoinder.store.runs.time_segments import segments
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 
 
 def hold(task: Task, step: Hold) -> None:
@@ -39,18 +39,18 @@ def hold(task: Task, step: Hold) -> None:
         stream = take(stream, np.flatnonzero(numbers(stream, GATE) == step.gate))
     stream = consolidate(stream)
     releases = times_of(stream, EMIT_AT)
-    due = (releases == TIMELESS) | (releases <= task.clock.emitted_up_to.get(step.pending.id, LEAST))
+    due = (releases == NO_TIME) | (releases <= task.clock.emitted_up_to.get(step.pending.id, LEAST))
     write_changes(task, step.view, take(without(stream, [EMIT_AT, GATE, HASH]), np.flatnonzero(due)))
     _keep(task, take(stream, np.flatnonzero(~due)), step)
 
 
 def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
     released = task.clock.emitted_up_to.get(step.pending.id, LEAST)
-    how = Merging(FAN, forgetting=Forgetting.below(EMIT_AT, released + 1), times=step.times)
+    how = Compaction(FAN, expiry=Expiry.below(EMIT_AT, released + 1), times=step.times)
     for segment, part in segments(sorted_by_hash(waiting), EMIT_AT):
         level = level_of(part.num_rows, FAN)
         ref = write_run(
             task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, times=how.spanned
         )
         task.arranged.setdefault(step.pending.id, []).append(ref)
-    task.merging[step.pending.id] = how
+    task.compactions[step.pending.id] = how

@@ -19,8 +19,8 @@ from rejoinder.state.completeness import complete_sources
 from rejoinder.state.deliveries import Deliveries
 from rejoinder.state.flow_state import State
 from rejoinder.state.manifest_decoding import checked_positions, decoding
-from rejoinder.state.positions import kept, position_files
-from rejoinder.state.sink_progress import Delivered, note_name, recorded, to_json
+from rejoinder.state.positions import position_files, restrict_positions
+from rejoinder.state.sink_progress import Delivered, progress_file, recorded, to_json
 from rejoinder.state.timeline import Timeline
 from rejoinder.state.watermarks import Watermarks
 from rejoinder.store.commits.manifest import Manifest
@@ -81,13 +81,13 @@ class Content:
         watermarks = self.watermarks.restricted_to(scans, views)
         attached = {name: before.attached.get(name) or token(4) for name in scans}
         sinks = {sink.name: before.sinks.get(sink.name) or (token(4), epoch) for sink in self.catalog.sinks}
-        deliveries = self.deliveries.keeping(scans)
+        deliveries = self.deliveries.restricted_to(scans)
         if self.plan is not before.plan:
             complete = complete_sources(self.plan, watermarks.times, deliveries)
-            deliveries = deliveries.noting(complete, epoch, time_ms, self.plan.program)
+            deliveries = deliveries.with_complete(complete, epoch, time_ms, self.plan.program)
         return replace(
             self,
-            positions=kept(self.positions, set(attached.values())),
+            positions=restrict_positions(self.positions, set(attached.values())),
             attached=attached,
             sinks=sinks,
             delivered={
@@ -153,7 +153,7 @@ def named_files(manifest: Manifest) -> set[str]:
     """Return the names of all objects that a manifest references."""
     files = State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
     files |= position_files(manifest.extra["positions"])
-    return files | {note_name(manifest)} if manifest.extra.get("sinks") else files
+    return files | {progress_file(manifest)} if manifest.extra.get("sinks") else files
 
 
 def fingerprint(dataflow: Dataflow) -> str:

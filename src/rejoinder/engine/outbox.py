@@ -29,7 +29,7 @@ from rejoinder.secret_options import is_reference, scrubbed
 from rejoinder.sql.bind.binder import bind_view
 from rejoinder.sql.definitions.sink_definition import PYTHON
 from rejoinder.state.changelog_reader import changelog_refs
-from rejoinder.state.sink_progress import Delivered, write_note
+from rejoinder.state.sink_progress import Delivered, write_progress
 
 Function = Callable[[int, Any], object]
 LONGEST_DETAIL = 1000
@@ -196,7 +196,7 @@ class Outbox:
 
     def _record(self) -> None:
         assert self.engine.manifest is not None, "an epoch is committed"
-        write_note(self.engine.store, self.engine.manifest, self.engine.delivered)
+        write_progress(self.engine.store, self.engine.manifest, self.engine.delivered)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def test_a_flipped_bit_in_a_note_is_named(tmp_path: Path, position: int) -> None
     data = bytearray(note.read_bytes())
     data[position % len(data)] ^= 4
     note.write_bytes(data)
-    with pytest.raises(Corrupt, match=r"the note of what sinks have taken is damaged[\s\S]*Hint: restore it"):
+    with pytest.raises(Corrupt, match=r"the progress file of the sinks is damaged[\s\S]*Hint: restore it"):
         opened(tmp_path / "s", tmp_path / "out", called)
     note.unlink()
     insert(opened(tmp_path / "s", tmp_path / "out", called), 3)

@@ -52,7 +52,7 @@ def redefined(engine: Engine, before: Content, catalog: Catalog) -> Content:
     refuse_products(new, old, before.state.statistics(), engine.max_pairs, net_rows)
     engine.executor.check(new.dataflow.functions - old.functions)
     state = hydrate(engine, before.state, planned.filling, planned.clock)
-    state = state.keeping([a.id for a in new.dataflow.arrangements], new.dataflow.views)
+    state = state.restricted_to([a.id for a in new.dataflow.arrangements], new.dataflow.views)
     changed = [view for view in catalog.views if view not in before.catalog.views]
     check_quota(new, changed, state, engine.quota)
     created = {name: before.created.get(name, engine.epoch) for name in new.dataflow.views}

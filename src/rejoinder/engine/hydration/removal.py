@@ -34,5 +34,5 @@ def reduced(content: Content, smaller: Catalog) -> Content:
         attached={name: identity for name, identity in content.attached.items() if name in sources},
         sinks={name: entry for name, entry in content.sinks.items() if name in sinks},
         watermarks=content.watermarks.restricted_to(sources, views),
-        deliveries=content.deliveries.keeping(sources),
+        deliveries=content.deliveries.restricted_to(sources),
     )

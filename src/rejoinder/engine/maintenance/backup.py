@@ -20,7 +20,7 @@ from rejoinder.engine.maintenance.backup_targets import CHECKPOINT, INBOX, check
 from rejoinder.errors import Corrupt, NotCommitted, StorageFailed, Unsupported
 from rejoinder.state.flow_state import State
 from rejoinder.state.positions import STREAMS, position_of
-from rejoinder.state.sink_progress import note_name, recorded
+from rejoinder.state.sink_progress import progress_file, recorded
 from rejoinder.state.timeline import Timeline
 from rejoinder.store.commits.lost_commits import mark_flow, write_hint
 from rejoinder.store.commits.manifest import Manifest, name_of, versions
@@ -122,7 +122,7 @@ def _copy(source: ObjectStore, target: ObjectStore, ref: CheckedRef) -> dict[str
 
 def _copy_note(source: ObjectStore, target: ObjectStore, manifest: Manifest) -> list[str]:
     """Copy the progress of sinks. Without it, sinks that do not store epochs would get the last epoch again."""
-    name = note_name(manifest)
+    name = progress_file(manifest)
     data = source.find(name)
     if data is None:
         return []

@@ -1,4 +1,4 @@
-"""One epoch up to its commit: the rounds on the executor, what becomes due, and the content to be committed."""
+"""One epoch up to its commit: run the rounds, emit due changes, and build the content to commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What an epoch would commit, and what it counted."""
+    """The content that an epoch is going to commit, and its counts."""
 
     content: Content
     totals: Report
@@ -30,7 +30,7 @@ class Attempt:
 
 
 def attempt(engine: Engine, content: Content, epoch: int, splits: object, signals: Signals, now: int) -> Attempt:
-    """Run an epoch on top of `content`, the committed one. Changes nothing but files that nobody names yet."""
+    """Run an epoch on top of the committed `content`. Its only effect is files that no manifest references yet."""
     plan, gates = content.plan, content.plan.program.gates
     before = clock_of(gates, content.watermarks, now, content.timeline.latest)
     reports = engine.executor.run(engine.work(plan.dataflow, epoch, content.state, before), splits)
@@ -38,22 +38,22 @@ def attempt(engine: Engine, content: Content, epoch: int, splits: object, signal
     totals = totals_of(reports)
     state = content.state.with_reports(reports)
     started = now if engine.started is None else engine.started
-    moved = content.watermarks.advanced(plan.program.sources, totals.observed, signals, now, started)
-    moved = moved.with_persisted(plan.persisted, oldest_in(plan, state)).with_late(totals.late)
-    after = clock_of(gates, moved, now, now)
-    moved = moved.with_emitted(after.emitted_up_to)
+    watermarks = content.watermarks.advanced(plan.program.sources, totals.observed, signals, now, started)
+    watermarks = watermarks.with_persisted(plan.persisted, oldest_in(plan, state)).with_late(totals.late)
+    after = clock_of(gates, watermarks, now, now)
+    watermarks = watermarks.with_emitted(after.emitted_up_to)
     state = _emit_due(engine, state, epoch, before, after, totals)
     check_quota(plan, content.catalog.views, state, engine.quota)
     reach("after_release", epoch)
     if engine.spool is not None:
         engine.spool.clear(epoch)
     deliveries = content.deliveries.after(epoch, totals.rows_in, totals.late, plan.program)
-    done = replace(content, state=state, watermarks=moved, deliveries=deliveries)
-    return Attempt(done, totals, bytes_written(content.state, state))
+    new_content = replace(content, state=state, watermarks=watermarks, deliveries=deliveries)
+    return Attempt(new_content, totals, bytes_written(content.state, state))
 
 
 def _emit_due(engine: Engine, state: State, epoch: int, before: Clock, after: Clock, totals: Report) -> State:
-    """Emit what became due in this very epoch, and drop the runs that are emitted as a whole."""
+    """Emit the changes that became due in this epoch, and drop pending runs that are emitted completely."""
     gates = engine.plan.program.gates
     dataflow = due_dataflow(gates, state, before, after, engine.dataflow)
     if dataflow is not None:

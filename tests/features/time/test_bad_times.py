@@ -21,7 +21,7 @@ def stream_flow(options: str = "max_ahead 'INTERVAL 1 HOUR'", columns: str = COL
 
 
 def released(driver: Driver) -> dict[str, Any]:
-    return {row["column"]: row["released"] for row in driver.sql("SHOW WATERMARKS")}
+    return {row["column"]: row["source_watermark"] for row in driver.sql("SHOW WATERMARKS")}
 
 
 def test_rows_from_the_far_future_are_refused_and_push_nothing() -> None:

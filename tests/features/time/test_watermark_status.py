@@ -25,7 +25,7 @@ def shown(driver: Driver, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def held(driver: Driver) -> dict[str, Any]:
-    return {row["view"]: row["held_by"] for row in driver.sql("SHOW VIEWS")}
+    return {row["view"]: row["blocked_by"] for row in driver.sql("SHOW VIEWS")}
 
 
 def test_a_row_for_each_column_of_each_partition() -> None:
@@ -42,7 +42,7 @@ def test_a_row_for_each_column_of_each_partition() -> None:
     driver.idle("c")
     driver.step(datetime(2026, 1, 1, 13))
     driver.restart()
-    assert shown(driver, "source", "partition", "watermark", "released", "idle_since") == [
+    assert shown(driver, "source", "partition", "watermark", "source_watermark", "idle_since") == [
         ("a", 0, 8, 3, None),
         ("a", 1, 3, 3, None),
         ("b", 0, None, None, None),
@@ -53,7 +53,7 @@ def test_a_row_for_each_column_of_each_partition() -> None:
 
 def holds(driver: Driver) -> dict[tuple[Any, ...], list[str]]:
     rows = driver.sql("SHOW WATERMARKS")
-    return {(row["source"], row["partition"], row["column"]): row["holds"] for row in rows if row["holds"]}
+    return {(row["source"], row["partition"], row["column"]): row["blocks"] for row in rows if row["blocks"]}
 
 
 def test_the_slowest_partition_holds_a_view() -> None:
@@ -93,5 +93,5 @@ def test_views_that_wait_for_nothing_and_late_rows() -> None:
     driver.step()
     driver.insert("a", {"id": 2, "t": 1, "p": 0}, {"id": 3, "t": None, "p": 0})
     driver.step()
-    rows = {row["view"]: (row["held_by"], row["late"]) for row in driver.sql("SHOW VIEWS")}
+    rows = {row["view"]: (row["blocked_by"], row["late"]) for row in driver.sql("SHOW VIEWS")}
     assert rows == {"past": ("a.t, partition 0", {"a": 2}), "all_of_a": (None, {})}

@@ -59,7 +59,7 @@ def with_files(
 ) -> dict[str, Any]:
     """The positions after an epoch that read files of a stream."""
     position = position_of(positions, stream)
-    return with_position(positions, stream, replace(position, files=position.files.appended(store, epoch, read)))
+    return with_position(positions, stream, replace(position, files=position.files.append(store, epoch, read)))
 
 
 class StreamRead(Protocol):
@@ -91,7 +91,7 @@ def advanced(
     for each in read:
         files = position_of(positions, each.stream).files
         new = [(path, modified, signatures.get(_as_in_splits(path), "")) for path, modified in each.files]
-        files = files.appended(store, epoch, (FileRead(*file) for file in new))
+        files = files.append(store, epoch, (FileRead(*file) for file in new))
         streams[each.stream] = Position(each.offset, each.start, files).to_json()
     generation = {**positions["spark"]} if header is None else {**positions["spark"], "header": list(header)}
     return {**positions, STREAMS: streams, "spark": generation}

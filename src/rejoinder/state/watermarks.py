@@ -20,14 +20,14 @@ from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.state.renderings import plain
 from rejoinder.state.row_text import text
 from rejoinder.watermarks.coalescer import Input
-from rejoinder.watermarks.formula import REMEMBERED, Kept, Merged, Remembered, value_of
+from rejoinder.watermarks.formula import PERSISTED, Persisted, RetainedMinimum, UnionMinimum, value_of
 from rejoinder.watermarks.source_watermarks import SourceWatermarks
 
 Partition = Input
 Times = Mapping[str, Mapping[str, int]]
 PartitionTimes = Mapping[str, Mapping[Partition, Mapping[str, int]]]
 Snapshot = Mapping[str, Any]
-Oldest = Callable[[Kept, Times], int]
+Oldest = Callable[[RetainedMinimum, Times], int]
 SHOWN = 50
 
 
@@ -111,19 +111,19 @@ class Watermarks:
     @property
     def times(self) -> Times:
         """What formulas are worked out with: the watermarks, and what is remembered."""
-        return {**self.values, REMEMBERED: dict(self.remembered)}
+        return {**self.values, PERSISTED: dict(self.remembered)}
 
-    def remembering(self, formulas: Iterable[Remembered], oldest: Oldest | None = None) -> Watermarks:
+    def remembering(self, formulas: Iterable[Persisted], oldest: Oldest | None = None) -> Watermarks:
         """The same with the values of these formulas, inner ones first; others are let go. None of them goes back.
 
         A merge is at the least of its branches that are not idle. A join is at the least of what it received and of
         the `oldest` row that it keeps; where nobody can tell that, it stays where it is.
         """
         known, keys = dict(self.remembered), dict[str, None]()
-        times = {**self.values, REMEMBERED: known}
+        times = {**self.values, PERSISTED: known}
         for formula in formulas:
             value = known.get(formula.key, LEAST)
-            if isinstance(formula, Merged):
+            if isinstance(formula, UnionMinimum):
                 value = max(value, self._merged(formula, times))
             elif oldest is not None:
                 value = max(value, min(value_of(formula.own, times, LEAST), oldest(formula, times)))
@@ -136,7 +136,7 @@ class Watermarks:
         """The same with gates that are open so far. None closes again, whatever becomes of the formula of its limit."""
         return replace(self, opened=dict(released))
 
-    def _merged(self, merge: Merged, times: Times) -> int:
+    def _merged(self, merge: UnionMinimum, times: Times) -> int:
         read = zip(merge.of, merge.sources, strict=True)
         active = [branch for branch, names in read if not all(self.is_idle(name) for name in names)]
         return min((value_of(branch, times, LEAST) for branch in active), default=LEAST)
@@ -250,7 +250,7 @@ class Watermarks:
         for partition in (*signals.partitions.get(source.name, ()), *observed, *told, *idle):
             marks.add(partition)
         _check_number(source, marks.partitions)
-        marks.together(_keyed(observed, columns), _keyed(told, columns))
+        marks.update(_keyed(observed, columns), _keyed(told, columns))
         marks.idle(*marks.silent(), *idle)
         snapshot = marks.snapshot()
         all_told: dict[Partition, Mapping[str, int]] = dict(known["told"]) if known else {}

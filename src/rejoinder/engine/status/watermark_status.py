@@ -14,7 +14,16 @@ from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.state.row_text import length_text
 from rejoinder.state.watermarks import Partition, Watermarks, keys_of, shown
-from rejoinder.watermarks.formula import Formula, Greatest, Kept, Least, Merged, Stepped, Watermark, value_of
+from rejoinder.watermarks.formula import (
+    Formula,
+    Greatest,
+    Least,
+    RetainedMinimum,
+    Stepped,
+    UnionMinimum,
+    Watermark,
+    value_of,
+)
 
 DAY = 86_400_000_000
 Holder = tuple[str, Partition | None, str]
@@ -109,11 +118,11 @@ def _holding(formula: Formula, known: Watermarks) -> Watermark | None:
             return _holding(min(formula.of, key=value), known)
         case Greatest():
             return _holding(max(formula.of, key=value), known)
-        case Merged():
+        case UnionMinimum():
             branches = zip(formula.of, formula.sources, strict=True)
             active = [branch for branch, names in branches if not all(known.is_idle(name) for name in names)]
             return _holding(min(active, key=value), known) if active else None
-        case Kept(own, met):  # what is kept waits for the other inputs
+        case RetainedMinimum(own, met):  # what is kept waits for the other inputs
             return _holding(own if met is None or value(formula) >= value(own) else met, known)
 
 

@@ -40,8 +40,8 @@ class Plan:
     outputs: Mapping[str, Outputs]
 
     @cached_property
-    def remembered(self) -> tuple[Persisted, ...]:
-        """The formulas whose values are remembered, inner ones first; what is forgotten by, before the others."""
+    def persisted(self) -> tuple[Persisted, ...]:
+        """The formulas whose values are persisted, inner ones first; what is forgotten by, before the others."""
         formulas: list[Formula] = [limit.below for kept in self.dataflow.retentions.values() for limit in kept.limits]
         formulas += [formula for step in self.dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
         formulas += [gate.limit for gate in self.program.gates if gate.limit is not None]
@@ -121,7 +121,7 @@ def _timely(
 ) -> Normalised:
     """The normal form that leaves late rows out.
 
-    To judge a row, its partners must be there as long as a further one can come; if that is for ever, it is remembered
+    To judge a row, its partners must be there as long as a further one can come; if that is for ever, it is persisted
     that the row has one.
     """
     judging = normalise(query, timely, reading, imposed=True)

@@ -21,7 +21,7 @@ from rejoinder.formats.record_checks import DELETES, INSERTS, mark_of, signs_of
 from rejoinder.formats.topic_records import read_records
 from rejoinder.formats.unreadable import Unreadable
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.logical import LOCK, RELEASE
+from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.kernels.arrow.columns import (
     DIFF,
     EPOCH,
@@ -136,12 +136,12 @@ def _scan_arrangement(
 def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
     """The changes whose time has come, from the runs that hold some."""
     for ref in spine.refs:
-        if not lies_in(ref, RELEASE, scan_.after, scan_.until):
+        if not lies_in(ref, EMIT_AT, scan_.after, scan_.until):
             continue
         run = without(read_run(store, ref), [HASH])
-        releases = times_of(run, RELEASE)
+        releases = times_of(run, EMIT_AT)
         due = np.flatnonzero((releases > scan_.after) & (releases <= scan_.until))
-        for chunk in _chunks(take(without(run, [RELEASE, LOCK]), due)):
+        for chunk in _chunks(take(without(run, [EMIT_AT, GATE]), due)):
             yield scan_.stream, chunk
 
 

@@ -118,7 +118,7 @@ class Clock:
     """What time it is: the clock of the epoch (microseconds), how far each waiting view is released, the watermarks."""
 
     now: int = 0
-    released: Mapping[str, int] = field(default_factory=dict)
+    emitted_up_to: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 

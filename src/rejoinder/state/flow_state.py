@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.columns import diffs
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.plan.join.delta_paths import Statistics
@@ -110,7 +110,7 @@ class State:
         arrangements = dict(self.arrangements)
         expiry = {name: expiry_of(retention, clock.watermarks) for name, retention in retentions.items()}
         pending = [gate.pending.id for gate in gates]
-        expiry |= {name: Expiry.below(RELEASE, clock.released[name] + 1) for name in pending}
+        expiry |= {name: Expiry.below(EMIT_AT, clock.emitted_up_to[name] + 1) for name in pending}
         for name, each in expiry.items():
             parts = arrangements.get(name, ())
             arrangements[name] = tuple(

@@ -7,7 +7,7 @@ bounds of the join reach.
 
 from __future__ import annotations
 
-from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.planner import Plan
 from rejoinder.runtime.task import expiry_of
@@ -30,7 +30,7 @@ def oldest_in(plan: Plan, state: State) -> Oldest:
     def expiry(name: str, times: Times) -> Expiry | None:
         gate = gates.get(name)
         if gate is not None and gate.limit is not None:
-            return Expiry.below(RELEASE, value_of(gate.limit, times, LEAST) + 1)
+            return Expiry.below(EMIT_AT, value_of(gate.limit, times, LEAST) + 1)
         retention = dataflow.retentions.get(name)
         return None if retention is None else expiry_of(retention, times)
 

@@ -75,7 +75,7 @@ def refuse_missing(catalog: Catalog, program: Program, kept: Collection[str]) ->
             raise takes_every_row(name.removesuffix(LATE))
 
 
-def let_pass(
+def filter_late(
     rounds: Rounds,
     fragment: Fragment,
     name: str,

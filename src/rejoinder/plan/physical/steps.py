@@ -313,15 +313,15 @@ class Sweep:
 class Hold:
     """Write the changes of a view that may come out to its changelog, and keep the others by the time of release.
 
-    With an `interval`, a change is released at the next multiple of it on the clock, else at its `__release`. If
-    changes have a `__lock`, this is about those with the given one. Runs know the span of other `times`, too.
+    With an `interval`, a change is released at the next multiple of it on the clock, else at its `__emit_at`. If
+    changes have a `__gate`, this is about those with the given one. Runs know the span of other `times`, too.
     """
 
     input: str
     view: str
     pending: Arrangement
     interval: int
-    lock: int = 0
+    gate: int = 0
     times: tuple[str, ...] = ()
 
 

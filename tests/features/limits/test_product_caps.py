@@ -31,7 +31,7 @@ def test_a_product_that_gets_too_large_fails_the_epoch_before_the_commit() -> No
     driver.insert("a", *({"k": n} for n in range(20)))
     with pytest.raises(LimitReached, match="`v` pairs 100 rows in one step, and the limit is 50") as raised:
         driver.step()
-    assert "nothing links them" in str(raised.value.detail)
+    assert "no condition links them" in str(raised.value.detail)
     assert driver.epoch == 0 and len(driver.table("v")) == 25
 
 
@@ -42,7 +42,7 @@ def test_a_key_that_meets_too_many_rows_is_named() -> None:
     driver.insert("b", *[{"k": 7}] * 10, {"k": 1})
     with pytest.raises(LimitReached) as raised:
         driver.step()
-    assert "one row meets 10 rows with the same key" in str(raised.value.detail)
+    assert "one row matches 10 rows with the same key" in str(raised.value.detail)
     assert raised.value.values == "key 7"
 
 

@@ -88,7 +88,7 @@ def test_dj_upd_03_a_record_that_is_not_there_cannot_be_retracted() -> None:
     driver.delete("orders", record(COLUMNS["orders"], [10, 1, "1995-03-02"]))
     with pytest.raises(MissingRow) as raised:
         driver.step()
-    assert raised.value.fact == "a row is deleted from `orders` that is not there"
+    assert raised.value.fact == "a deleted row does not exist in `orders`"
     assert "'o_orderkey': 10" in (raised.value.values or "")
     assert raised.value.hint
     driver.restart()

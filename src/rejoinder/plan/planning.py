@@ -62,13 +62,16 @@ class Planning:
         self.forgetting: list[str] = []
         """The views whose rows are nowhere else: whoever reads one reads its relation, not its query."""
 
-    def add(self, name: str, query: Query, reading: Reading = EVERYTHING) -> None:
-        """Bring a view to normal form. Raises a `PlanningError` if it cannot be kept."""
+    def add(self, name: str, query: Query, reading: Reading = EVERYTHING, *, is_capped: bool = False) -> None:
+        """Bring a view to normal form. Raises a `PlanningError` if it cannot be kept.
+
+        `is_capped`: the caller caps the rows that are kept, so that EMIT FINAL needs no bound for each input.
+        """
         self._sources = with_imposed(self._sources, name, query.root, self._imposers)
         sources, relations = self._sources, self._relations
         if only_grows(query.root, sources, self._growing):
             self._growing.add(name)
-        normal = _normal(query, sources, on_time(self._declared), relations, self._growing, reading)
+        normal = _normal(query, sources, on_time(self._declared), relations, self._growing, reading, is_capped)
         self._blocks[name] = (normal.block, normal.derived)
         relations |= normal.derived
         past = is_timed(normal, sources, relations) or depends_on_past(normal.derived)
@@ -94,6 +97,7 @@ def _normal(
     relations: Mapping[str, Derived],
     growing: Collection[str],
     reading: Reading,
+    is_capped: bool,
 ) -> Normalised:
     """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows.
 
@@ -102,7 +106,8 @@ def _normal(
     if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
         plain = with_finality(query, sources, growing)
         normal = _timely(plain or query, sources, timely, relations, reading)
-        refuse_unbounded(normal, sources, relations)
+        if not is_capped:
+            refuse_unbounded(normal, sources, relations)
         return (
             normal if plain is not None else final_by_time(normal, Frontiers(sources, {**relations, **normal.derived}))
         )

@@ -28,7 +28,7 @@ from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Signals, Watermarks
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import ObjectStore, open_store
-from rejoinder.store.runs.run import close_runs, forget_runs, read_run
+from rejoinder.store.runs.run import close_runs, drop_open_runs, read_run
 from rejoinder.watermarks.formula import value_of
 
 VIEW = "result"
@@ -123,5 +123,5 @@ class RunningQuery:
 
 
 def _drop(store: ObjectStore, place: str) -> None:
-    forget_runs(store)
+    drop_open_runs(store)
     drop_memory(place)

@@ -29,7 +29,7 @@ from rejoinder.kernels.arrow.hashing import Mask, hash_rows
 from rejoinder.kernels.arrow.sorting import bucket_of
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.runtime.task import key_columns
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 from rejoinder.watermarks.coalescer import Watermark, smallest
 
 Formula = Literal["min_buffer", "wm_state"]
@@ -226,7 +226,7 @@ class StreamJoin(Operator):
         late = np.zeros(table.num_rows, bool)
         for name, key in self._join.times[ordinal].items():
             times, received = times_of(table, name), self._received(key)
-            late |= times == TIMELESS
+            late |= times == NO_TIME
             if received is not None:
                 late |= times < received
         return late
@@ -284,10 +284,10 @@ class StreamJoin(Operator):
         order = np.lexsort(arrivals)
         rows, arrivals = take(rows, order), [each[order] for each in arrivals]
         pairs = np.flatnonzero((arrivals[0] != ALONE) & (arrivals[1] != ALONE))
-        shown, first = pairs, arrivals[0][pairs]
+        shown = pairs
         if self._join.kind == "SEMI":
-            first, at = np.unique(first, return_index=True)
-            shown = pairs[at][~np.isin(first, self._used[0])]
+            lefts, firsts = np.unique(arrivals[0][pairs], return_index=True)
+            shown = pairs[firsts][~np.isin(lefts, self._used[0])]
         result: list[Message] = []
         if len(shown) and self._join.kind != "ANTI":
             result.append(Rows(self._shown(take(rows, shown))))

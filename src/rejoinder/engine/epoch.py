@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rejoinder.engine.content import Content
-from rejoinder.engine.state_quota import check_limits
+from rejoinder.engine.state_quota import check_quota
 from rejoinder.faults import reach
 from rejoinder.runtime.task import Report
 from rejoinder.state.epoch_rounds import Times, run_rounds
@@ -34,7 +34,7 @@ def attempt(engine: Engine, content: Content, epoch: int, splits: object, signal
     times = Times(now, content.timeline.latest, now if engine.started is None else engine.started)
     work = partial(engine.work, epoch)
     done = run_rounds(plan, engine.executor, work, content.state, content.watermarks, splits, signals, times)
-    check_limits(plan, content.catalog.views, done.state, engine.limits)
+    check_quota(plan, content.catalog.views, done.state, engine.quota)
     reach("after_release", epoch)
     if engine.spool is not None:
         engine.spool.clear(epoch)

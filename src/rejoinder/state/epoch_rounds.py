@@ -59,9 +59,9 @@ def run_rounds(
     totals = totals_of(reports)
     state = state.with_reports(reports)
     moved = watermarks.advanced(plan.program.sources, totals.observed, signals, times.now, times.started)
-    moved = moved.remembering(plan.remembered, oldest_in(plan, state)).counting(totals.late)
+    moved = moved.with_persisted(plan.persisted, oldest_in(plan, state)).with_late(totals.late)
     after = clock_of(gates, moved, times.now, times.now)
-    moved = moved.opening(after.released)
+    moved = moved.with_emitted(after.emitted_up_to)
     due = due_dataflow(gates, state, before, after, plan.dataflow)
     if due is not None:
         reports = executor.run_listed(work(due, state, after), state.splits(due))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from rejoinder.ir.catalog import Source
 from rejoinder.plan.blocks.normal_form import Derived
-from rejoinder.plan.operations.side_outputs import let_pass
+from rejoinder.plan.operations.side_outputs import filter_late
 from rejoinder.plan.rounds.fragments import Fragment, Rounds
 from rejoinder.plan.time.frontier import Frontiers
 from rejoinder.watermarks.formula import Merged
@@ -38,5 +38,5 @@ def punctual(
         policy = min((sources[name].options.get("late", "keep") for name in names), key=POLICIES.index)
         for fragment in fragments:
             whose = ", ".join(names)
-            result.append(let_pass(rounds, fragment, whose, times, views, policy, labels, timeless=True))
+            result.append(filter_late(rounds, fragment, whose, times, views, policy, labels, keeps_nulls=True))
     return result

@@ -1,4 +1,4 @@
-"""What our Avro reader and writer cost against fastavro: the figures of ADR 0037.
+"""What our Avro reader and writer cost against fastavro: the figures of ADR 0038.
 
 fastavro is not a dependency. Install it into a folder of its own and run:
 

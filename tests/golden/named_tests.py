@@ -18,7 +18,7 @@ def check_named_test(requirement: str, name: str, modules: Sequence[ModuleType])
     """
     path, _, function = name.rpartition("::")
     if path:
-        tests = [getattr(import_module(path.removesuffix(".py").replace("/", ".")), function, None)]
+        tests: list[Any] = [getattr(import_module(path.removesuffix(".py").replace("/", ".")), function, None)]
         assert function.startswith("test_") or path.startswith("benchmarks/"), f"{requirement}: {name} is not run"
     else:
         local = [test for module in modules for test in _tests(module)]

@@ -139,7 +139,7 @@ TESTS: dict[str, list[str]] = {
     "HZJ-FT-14": ["test_a_snapshot_has_one_watermark_per_key_of_the_join"],
     "HZJ-FT-15": [
         "hz-sn-broadcast-unicast",
-        PRODUCTS + "test_a_time_bounded_join_without_a_key_forgets_in_every_bucket",
+        PRODUCTS + "test_rows_of_a_time_bounded_join_without_a_key_expire_in_every_bucket",
     ],
     "HZJ-TST-01": ALL_TRACES,
     "HZJ-TST-02": [
@@ -147,7 +147,7 @@ TESTS: dict[str, list[str]] = {
         "tests/spark/test_kafka_restarts.py::test_killed_broker_and_driver",
     ],
     "HZJ-TST-03": ["benchmarks/soak.py::main", ORACLE],
-    "HZJ-TST-04": ["test_a_pair_comes_out_with_its_second_row"],
+    "HZJ-TST-04": ["test_a_pair_is_emitted_with_its_second_row"],
 }
 # What is said of snapshots of instances, and of the rule for watermarks that goes with them, is said of the operator:
 # a flow has one manifest, with one value of each watermark.
@@ -315,7 +315,7 @@ def test_a_snapshot_has_one_watermark_per_key_of_the_join() -> None:
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_pair_comes_out_with_its_second_row(parallelism: int) -> None:
+def test_a_pair_is_emitted_with_its_second_row(parallelism: int) -> None:
     """HZJ-TST-04: in its own epoch, without a watermark; of the operator, in the same call."""
     (case,) = [trace for trace in TRACES if trace["id"] == "hz-example1"]
     first, second = (step["in"] for step in case["steps"][:2])

@@ -92,12 +92,12 @@ IN_SQL: dict[str, list[str]] = {
     "KWM-DEF-01": ["test_late_is_strictly_below"],
     "KWM-DEF-02": [
         "test_coalescer",
-        "tests/features/time/test_partitions.py::test_what_rows_show_is_no_promise_that_can_be_broken",
+        "tests/features/time/test_partitions.py::test_watermarks_derived_from_rows_cannot_be_violated",
     ],
     "KWM-RUL-03": ["tests/oracle/test_time_bounds.py::test_the_end_is_the_batch_join_of_what_was_on_time"],
     "KWM-RUL-04": [
         "test_simple_processor",
-        "tests/features/emission/test_emission.py::test_final_windows_come_out_once_in_the_epoch_that_makes_them_final",
+        "tests/features/emission/test_emission.py::test_final_windows_are_emitted_once_in_the_epoch_that_makes_them_final",
     ],
     "KWM-RUL-05": ["test_window_aggregation"],
     "KWM-GEN-01": ["test_a_source_follows_its_newest_row_at_a_lag"],

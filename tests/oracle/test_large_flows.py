@@ -11,6 +11,7 @@ import pytest
 
 from rejoinder.store.runs import spine
 from rejoinder.testing import Driver
+from tests.deep import one_seed
 from tests.oracle.model import bag, frozen
 
 EPOCHS, ROWS = 12, 3_000
@@ -22,7 +23,7 @@ DISTINCT = "SELECT DISTINCT t.v FROM a JOIN t ON a.k = t.id WHERE a.x < 3"
 def test_a_large_flow_equals_the_batch_query(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
     monkeypatch.setattr(spine, "PIECE_BYTES", piece_bytes)
     monkeypatch.setattr(spine, "SMALLEST_LEVEL_ROWS", 1024)
-    chance = random.Random(piece_bytes)
+    chance = random.Random(f"{one_seed()} {piece_bytes}")
     driver = Driver(parallelism=2)
     driver.sql("CREATE CHANGELOG a (k INT, x INT); CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id))")
     driver.sql(f"CREATE VIEW j AS {JOIN}; CREATE VIEW d AS {DISTINCT}")

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from rejoinder.testing import Driver
+from tests.deep import one_seed
 from tests.kit import rows
 
 ACCOUNTS, EPOCHS, TRANSFERS = 10, 20, 200
@@ -16,7 +17,7 @@ ACCOUNTS, EPOCHS, TRANSFERS = 10, 20, 200
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_sum_over_a_join_stays_zero(parallelism: int) -> None:
     """Ten accounts and transfers between them: the total is zero at every epoch, and no balance misses its half."""
-    chance = random.Random(parallelism)
+    chance = random.Random(f"{one_seed()} {parallelism}")
     driver = Driver(parallelism=parallelism)
     driver.sql("CREATE STREAM transfers (id BIGINT, source INT, target INT, amount BIGINT, fee DOUBLE)")
     driver.sql("""

@@ -11,6 +11,7 @@ import pytest
 
 from rejoinder.plan.physical.steps import Lookup, Send
 from rejoinder.testing import Driver
+from tests.deep import one_seed
 from tests.kit import bag, flow
 
 SOURCES = (
@@ -44,7 +45,7 @@ def wanted(query: str, rows: dict[str, list[tuple[Any, ...]]]) -> Counter[tuple[
 @pytest.mark.parametrize("parallelism", [1, 2, 7])
 @pytest.mark.parametrize("query", QUERIES)
 def test_every_epoch_is_the_batch_answer(query: str, parallelism: int) -> None:
-    driver, pick = flow(SOURCES, query, parallelism=parallelism), random.Random(parallelism)
+    driver, pick = flow(SOURCES, query, parallelism=parallelism), random.Random(f"{one_seed()} {parallelism}")
     rows: dict[str, list[tuple[Any, ...]]] = {"a": [], "b": [], "c": []}
     for epoch in range(5):
         for _ in range(4):

@@ -2,6 +2,7 @@
 
 Tests that are marked `deep` are left out, unless `make test-deep` runs them. With `--dist loadgroup` a file is a group,
 whose fixtures are made once; the groups with slow tests come first, so that no process is left with one in the end.
+Hypothesis tries few examples, the same each time; the long search is in `tests/oracle`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
-from tests.deep import IS_DEEP
+from tests.deep import IS_DEEP, TIMES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+settings.register_profile("short", max_examples=25 * TIMES, derandomize=not IS_DEEP, deadline=None, print_blob=True)
+settings.load_profile("short")
+
+pytest_plugins = ["tests.stores"]
 
 NAMED = "spark.hadoop.mapreduce.job.maps"  # a setting of the user's, of a kind that we take out where it is Hadoop's
 

@@ -29,7 +29,7 @@ from rejoinder.plan.time.retention import is_timed, on_time, refuse_unbounded, r
 from rejoinder.sql.bind.binder import bind_view
 from rejoinder.sql.bind.computed_columns import with_expressions
 from rejoinder.sql.parse.text_caps import with_stack
-from rejoinder.watermarks.formula import Formula, Remembered, remembered_in
+from rejoinder.watermarks.formula import Formula, Persisted, persisted_in
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Plan:
     outputs: Mapping[str, Outputs]
 
     @cached_property
-    def remembered(self) -> tuple[Remembered, ...]:
-        """The formulas whose values are remembered, inner ones first; what is forgotten by, before the others."""
+    def persisted(self) -> tuple[Persisted, ...]:
+        """The formulas whose values are persisted, inner ones first; what is forgotten by, before the others."""
         formulas: list[Formula] = [limit.below for kept in self.dataflow.retentions.values() for limit in kept.limits]
         formulas += [formula for step in self.dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
         formulas += [gate.limit for gate in self.program.gates if gate.limit is not None]
         formulas += [formula for columns in self.outputs.values() for formula in columns.values()]
-        return tuple(dict.fromkeys(each for formula in formulas for each in remembered_in(formula)))
+        return tuple(dict.fromkeys(each for formula in formulas for each in persisted_in(formula)))
 
 
 def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
@@ -122,7 +122,7 @@ def _timely(
 ) -> Normalised:
     """The normal form that leaves late rows out.
 
-    To judge a row, its partners must be there as long as a further one can come; if that is for ever, it is remembered
+    To judge a row, its partners must be there as long as a further one can come; if that is for ever, it is persisted
     that the row has one.
     """
     judging = normalise(query, timely, reading, imposed=True)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.runtime.task import forgetting_of
+from rejoinder.runtime.task import expiry_of
 from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
 from tests.oracle.batch_join import KINDS, batch_join
@@ -101,13 +101,13 @@ class Played:
         """The rows of an inner join that are not over are those for which no bound has passed."""
         engine = self.driver._engine
         kept_by = engine.dataflow.retentions
-        forgetting = {name: forgetting_of(kept, engine.times) for name, kept in kept_by.items()}
+        expiry = {name: expiry_of(kept, engine.times) for name, kept in kept_by.items()}
         for side, other in ("lr", "rl"):
             behind = {"l": 0, "r": int(self.left == "s")}[side]  # of times that come, behind their watermark
             own = self.left if side == "l" else "r"
             kept = [name for name in engine.state.arrangements if name.startswith(f"{own}#on-time")]
             refs = [(name, ref) for name in kept for part in engine.state.arrangements[name] for ref in part.refs]
-            found = sum(forgetting[name].needed(read_run(engine.store, ref)).num_rows for name, ref in refs)
+            found = sum(expiry[name].drop_expired(read_run(engine.store, ref)).num_rows for name, ref in refs)
             bounds = [(column, slack, clock) for whose, column, slack, clock in self.bounds if whose == side]
             wanted = 0
             for row in self.rows[side]:

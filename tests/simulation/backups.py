@@ -17,7 +17,7 @@ from rejoinder.store.commits.manifest import FOLDER
 from rejoinder.store.commits.newest_manifest import newest as newest_stored
 from rejoinder.store.objects import memory_objects
 from rejoinder.store.objects.object_store import open_store
-from rejoinder.store.runs.run import forget_runs
+from rejoinder.store.runs.run import drop_open_runs
 from tests.simulation.coroutines import Coroutine
 from tests.simulation.drivers import SimulatedDriver
 from tests.simulation.ledger import Violation
@@ -69,7 +69,7 @@ def check_backup(world: World, vault: Vault, epoch: int) -> None:
     """A backup that is reported holds a commit with all that it names."""
     memory_objects._stores[VAULT] = vault.shelf  # type: ignore[assignment]
     store = open_store(f"memory://{VAULT}")
-    forget_runs(store)
+    drop_open_runs(store)
     try:
         manifest = newest_stored(store)
     except RejoinderError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rejoinder.errors import RejoinderError, SinkFailed
 from rejoinder.store.commits.lost_commits import HINT, hint_to
 from rejoinder.store.commits.manifest import FOLDER
-from rejoinder.store.runs.run import forget_runs
+from rejoinder.store.runs.run import drop_open_runs
 from tests.simulation.backups import discard_foreign_notes
 from tests.simulation.ledger import Violation
 from tests.simulation.store import Shelf
@@ -58,7 +58,7 @@ def _damage_state(world: World) -> None:
         raise Violation("hint", f"it is damaged, which should cost time and nothing else: {told}")
     if told or not name.startswith(MUTABLE):  # nobody restores what nobody was told of
         _restore(world, name, good, bad)
-    forget_runs(world.truth)
+    drop_open_runs(world.truth)
 
 
 def _damaged(world: World, name: str, good: bytes) -> bytes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from rejoinder.store.runs.run import forget_runs
+from rejoinder.store.runs.run import drop_open_runs
 from tests.simulation.backups import begin_backup, discard_foreign_notes, restore
 from tests.simulation.rot import damage, unmount
 
@@ -48,5 +48,5 @@ def _cut_power(world: World) -> None:
     for driver in list(world.drivers):
         world.kill(driver)
     world.trace(f"lost or torn: {world.device.power_cut(world.dice)}")
-    forget_runs(world.truth)
+    drop_open_runs(world.truth)
     world.invariants.forget_lost()

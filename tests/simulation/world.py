@@ -25,7 +25,7 @@ from rejoinder.errors import (
 from rejoinder.store.objects import memory_objects
 from rejoinder.store.objects.local_objects import Disk
 from rejoinder.store.objects.object_store import open_store
-from rejoinder.store.runs.run import forget_runs
+from rejoinder.store.runs.run import drop_open_runs
 from tests.simulation import flows
 from tests.simulation.backups import BackupProcess, Vault, discard_foreign_notes
 from tests.simulation.clock import Clock
@@ -281,7 +281,7 @@ class World:
     def _open_truth(self) -> None:
         memory_objects._stores[TRUTH] = self.shelf  # type: ignore[assignment]
         self.truth = open_store(f"memory://{TRUTH}")
-        forget_runs(self.truth)
+        drop_open_runs(self.truth)
 
     def count(self, fault: str, detail: str) -> None:
         """Note that a fault struck."""

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import rejoinder as rj
 from rejoinder.errors import Unconfirmed
 from rejoinder.store.commits.manifest import name_of
-from tests.unit.store.unreliable import unreliable
+from tests.unreliable_store import unreliable
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,6 @@ from rejoinder.errors import Unsupported
 from rejoinder.store.objects.object_store import ObjectStore, Option
 from tests.spark.files import write_rows
 from tests.spark.rows import bag, summed, view
-from tests.unit.store.conftest import s3_endpoint, s3_options, s3_store
-
-__all__ = ["s3_endpoint", "s3_options", "s3_store"]  # fixtures
 
 
 def test_a_flow_on_s3(

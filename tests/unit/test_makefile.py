@@ -48,6 +48,16 @@ def test_every_folder_has_tests_and_make_test_runs_it() -> None:
     run = set(re.findall(r"tests/(\w+)(?=\s)", recipes["test-local"] + recipes["test-spark"]))
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert run == folders
-    for folder in folders:
+    for folder in folders_of("tests"):
         files = (ROOT / "tests" / folder).rglob("test_*.py")
         assert any(re.search(r"^def test_", path.read_text(encoding="utf-8"), re.MULTILINE) for path in files), folder
+
+
+def test_unit_tests_mirror_the_packages() -> None:
+    assert folders_of("tests/unit") <= folders_of("src/rejoinder")
+
+
+def folders_of(root: str) -> set[Path]:
+    """Folders below `root` with Python files in or below them."""
+    files = (path.relative_to(ROOT / root) for path in (ROOT / root).rglob("*.py"))
+    return {parent for file in files for parent in file.parents if parent != Path()}

@@ -39,10 +39,10 @@ from rejoinder.engine.hydration.topic_replay import TopicReader
 from rejoinder.engine.maintenance.backup import backup
 from rejoinder.engine.outbox import Outbox
 from rejoinder.engine.queries.view_serving import Serving
-from rejoinder.engine.state_quota import Limits, check_count
+from rejoinder.engine.state_quota import StateQuota, check_count
 from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied, execute
 from rejoinder.engine.status.explain_statements import show
-from rejoinder.engine.time.explicit_watermarks import event_time, told_time
+from rejoinder.engine.time.explicit_watermarks import event_time, explicit_watermark
 from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, with_values
 from rejoinder.exchange.session import spark_session
@@ -119,9 +119,9 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         buckets = parallelism or max(1, self.spark.sparkContext.defaultParallelism)
         spool = Spool(own_folder(self, "spool")) if spark_session.is_local(self.spark) else None
         self._executor = SparkExecutor(self.spark, name_of(store))
-        limits = Limits(max_state_rows, max_state_bytes)
+        quota = StateQuota(max_state_rows, max_state_bytes)
         self.engine = Engine(
-            store, self._executor, buckets=buckets, history=history, max_pairs=max_pairs, limits=limits, spool=spool
+            store, self._executor, buckets=buckets, history=history, max_pairs=max_pairs, quota=quota, spool=spool
         )
         self.engine.topics = TopicReader(self._executor)
         self._frames: dict[str, DataFrame] = {}
@@ -300,7 +300,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         Raises `MissingInput` if there is no such partition.
         """
         relation = self._timed_source(source)
-        self.engine.say_idle(relation, partition, self._runner.partitions.get(relation.name, ()))
+        self.engine.mark_idle(relation, partition, self._runner.partitions.get(relation.name, ()))
         self._make_epoch()
 
     def watermark(self, source: str, time: Any, column: str | None = None, partition: int | str | None = None) -> None:
@@ -313,11 +313,11 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         """
         relation = self._timed_source(source)
         name = event_time(relation, column)
-        value, known = told_time(relation, name, time), self._runner.partitions.get(relation.name, ())
+        value, known = explicit_watermark(relation, name, time), self._runner.partitions.get(relation.name, ())
         is_in_order = relation.format == "memory" and "latestfirst" not in relation.options
         newest = self._inbox.newest(relation) if is_in_order else None
         is_running = self._runner.is_running
-        self.engine.say_watermark(relation, name, value, partition, known, is_running=is_running, newest=newest)
+        self.engine.add_watermark(relation, name, value, partition, known, is_running=is_running, newest=newest)
         self._make_epoch()
 
     def _timed_source(self, name: str) -> Source:
@@ -355,11 +355,11 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
         Notices of the epochs are warnings. Those of a flow that was started are in its progress.
         """
-        before, told = self.engine.epoch, list(self.engine.promises.pending)
+        before, told = self.engine.epoch, list(self.engine.pending_watermarks.entries)
         self._run_once()
         if told:
             with self.engine.lock:
-                self.engine.promises.note_read(told)
+                self.engine.pending_watermarks.mark_read(told)
             self._run_once()
         done = [progress for progress in self.engine.progress if progress.epoch > before]
         for notice in dict.fromkeys(notice for progress in done for notice in progress.notices):
@@ -418,7 +418,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
     def _on_batch(self, batch: DataFrame, epoch: int) -> None:
         with self.engine.lock:  # whoever stops the flow waits for the delivery too
-            told = self.engine.promises.due(self._runner.is_drained)
+            told = self.engine.pending_watermarks.due(self._runner.is_drained)
             signals = Signals(told, partitions=self._runner.partitions)
             progress = self.engine.run_epoch(epoch, batch, positions=partial(self._positions, epoch), signals=signals)
             self._outbox.deliver()

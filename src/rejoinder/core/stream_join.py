@@ -28,7 +28,7 @@ from rejoinder.kernels.arrow.hashing import Mask, hash_rows
 from rejoinder.kernels.arrow.sorting import bucket_of
 from rejoinder.kernels.duckdb.evaluate import project, select_rows
 from rejoinder.runtime.task import key_columns
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 from rejoinder.watermarks.coalescer import Watermark, smallest
 
 Formula = Literal["min_buffer", "wm_state"]
@@ -232,7 +232,7 @@ class StreamJoin(Operator):
         late = np.zeros(table.num_rows, bool)
         for name, key in self._join.times[ordinal].items():
             times, received = times_of(table, name), self._received(key)
-            late |= times == TIMELESS
+            late |= times == NO_TIME
             if received is not None:
                 late |= times < received
         return late

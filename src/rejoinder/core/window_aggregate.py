@@ -19,7 +19,7 @@ from rejoinder.core.window_state import Call, WindowState
 from rejoinder.errors import TypeMismatch, Unsupported
 from rejoinder.kernels.arrow.columns import Int64, take
 from rejoinder.kernels.arrow.ordered import as_column
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 from rejoinder.watermarks.coalescer import Watermark
 
 START, END = "window_start", "window_end"
@@ -91,7 +91,7 @@ class WindowAggregate(Operator):
         """Take rows into their windows; those that are late are handed back."""
         table = with_columns(table, self._schemas[ordinal], ordinal)
         times = times_of(table, self._times[ordinal])
-        late = times == TIMELESS
+        late = times == NO_TIME
         reached = self._watermarks.whole.value(self._key)
         if reached is not None:
             late |= times < reached

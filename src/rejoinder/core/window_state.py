@@ -32,7 +32,7 @@ from rejoinder.runtime.steps.arrange import arrange, settle
 from rejoinder.runtime.task import Clock, Task
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import open_store
-from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import close_runs, read_run
 from rejoinder.store.runs.spine import Spine
 from rejoinder.watermarks.formula import Watermark
@@ -96,7 +96,7 @@ class WindowState:
         self._open = max(self._open, bound)
         if not rows.num_rows:
             return None
-        over = self._forgetting.is_over
+        over = self._expiry.is_expired
         self._settled(replace(self._spine, refs=tuple(ref for ref in self._spine.refs if not over(ref))))
         rows = take(rows, np.argsort(numbers(rows, WINDOW), kind="stable"))
         columns = {name: rows.column(at) for at, name in self._groups.items()}
@@ -181,12 +181,12 @@ class WindowState:
         close_runs(self._store, gone)
 
     @property
-    def _forgetting(self) -> Forgetting:
-        return Forgetting.below(WINDOW, self._open)
+    def _expiry(self) -> Expiry:
+        return Expiry.below(WINDOW, self._open)
 
     def _content(self) -> pa.Table:
         tables = [self._arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()]
-        tables += [self._forgetting.needed(read_run(self._store, ref)) for ref in self._spine.refs]
+        tables += [self._expiry.drop_expired(read_run(self._store, ref)) for ref in self._spine.refs]
         return without(consolidate(contiguous(tables)), [HASH, DIFF])
 
 

@@ -78,7 +78,7 @@ class Content:
     def settled(self, before: Content, epoch: int, time_ms: int) -> Content:
         """The content as it is committed after `before`: new sources and sinks get identities, unused parts go."""
         scans, views = self.plan.dataflow.scans, self.plan.dataflow.views
-        watermarks = self.watermarks.keeping(scans, views)
+        watermarks = self.watermarks.restricted_to(scans, views)
         attached = {name: before.attached.get(name) or token(4) for name in scans}
         sinks = {sink.name: before.sinks.get(sink.name) or (token(4), epoch) for sink in self.catalog.sinks}
         deliveries = self.deliveries.keeping(scans)

@@ -26,9 +26,9 @@ from rejoinder.engine.maintenance.state_deletion import deletion_named, refuse_d
 from rejoinder.engine.maintenance.state_format import format_named
 from rejoinder.engine.notices import Notices
 from rejoinder.engine.publisher import Publisher
-from rejoinder.engine.state_quota import NO_LIMITS, Limits, check_count
+from rejoinder.engine.state_quota import NO_QUOTA, StateQuota, check_count
 from rejoinder.engine.tick_times import may_tick, next_due
-from rejoinder.engine.time.explicit_watermarks import Promise, Promises
+from rejoinder.engine.time.explicit_watermarks import PendingWatermark, PendingWatermarks
 from rejoinder.engine.time.processing_time import ProcessingTime, Reading, steady_clock, system_clock
 from rejoinder.errors import Corrupt
 from rejoinder.faults import reach
@@ -48,7 +48,7 @@ from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.spool import Spool
 
 HISTORY = 10_000
-REMEMBERED = 10_000
+PROGRESS_KEPT = 10_000
 SILENT = Signals()
 
 
@@ -68,7 +68,7 @@ class Engine(Holder):
         buckets: int,
         history: int = HISTORY,
         max_pairs: int = MAX_PAIRS,
-        limits: Limits = NO_LIMITS,
+        quota: StateQuota = NO_QUOTA,
         spool: Spool | None = None,
         clock: Callable[[], int] = system_clock,
     ) -> None:
@@ -80,15 +80,15 @@ class Engine(Holder):
         self.history = max(1, history)  # the last epoch's changes must be readable after it
         self.spool = spool
         self.max_pairs = max_pairs
-        self.limits = limits
+        self.quota = quota
         self.lock = threading.RLock()
-        self.progress: deque[Progress] = deque(maxlen=REMEMBERED)
+        self.progress: deque[Progress] = deque(maxlen=PROGRESS_KEPT)
         self.publisher = Publisher(store)
         self.clock = clock
         self.collector = Collector()
         self.started: int | None = None  # on the clock, when silence began to count
         self._idle: dict[str, set[Partition]] = {}
-        self.promises = Promises()
+        self.pending_watermarks = PendingWatermarks()
         self.topics: Topics | None = None  # who reads records of topics again
         self._notices = Notices()
         self.recover()
@@ -115,7 +115,7 @@ class Engine(Holder):
         if self.manifest is not None:
             self.time.wall = self.manifest.extra.get("clock")
         self._reorder()
-        self.watermarks = self.watermarks.remembering(self.plan.remembered)
+        self.watermarks = self.watermarks.with_persisted(self.plan.persisted)
 
     def replan(self) -> None:
         """Order the paths by the statistics of today; fill what a newer planner wants and the state does not have."""
@@ -143,7 +143,7 @@ class Engine(Holder):
 
     @property
     def times(self) -> Times:
-        """The watermarks, and what is remembered with them."""
+        """The watermarks, and what is persisted with them."""
         return self.watermarks.times
 
     @property
@@ -206,21 +206,21 @@ class Engine(Holder):
         """Go by the time of an epoch that is committed, and forget what sources had said before it."""
         self.time.accept(reading)
         self._idle = {}
-        self.promises.forget(signals.told)
-        self.promises.note_newest(totals.newest)
+        self.pending_watermarks.remove_applied(signals.explicit)
+        self.pending_watermarks.mark_read_up_to(totals.newest)
 
-    def say_idle(self, source: Source, partition: Partition | None, known: Iterable[Partition] = ()) -> None:
-        """Note that a partition (None: each one) sends nothing for now; the next epoch takes it in.
+    def mark_idle(self, source: Source, partition: Partition | None, known: Iterable[Partition] = ()) -> None:
+        """Mark a partition as idle from the next epoch on; None means all known ones. Raises `MissingInput`.
 
-        `known` are partitions that the source itself names.
+        `known` are partitions that the source itself lists.
         """
         with self.lock:
-            there = [*self.watermarks.partitions_of(source), *known]
-            named = [partition] if partition is not None else there or [0]
-            self.watermarks.check_partitions(source, named, known)
-            self._idle.setdefault(source.name, set()).update(named)
+            all_partitions = [*self.watermarks.partitions_of(source), *known] or [0]
+            partitions = [partition] if partition is not None else all_partitions
+            self.watermarks.check_partitions(source, partitions, known)
+            self._idle.setdefault(source.name, set()).update(partitions)
 
-    def say_watermark(
+    def add_watermark(
         self,
         source: Source,
         column: str,
@@ -231,19 +231,21 @@ class Engine(Holder):
         is_running: bool,
         newest: int | None = None,
     ) -> None:
-        """Note that no row below a value follows in a partition (None: each one that is known) of a source.
+        """Add an explicit watermark of a partition; None means all known ones. No row below `value` may follow.
 
-        An epoch takes it in whose caller finds it due (`Promises.due`). `is_running`: the next epoch may be planned
-        already; `newest`: the newest file that the source has, if it is read in their order. Raises `WatermarkRegress`
-        if it does not rise.
+        A later epoch applies it, once the caller finds it due (`PendingWatermarks.due`). `known` are partitions that
+        the source itself lists. `is_running`: the next epoch may be planned already. `newest`: the newest file of the
+        source, if files are read in order. Raises `WatermarkRegress` if the watermark does not rise.
         """
         with self.lock:
-            named = self.watermarks.told_partitions(source, partition, known)
-            for each in named:
-                last = self.promises.last(source.name, each, column)
-                self.watermarks.check_rise(source, each, column, value, last)
+            partitions = self.watermarks.explicit_partitions(source, partition, known)
+            for name in partitions:
+                last = self.pending_watermarks.last(source.name, name, column)
+                self.watermarks.check_rise(source, name, column, value, last)
             planned = self.epoch + (2 if is_running else 1)
-            self.promises.pending += [Promise(source.name, each, column, value, planned, newest) for each in named]
+            self.pending_watermarks.entries += [
+                PendingWatermark(source.name, name, column, value, planned, newest) for name in partitions
+            ]
 
     @property
     def is_ticking(self) -> bool:
@@ -253,7 +255,7 @@ class Engine(Holder):
     @property
     def has_pending_signals(self) -> bool:
         """Whether a source was said to be idle, or a watermark passed, since the last epoch."""
-        return bool(self._idle or self.promises.pending)
+        return bool(self._idle or self.pending_watermarks.entries)
 
     def seconds_to_tick(self) -> float | None:
         """How long until an epoch without input has something to do; 0 if it has by now, None if it never will.
@@ -310,7 +312,7 @@ class Engine(Holder):
     def _forget_but(self, staying: set[str]) -> None:
         """Forget what was said of sources that were dropped, also if others of their names were created."""
         names = staying & {source.name for source in self.catalog.sources}
-        self.promises.forget_but(names)
+        self.pending_watermarks.retain_sources(names)
         self._idle = {name: partitions for name, partitions in self._idle.items() if name in names}
 
     def annotate(self, positions: dict[str, Any]) -> None:

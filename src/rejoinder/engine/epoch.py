@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rejoinder.engine.content import Content
 from rejoinder.engine.epoch_progress import totals_of
-from rejoinder.engine.state_quota import check_limits
+from rejoinder.engine.state_quota import check_quota
 from rejoinder.engine.time.gate_times import clock_of, due_dataflow
 from rejoinder.engine.time.retained_minimum import oldest_in
 from rejoinder.faults import reach
@@ -39,11 +39,11 @@ def attempt(engine: Engine, content: Content, epoch: int, splits: object, signal
     state = content.state.with_reports(reports)
     started = now if engine.started is None else engine.started
     moved = content.watermarks.advanced(plan.program.sources, totals.observed, signals, now, started)
-    moved = moved.remembering(plan.remembered, oldest_in(plan, state)).counting(totals.late)
+    moved = moved.with_persisted(plan.persisted, oldest_in(plan, state)).with_late(totals.late)
     after = clock_of(gates, moved, now, now)
-    moved = moved.opening(after.released)
+    moved = moved.with_emitted(after.emitted_up_to)
     state = _emit_due(engine, state, epoch, before, after, totals)
-    check_limits(plan, content.catalog.views, state, engine.limits)
+    check_quota(plan, content.catalog.views, state, engine.quota)
     reach("after_release", epoch)
     if engine.spool is not None:
         engine.spool.clear(epoch)

@@ -1,8 +1,8 @@
-"""Limits of state: how many rows and bytes a view may have kept for it, checked before an epoch is committed.
+"""State quotas: how many rows and bytes of state a view may use, checked before an epoch is committed.
 
-What counts is what the view's plan looks up or waits with: every arrangement of its inputs, of the relations it is
-made from, and of its gates, as stored (a row that was taken back counts until a merge has netted it). What views share
-counts for each of them. O(number of runs).
+All arrangements of the view's plan count: those of its inputs, of its derived relations, and of its gates. They count
+as stored, so a retracted row counts until a compaction has netted it. A shared arrangement counts for each view that
+uses it. Cost: O(number of runs).
 """
 
 from __future__ import annotations
@@ -21,52 +21,53 @@ from rejoinder.state.flow_state import State
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The most rows and bytes that a view may have kept; None: any number."""
+class StateQuota:
+    """The maximum number of rows and bytes of state of a view; None means no limit."""
 
     rows: int | None = None
     bytes: int | None = None
 
     def __post_init__(self) -> None:
-        for option, most in ((STATE_ROWS, self.rows), (STATE_BYTES, self.bytes)):
-            if most is not None:
-                check_count(option, most, "give a positive number, or None for no limit")
+        for option, maximum in ((STATE_ROWS, self.rows), (STATE_BYTES, self.bytes)):
+            if maximum is not None:
+                check_count(option, maximum, "give a positive number, or None for no limit")
 
-    def of(self, view: View) -> Limits:
-        """The limits of a view: its own where it has some, else these."""
-        return Limits(_own(view.options, STATE_ROWS, self.rows), _own(view.options, STATE_BYTES, self.bytes))
+    def of(self, view: View) -> StateQuota:
+        """Return the quota of a view: its own options, or else the values of this quota."""
+        options = view.options
+        return StateQuota(_option(options, STATE_ROWS, self.rows), _option(options, STATE_BYTES, self.bytes))
 
 
 def check_count(argument: str, value: object, hint: str = "give a positive whole number") -> None:
-    """Refuse an argument that is not a whole number above zero."""
+    """Raise `InvalidSql` if an argument is not a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidSql(f"`{argument}` is {value!r}", hint=hint)
 
 
-NO_LIMITS = Limits()
+NO_QUOTA = StateQuota()
 
 
-def check_limits(plan: Plan, views: Iterable[View], state: State, limits: Limits) -> None:
-    """Raise `LimitReached` if a view has more kept for it than it may; names the view, its inputs and their counts."""
+def check_quota(plan: Plan, views: Iterable[View], state: State, quota: StateQuota) -> None:
+    """Raise `LimitReached` if a view exceeds its quota; the error names the view, its inputs and their sizes."""
     for view in views:
-        most = limits.of(view)
-        if most == NO_LIMITS:
+        view_quota = quota.of(view)
+        if view_quota == NO_QUOTA:
             continue
-        kept = _kept(plan, view.name, state)
-        _check(view.name, STATE_ROWS, {name: rows for name, (rows, _) in kept.items()}, most.rows)
-        _check(view.name, STATE_BYTES, {name: size for name, (_, size) in kept.items()}, most.bytes)
+        sizes = _state_sizes(plan, view.name, state)
+        _check(view.name, STATE_ROWS, {name: rows for name, (rows, _) in sizes.items()}, view_quota.rows)
+        _check(view.name, STATE_BYTES, {name: size for name, (_, size) in sizes.items()}, view_quota.bytes)
 
 
-def _own(options: Mapping[str, str], name: str, default: int | None) -> int | None:
+def _option(options: Mapping[str, str], name: str, default: int | None) -> int | None:
     value = options.get(name)
     if value is None:
         return default
     return None if value == NONE else int(value)
 
 
-def _kept(plan: Plan, view: str, state: State) -> dict[str, tuple[int, int]]:
-    """Rows and bytes that are kept for a view, by the relation whose rows they are."""
-    users = {view, *_made_from(plan.program, view)}
+def _state_sizes(plan: Plan, view: str, state: State) -> dict[str, tuple[int, int]]:
+    """Return the rows and bytes of state of a view, by source or derived relation."""
+    users = {view, *_derived_inputs(plan.program, view)}
     result: dict[str, tuple[int, int]] = {}
     for arrangement in plan.dataflow.arrangements:
         if users & set(plan.dataflow.users[arrangement.id]):
@@ -77,30 +78,31 @@ def _kept(plan: Plan, view: str, state: State) -> dict[str, tuple[int, int]]:
     return result
 
 
-def _made_from(program: Program, view: str) -> set[str]:
-    """The derived relations that a view reads, directly or through others."""
-    found: set[str] = set()
+def _derived_inputs(program: Program, view: str) -> set[str]:
+    """Return the derived relations that a view reads, directly or through others."""
+    names: set[str] = set()
 
     def visit(blocks: Iterable[Block]) -> None:
-        for name in {each.relation for block in blocks for each in block.inputs} - found:
+        for name in {block_input.relation for block in blocks for block_input in block.inputs} - names:
             if name in program.derived:
-                found.add(name)
+                names.add(name)
                 visit(program.derived[name].blocks)
 
     visit((program.views[view],))
-    return found
+    return names
 
 
-def _check(view: str, option: str, kept: Mapping[str, int], most: int | None) -> None:
-    total = sum(kept.values())
-    if most is None or total <= most:
+def _check(view: str, option: str, sizes: Mapping[str, int], maximum: int | None) -> None:
+    total = sum(sizes.values())
+    if maximum is None or total <= maximum:
         return
-    what = "rows" if option == STATE_ROWS else "bytes"
-    largest = sorted(kept.items(), key=lambda each: -each[1])
+    unit = "rows" if option == STATE_ROWS else "bytes"
+    largest = sorted(sizes.items(), key=lambda item: -item[1])
     listed = ", ".join(f"`{name}` {count:,}" for name, count in largest if count)
     raise LimitReached(
-        f"`{view}` would keep {total:,} {what} of state, most of them of `{largest[0][0]}`, and the limit is {most:,}",
-        detail=f"{what} by input: {listed}; the epoch is not committed",
+        f"`{view}` would keep {total:,} {unit} of state, most of them of `{largest[0][0]}`, "
+        f"and the limit is {maximum:,}",
+        detail=f"{unit} by input: {listed}; the epoch is not committed",
         hint="see whose watermark does not advance (SHOW WATERMARKS), or raise the limit: "
         f"ALTER VIEW {view} SET OPTIONS ({option} '{2 * total}'), or `{option}` of the flow",
     )

@@ -9,7 +9,7 @@ from rejoinder.plan.rounds.program import Program
 
 def may_tick(program: Program) -> bool:
     """Whether the clock alone may ask for an epoch: for changes that it emits, or sources that become idle."""
-    timed = any(source.idle_after is not None or source.is_told for source in program.sources.values())
+    timed = any(source.idle_after is not None or source.has_explicit_watermarks for source in program.sources.values())
     return timed or any(gate.interval for gate in program.gates)
 
 

@@ -28,7 +28,7 @@ from rejoinder.plan.time.frontier import Frontiers
 from rejoinder.planner import Plan
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Times
-from rejoinder.store.runs.time_values import TIMELESS
+from rejoinder.store.runs.time_values import NO_TIME
 from rejoinder.watermarks.formula import Formula, Watermark, value_of
 
 
@@ -158,8 +158,8 @@ class Certificate:
         """Rows for each unit of event time in what is kept now, times how long a limit keeps rows; None: unknown."""
         refs = [ref for part in self.state.arrangements.get(arrangement.id, ()) for ref in part.refs if ref.rows]
         spans = [span for ref in refs if (span := ref.span(limit.column)) is not None]
-        lows = [low for low, _ in spans if low != TIMELESS]
-        highs = [high for _, high in spans if high != TIMELESS]
+        lows = [low for low, _ in spans if low != NO_TIME]
+        highs = [high for _, high in spans if high != NO_TIME]
         below = value_of(limit.below, self.times, LEAST)
         if not lows or not highs or min(lows) >= max(highs) or below == LEAST:  # one moment tells no rate
             return None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from rejoinder.explain.bound_certificate import Certificate
 from rejoinder.explain.formula_text import passed_text
-from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.ir.monotone import shift
 from rejoinder.ir.source_variants import NEVER, Variant, variant_of
 from rejoinder.plan.blocks.accumulators import UNIT
@@ -154,7 +154,7 @@ class _Text:
     def _passed(self, gate: Gate) -> str:
         """What a gate waits for: that its limit has passed the time of a row, or reached the end of its window."""
         block, sources = self.program.views[self.view], self.program.sources
-        release, names = dict(block.outputs)[RELEASE], self.labels.names(block)
+        release, names = dict(block.outputs)[EMIT_AT], self.labels.names(block)
         rising = release.rises
         is_next = rising is None or rising.steps[-1:] == shift(1)
         time = written(release)

@@ -112,8 +112,8 @@ class Source:
         return self.partition_by is not None or self.format == "kafka"
 
     @property
-    def is_told(self) -> bool:
-        """Whether a watermark of it moves only when it is told."""
+    def has_explicit_watermarks(self) -> bool:
+        """Whether it has an event-time column whose watermark is always explicit, since no delay is declared."""
         return None in self.watermarks.values()
 
     @property

@@ -241,7 +241,7 @@ class Window:
     size: int | None = None
 
 
-RELEASE, LOCK = "__release", "__lock"
+EMIT_AT, GATE = "__emit_at", "__gate"
 Policy = Literal["changes", "every", "watermark", "final"]
 
 
@@ -249,14 +249,14 @@ Policy = Literal["changes", "every", "watermark", "final"]
 class Emission:
     """When changes come out: netted every `interval` (microseconds), or once the watermark is at `release`.
 
-    `clocks`, if given, are the (source, column) whose watermark counts; `lock` tells which of them, from 0, for a row.
+    `clocks`, if given, are the (source, column) whose watermark counts; `gate` tells which of them, from 0, for a row.
     `times`, if given, are what the release is made of: a row is released by the first of them that is not NULL.
     """
 
     policy: Policy
     interval: int = 0
     release: Expression | None = None
-    lock: Expression | None = None
+    gate: Expression | None = None
     clocks: tuple[tuple[str, str], ...] = ()
     times: tuple[Expression, ...] = ()
 

@@ -33,8 +33,8 @@ from rejoinder.plan.physical.steps import (
     Emit,
     Enrich,
     Hold,
-    Judge,
     Lookup,
+    MatchStatus,
     OnTime,
     Presence,
     Record,
@@ -57,7 +57,7 @@ from rejoinder.runtime.steps.hold import hold
 from rejoinder.runtime.steps.lookup import lookup
 from rejoinder.runtime.steps.on_time import on_time
 from rejoinder.runtime.steps.outer.coverage import coverage
-from rejoinder.runtime.steps.outer.match_status import judge
+from rejoinder.runtime.steps.outer.match_status import match_status
 from rejoinder.runtime.steps.outer.presence import presence
 from rejoinder.runtime.steps.record import record
 from rejoinder.runtime.steps.stateless import derive, emit, send, settle_changelogs
@@ -66,7 +66,7 @@ from rejoinder.runtime.steps.upsert import upsert
 from rejoinder.runtime.steps.validity import validity
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.store.objects.object_store import ObjectStore
-from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import keep_open
 from rejoinder.store.runs.spine import Spine
 from rejoinder.store.runs.spool import INLINE_BYTES, Spool, is_reference, read_spooled
@@ -85,7 +85,7 @@ OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
     Emit: emit,
     Enrich: enrich,
     Hold: hold,
-    Judge: judge,
+    MatchStatus: match_status,
     Lookup: lookup,
     OnTime: on_time,
     Presence: presence,
@@ -102,7 +102,7 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Setting:
-    """What does not change from epoch to epoch. `forgetting`: what readers leave out, when something new is filled.
+    """What does not change from epoch to epoch. `expiry`: what readers leave out, when something new is filled.
 
     `fills` says that rows of earlier epochs are read, to fill something new: caps of an epoch do not count.
     """
@@ -113,7 +113,7 @@ class Setting:
     history: int
     spool: Spool | None = None
     max_pairs: int = MAX_PAIRS
-    forgetting: Mapping[str, Forgetting] = field(default_factory=dict)
+    expiry: Mapping[str, Expiry] = field(default_factory=dict)
     caps: Caps = field(default_factory=caps)
     writer: str = ""
     """The identity of the driver (`engine.publisher`)."""
@@ -165,7 +165,7 @@ class EpochWork:
             known.history,
             known.max_pairs,
             self.clock,
-            forgetting=known.forgetting,
+            expiry=known.expiry,
         )
 
     def to_text(self) -> str:
@@ -201,10 +201,10 @@ class ScanRound:
                 source = self.work.plan.scans.get(split.source)
                 if source is None:  # dropped since the query was started
                     continue
-                forgetting, now = self.work.setting.forgetting, self.work.clock.now
+                expiry, now = self.work.setting.expiry, self.work.clock.now
                 nulls = NullColumns.of(source, split)
                 opened = partial(_note_signature, report, source, split)
-                for stream, table in scan(self.work.store, source, split, self.work.before, forgetting, now, opened):
+                for stream, table in scan(self.work.store, source, split, self.work.before, expiry, now, opened):
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
                     run_steps(task, self.work.plan.rounds[0])

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rejoinder.ir.catalog import REJECTED_RECORDS, Source
 from rejoinder.kernels.arrow.columns import PARTITION, take
 from rejoinder.runtime.row_json import as_json
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 
 DAY = 86_400_000_000
 
@@ -29,7 +29,7 @@ def split_ahead(rows: pa.Table, source: Source, now: int, path: str | None) -> t
             continue
         limit = now + source.max_ahead
         times = times_of(rows, column)
-        found = (times > (limit // DAY if pa.types.is_date32(kind) else limit)) & (times != TIMELESS) & ~ahead
+        found = (times > (limit // DAY if pa.types.is_date32(kind) else limit)) & (times != NO_TIME) & ~ahead
         reasons[found] = f"`{column}` is further ahead of the clock than max_ahead allows"
         ahead |= found
     if not ahead.any():

@@ -21,7 +21,7 @@ from rejoinder.formats.record_checks import DELETES, INSERTS, mark_of, signs_of
 from rejoinder.formats.topic_records import read_records
 from rejoinder.formats.unreadable import Unreadable
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.logical import LOCK, RELEASE
+from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.kernels.arrow.columns import (
     DIFF,
     EPOCH,
@@ -39,10 +39,10 @@ from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Due
 from rejoinder.runtime.computed_values import with_computed
 from rejoinder.runtime.future_rows import split_ahead
 from rejoinder.store.objects.object_store import ObjectStore
-from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import lies_in, read_run
 from rejoinder.store.runs.spine import Spine
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 from rejoinder.watermarks.coalescer import Input
 
 CHUNK_ROWS = 1 << 18
@@ -73,7 +73,7 @@ def scan(
     scan_: Scan,
     split: Split,
     before: Mapping[str, tuple[Spine, ...]],
-    forgetting: Mapping[str, Forgetting],
+    expiry: Mapping[str, Expiry],
     now: int,
     opened: Callable[[str], None] = lambda signature: None,
 ) -> Iterator[tuple[str, pa.Table]]:
@@ -83,7 +83,7 @@ def scan(
     """
     if isinstance(scan_, ArrangementScan):
         name = scan_.arrangement.id
-        yield from _scan_arrangement(store, scan_, before[name][split.modified], forgetting.get(name))
+        yield from _scan_arrangement(store, scan_, before[name][split.modified], expiry.get(name))
         return
     if isinstance(scan_, ChangelogScan):
         for ref in before[scan_.view][split.modified].refs:
@@ -123,11 +123,11 @@ def scan(
 
 
 def _scan_arrangement(
-    store: ObjectStore, scan_: ArrangementScan, spine: Spine, forgetting: Forgetting | None
+    store: ObjectStore, scan_: ArrangementScan, spine: Spine, expiry: Expiry | None
 ) -> Iterator[tuple[str, pa.Table]]:
     names = scan_.arrangement.schema.names
     for ref in spine.refs:
-        run = read_run(store, ref) if forgetting is None else forgetting.needed(read_run(store, ref))
+        run = read_run(store, ref) if expiry is None else expiry.drop_expired(read_run(store, ref))
         kept = [*names, DIFF] if DIFF in run.column_names else names
         for chunk in _chunks(run.select(kept)):
             yield scan_.stream, chunk
@@ -136,12 +136,12 @@ def _scan_arrangement(
 def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
     """The changes whose time has come, from the runs that hold some."""
     for ref in spine.refs:
-        if not lies_in(ref, RELEASE, scan_.after, scan_.until):
+        if not lies_in(ref, EMIT_AT, scan_.after, scan_.until):
             continue
         run = without(read_run(store, ref), [HASH])
-        releases = times_of(run, RELEASE)
+        releases = times_of(run, EMIT_AT)
         due = np.flatnonzero((releases > scan_.after) & (releases <= scan_.until))
-        for chunk in _chunks(take(without(run, [RELEASE, LOCK]), due)):
+        for chunk in _chunks(take(without(run, [EMIT_AT, GATE]), due)):
             yield scan_.stream, chunk
 
 
@@ -171,7 +171,7 @@ def largest_times(scan_: Scan, stream: str, table: pa.Table) -> Iterator[tuple[I
 def _times(table: pa.Table, names: list[str], rows: int) -> list[dict[str, int]]:
     """Each row, one per partition, as its times by column; NULL is none."""
     columns = {name: times_of(table, name).tolist() for name in names}
-    return [{name: column[row] for name, column in columns.items() if column[row] != TIMELESS} for row in range(rows)]
+    return [{name: column[row] for name, column in columns.items() if column[row] != NO_TIME} for row in range(rows)]
 
 
 def _chunks(table: pa.Table) -> Iterator[pa.Table]:

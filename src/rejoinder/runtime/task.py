@@ -20,9 +20,9 @@ from rejoinder.kernels.duckdb.row_errors import or_null
 from rejoinder.plan.physical.arrangement import Key
 from rejoinder.plan.physical.retention_bound import Limit, Retention
 from rejoinder.store.objects.object_store import ObjectStore
-from rejoinder.store.runs.expiry import Below, Forgetting
+from rejoinder.store.runs.expiry import Below, Expiry
 from rejoinder.store.runs.run import RunRef, read_run
-from rejoinder.store.runs.spine import Merging, Spine
+from rejoinder.store.runs.spine import Compaction, Spine
 from rejoinder.watermarks.coalescer import Input
 from rejoinder.watermarks.formula import value_of
 
@@ -118,7 +118,7 @@ class Clock:
     """What time it is: the clock of the epoch (microseconds), how far each waiting view is released, the watermarks."""
 
     now: int = 0
-    released: Mapping[str, int] = field(default_factory=dict)
+    emitted_up_to: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
@@ -127,7 +127,7 @@ class Task:
     """The working memory of a task. `before` is the committed state, `report.spines` what this epoch made of it.
 
     `arranged` are the runs of this round, which are not in their spines yet; `merging` is how these are merged. A
-    change never meets what may be forgotten; who fills something new by scans has to leave it out: `forgetting`.
+    change never meets what may be forgotten; who fills something new by scans has to leave it out: `expiry`.
     """
 
     store: ObjectStore
@@ -140,8 +140,8 @@ class Task:
     clock: Clock = field(default_factory=Clock)
     streams: dict[str, pa.Table] = field(default_factory=dict)
     arranged: dict[str, list[RunRef]] = field(default_factory=dict)
-    merging: dict[str, Merging] = field(default_factory=dict)
-    forgetting: Mapping[str, Forgetting] = field(default_factory=dict)
+    compactions: dict[str, Compaction] = field(default_factory=dict)
+    expiry: Mapping[str, Expiry] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
     outbox: list[tuple[int, int, pa.Table]] = field(default_factory=list)
 
@@ -153,8 +153,8 @@ class Task:
     def runs(self, arrangement: str, *, after: bool) -> list[pa.Table]:
         """The runs of an arrangement, without or with this epoch's changes."""
         runs = [read_run(self.store, ref) for ref in self.refs(arrangement, after=after)]
-        forgetting = self.forgetting.get(arrangement)
-        return runs if forgetting is None else [forgetting.needed(run) for run in runs]
+        expiry = self.expiry.get(arrangement)
+        return runs if expiry is None else [expiry.drop_expired(run) for run in runs]
 
     def refs(self, arrangement: str, *, after: bool) -> Iterable[RunRef]:
         """Where they are."""
@@ -166,13 +166,13 @@ class Task:
         return self.report.spines.get(arrangement, before).refs
 
 
-def forgetting_of(retention: Retention, watermarks: Mapping[str, Mapping[str, int]]) -> Forgetting:
+def expiry_of(retention: Retention, watermarks: Mapping[str, Mapping[str, int]]) -> Expiry:
     """What may be forgotten of an arrangement by now."""
 
     def below(limit: Limit) -> Below:
-        return Below(limit.column, value_of(limit.below, watermarks, LEAST), limit.timeless)
+        return Below(limit.column, value_of(limit.below, watermarks, LEAST), limit.keeps_nulls)
 
-    return Forgetting(tuple(tuple(map(below, limits)) for limits in retention.users))
+    return Expiry(tuple(tuple(map(below, limits)) for limits in retention.users))
 
 
 def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:

@@ -20,7 +20,7 @@ from rejoinder.plan.physical.retention_bound import Retention
 from rejoinder.plan.schedule.retained_relations import Gap, Holdings
 from rejoinder.plan.time.start_condition import clock_columns
 from rejoinder.planner import Plan
-from rejoinder.runtime.task import forgetting_of
+from rejoinder.runtime.task import expiry_of
 from rejoinder.state.deliveries import Deliveries
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Times
@@ -54,21 +54,21 @@ def covers(old: Retention | None, before: Times, new: Retention | None, after: T
         return True
     if old.condition is not None and (new is None or not set(new.conditions) <= set(old.conditions)):
         return False
-    had = forgetting_of(old, before).users
+    had = expiry_of(old, before).users
     if new is None or (old.condition is not None and new.condition is None):
         return old.condition is None and any(all(_drops_nothing(each) for each in user) for user in had)
-    return all(any(_includes(user, wanted) for user in had) for wanted in forgetting_of(new, after).users)
+    return all(any(_includes(user, wanted) for user in had) for wanted in expiry_of(new, after).users)
 
 
 def _drops_nothing(limit: Below) -> bool:
-    return limit.bound == LEAST and limit.timeless
+    return limit.bound == LEAST and limit.keeps_nulls
 
 
 def _includes(user: tuple[Below, ...], wanted: tuple[Below, ...]) -> bool:
     return all(
         _drops_nothing(limit)
         or any(
-            other.column == limit.column and other.bound >= limit.bound and (limit.timeless or not other.timeless)
+            other.column == limit.column and other.bound >= limit.bound and (limit.keeps_nulls or not other.keeps_nulls)
             for other in wanted
         )
         for limit in user
@@ -117,7 +117,7 @@ def _since(present: Present) -> dict[str, list[tuple[Arrangement, str, int]]]:
         is_all = not variant.on_time or late.get(variant.source, NEVER) == variant.late
         if retention is None or retention.condition is not None or variant.starts or not is_all:
             continue
-        for user in forgetting_of(retention, present.times).users:
+        for user in expiry_of(retention, present.times).users:
             if len({limit.column for limit in user}) == 1 and variant.source in present.plan.program.sources:
                 bound = max(limit.bound for limit in user)
                 result.setdefault(variant.source, []).append((arrangement, user[0].column, bound))
@@ -144,7 +144,7 @@ def _gap(present: Present, source: str, reason: str) -> Gap:
     for arrangement in plan.dataflow.arrangements:
         retention = plan.dataflow.retentions.get(arrangement.id)
         if source_of(arrangement.relation) == source and retention is not None:
-            bounds = [each for user in forgetting_of(retention, present.times).users for each in user]
+            bounds = [each for user in expiry_of(retention, present.times).users for each in user]
             for each in bounds:
                 expired[each.column] = min(each.bound, expired.get(each.column, each.bound))
     kinds = {} if declared is None else {field.name: field.type for field in declared.schema}

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.columns import diffs
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.plan.join.delta_paths import Statistics
 from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.physical.retention_bound import Retention
 from rejoinder.plan.rounds.program import Gate
-from rejoinder.runtime.task import Clock, Report, forgetting_of
+from rejoinder.runtime.task import Clock, Report, expiry_of
 from rejoinder.store.objects.object_store import ObjectStore
-from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import read_run
 from rejoinder.store.runs.spine import Spine
 
@@ -108,13 +108,13 @@ class State:
     def expired(self, gates: Iterable[Gate], retentions: Mapping[str, Retention], clock: Clock) -> State:
         """The state without the runs that are released, or over, as a whole."""
         arrangements = dict(self.arrangements)
-        forgetting = {name: forgetting_of(retention, clock.watermarks) for name, retention in retentions.items()}
+        expiry = {name: expiry_of(retention, clock.watermarks) for name, retention in retentions.items()}
         pending = [gate.pending.id for gate in gates]
-        forgetting |= {name: Forgetting.below(RELEASE, clock.released[name] + 1) for name in pending}
-        for name, each in forgetting.items():
+        expiry |= {name: Expiry.below(EMIT_AT, clock.emitted_up_to[name] + 1) for name in pending}
+        for name, each in expiry.items():
             parts = arrangements.get(name, ())
             arrangements[name] = tuple(
-                replace(part, refs=tuple(ref for ref in part.refs if not each.is_over(ref))) for part in parts
+                replace(part, refs=tuple(ref for ref in part.refs if not each.is_expired(ref))) for part in parts
             )
         return replace(self, arrangements=arrangements)
 

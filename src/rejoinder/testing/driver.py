@@ -32,7 +32,7 @@ from rejoinder.engine.executors.executor import LocalExecutor, split_batch
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.maintenance.vacuum import Vacuumed, vacuum
 from rejoinder.engine.outbox import Function, Outbox
-from rejoinder.engine.state_quota import Limits
+from rejoinder.engine.state_quota import StateQuota
 from rejoinder.engine.statements import (
     Answer,
     Explained,
@@ -45,7 +45,7 @@ from rejoinder.engine.statements import (
     view_note,
 )
 from rejoinder.engine.status.explain_statements import output_watermarks, show
-from rejoinder.engine.time.explicit_watermarks import event_time, told_time
+from rejoinder.engine.time.explicit_watermarks import event_time, explicit_watermark
 from rejoinder.engine.time.processing_time import system_clock
 from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import (
@@ -80,10 +80,10 @@ from rejoinder.state.renderings import (
 from rejoinder.state.watermarks import Partition
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import Option, open_store
-from rejoinder.store.runs.run import forget_runs
+from rejoinder.store.runs.run import drop_open_runs
 from rejoinder.testing.file_sources import new_files, unheeded
 from rejoinder.testing.input_rows import encoded, refuse_other_than_rows, time_of
-from rejoinder.testing.signals import Said
+from rejoinder.testing.signals import PendingSignals
 from rejoinder.testing.tables import Change
 from rejoinder.testing.unread_files import answer_unread
 
@@ -119,23 +119,23 @@ class Driver:
         allow_functions(functions)
         set_caps(caps or {})
         self._history, self._max_pairs = history, max_pairs
-        self._limits = Limits(max_state_rows, max_state_bytes)
+        self._quota = StateQuota(max_state_rows, max_state_bytes)
         self._clock = clock
         self._pending: list[tuple[Source, Row, int]] = []
-        self._said = Said()
+        self._signals = PendingSignals()
         self._functions: dict[str, Function] = {}
         self._host = LocalHost()
         self._open(parallelism)
 
     def _open(self, parallelism: int) -> None:
-        forget_runs(self._store)
+        drop_open_runs(self._store)
         self._engine = Engine(
             self._store,
             LocalExecutor(),
             buckets=parallelism,
             history=self._history,
             max_pairs=self._max_pairs,
-            limits=self._limits,
+            quota=self._quota,
             clock=self._clock,
         )
         self._engine.replan()
@@ -190,7 +190,7 @@ class Driver:
         for source in new_sources(batch):
             _say(unheeded(source))
             self._pending = [entry for entry in self._pending if entry[0].name.lower() != source.name.lower()]
-            self._said.forget(source)
+            self._signals.remove(source)
         for note in batch.notes:
             _say(note)
         return batch
@@ -228,7 +228,7 @@ class Driver:
         """Put rows into a source; they arrive with the next step. In a table, a row replaces the one of its key."""
         source = self._source(relation)
         refuse_other_than_rows(source, rows)
-        self._said.rows(source, rows)
+        self._signals.rows(source, rows)
         self._pending += [(source, row, 1) for row in rows]
 
     @with_values
@@ -242,7 +242,7 @@ class Driver:
                 hint="declare it with CREATE CHANGELOG, or with CREATE TABLE and a PRIMARY KEY, to take rows out",
             )
         refuse_other_than_rows(source, rows)
-        self._said.rows(source, rows)
+        self._signals.rows(source, rows)
         self._pending += [(source, row, -1) for row in rows]
 
     @with_values
@@ -276,7 +276,9 @@ class Driver:
         """
         source = self._source(relation)
         name = event_time(source, column)
-        self._said.watermark(source, partition, name, told_time(source, name, time), self._engine.watermarks)
+        self._signals.watermark(
+            source, partition, name, explicit_watermark(source, name, time), self._engine.watermarks
+        )
 
     def idle(self, relation: str, partition: Partition | None = None) -> None:
         """Say that a partition of a source (None: each one that is known) sends nothing for now.
@@ -286,7 +288,7 @@ class Driver:
         """
         source = self._source(relation)
         event_time(source, next(iter(source.watermarks), None))
-        self._said.idle(source, partition, self._engine.watermarks)
+        self._signals.idle(source, partition, self._engine.watermarks)
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -305,7 +307,7 @@ class Driver:
         read = {scan.source.name for scan in self._engine.dataflow.scans.values() if isinstance(scan, SourceScan)}
         pending = [each for each in self._pending if each[0].name in read]
         self._pending = [each for each in self._pending if each[0].name not in read]  # they wait for a reader
-        said, self._said = self._said, Said()
+        said, self._signals = self._signals, PendingSignals()
         epoch = self._engine.epoch + 1
         try:
             splits: list[tuple[str, str | None, int, bytes | None]] = []
@@ -320,12 +322,12 @@ class Driver:
             )
         except (InputError, EvaluationError) as refused:
             if isinstance(refused, FunctionFailed | MissingInput):
-                self._pending, self._said = [*pending, *self._pending], said
+                self._pending, self._signals = [*pending, *self._pending], said
             raise
         except BaseException:
             if self._engine.epoch < epoch and not self._engine.publisher.is_open(epoch):
                 # else they are committed, or the next commit is theirs
-                self._pending, self._said = [*pending, *self._pending], said
+                self._pending, self._signals = [*pending, *self._pending], said
             raise
         self._outbox.deliver()
         for notice in () if progress is None else progress.notices:
@@ -343,7 +345,7 @@ class Driver:
     def restart(self, *, parallelism: int | None = None) -> None:
         """Forget all memory and recover from the store. Rows that were not stepped yet are lost, as in a crash."""
         self._open(self._engine.buckets if parallelism is None else parallelism)
-        self._pending, self._said = [], Said()
+        self._pending, self._signals = [], PendingSignals()
 
     def vacuum(self, *, dry_run: bool = False, older_than: timedelta = timedelta(days=1)) -> Vacuumed:
         """Delete what nobody names any more, as `Flow.vacuum`; with `dry_run` only say what it is."""

@@ -1,4 +1,4 @@
-"""Formulas over watermarks, and over what is remembered of earlier epochs: how far merges and joins are.
+"""Formulas over watermarks, and over what is persisted of earlier epochs: how far merges and joins are.
 
 A formula is planned once and worked out whenever something moves. All of them rise: what a formula gave once is true
 for good.
@@ -105,9 +105,9 @@ class Kept:
 
 
 Formula = Watermark | Least | Greatest | Stepped | Merged | Kept
-Remembered = Merged | Kept
+Persisted = Merged | Kept
 
-REMEMBERED = "#remembered"
+PERSISTED = "#persisted"
 """Where the last values of merges and joins are, by key, among the watermarks: no source has such a name."""
 
 
@@ -146,7 +146,7 @@ def raised(formula: Formula, steps: tuple[Step, ...]) -> Formula:
 
 
 def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none: int) -> int:
-    """Work a formula out; a watermark, or what is remembered, that is not there yet is `none`, the least of all."""
+    """Work a formula out; a watermark, or what is persisted, that is not there yet is `none`, the least of all."""
     match formula:
         case Watermark():
             found = watermarks.get(formula.source, {}).get(formula.column)
@@ -159,10 +159,10 @@ def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none
             found = value_of(formula.of, watermarks, none)
             return none if found == none else stepped(found, formula.steps)
         case Merged():
-            return watermarks.get(REMEMBERED, {}).get(formula.key, none)
+            return watermarks.get(PERSISTED, {}).get(formula.key, none)
         case Kept(own, met):
             bound = none if met is None else min(value_of(each, watermarks, none) for each in (own, met))
-            return max(bound, watermarks.get(REMEMBERED, {}).get(formula.key, none))
+            return max(bound, watermarks.get(PERSISTED, {}).get(formula.key, none))
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
@@ -178,10 +178,10 @@ def parts_of(formula: Formula) -> tuple[Formula, ...]:
             return formula.of
 
 
-def remembered_in(formula: Formula) -> Iterator[Remembered]:
-    """What is to be remembered of a formula, inner parts first."""
+def persisted_in(formula: Formula) -> Iterator[Persisted]:
+    """Yield the parts of a formula whose values are persisted, inner parts first."""
     for each in parts_of(formula):
-        yield from remembered_in(each)
+        yield from persisted_in(each)
     if isinstance(formula, Merged | Kept):
         yield formula
 

@@ -30,14 +30,14 @@ ROOT = Path(__file__).parents[3]
 ALL_TRACES = [trace["id"] for trace in TRACES]
 ACCEPTED = [case["id"] for case in CASES if case["accept"]]
 STREAM_JOIN = "tests/unit/core/test_stream_join.py::"
-KEPT = "tests/unit/engine/test_rows_kept.py::"
-STATE_LIMITS = "tests/unit/engine/test_state_limits.py::"
-FLAT = "tests/unit/engine/test_flat_state.py::test_a_window_over_a_steady_stream_is_flat_over_200_epochs"
-PRODUCTS = "tests/unit/engine/test_products.py::"
+KEPT = "tests/features/expiry/test_rows_kept.py::"
+STATE_LIMITS = "tests/features/limits/test_state_quota.py::"
+FLAT = "tests/features/expiry/test_flat_state.py::test_a_window_over_a_steady_stream_is_flat_over_200_epochs"
+PRODUCTS = "tests/features/joins/test_products.py::"
 ORACLE = "tests/oracle/test_time_bounds.py::test_the_end_is_the_batch_join_of_what_was_on_time"
 
 TESTS: dict[str, list[str]] = {
-    "HZJ-API-01": ["hz-table1", "tests/unit/sql/test_mappings.py::test_the_tables_of_the_document"],
+    "HZJ-API-01": ["hz-table1", "tests/unit/sql/statements/test_create_mapping.py::test_the_tables_of_the_document"],
     "HZJ-API-02": ["tests/unit/core/test_core.py::test_it_loads_neither_sql_nor_spark", *ALL_TRACES],
     "HZJ-API-03": ALL_TRACES,
     "HZJ-API-04": ["hz-table1", "test_the_python_join_is_the_sql_join"],
@@ -45,7 +45,7 @@ TESTS: dict[str, list[str]] = {
     "HZJ-API-06": ["hz-d-full-pad-both", ORACLE],
     "HZJ-API-07": [
         "b-no-watermark-right",
-        "tests/unit/sql/test_table_functions.py::test_an_imposed_order_is_the_watermark_of_who_reads_it",
+        "tests/unit/sql/bind/relations/test_table_functions.py::test_an_imposed_order_is_the_watermark_of_who_reads_it",
         "test_an_input_without_a_watermark_is_refused_where_a_bound_is_needed",
     ],
     "HZJ-API-08": ["test_a_join_with_a_table_needs_no_bounds"],
@@ -80,7 +80,7 @@ TESTS: dict[str, list[str]] = {
         "hz-d-late-any-key",
         KEPT + "test_late_rows_are_neither_joined_nor_kept",
     ],
-    "HZJ-PRC-10": ["hz-d-late-drop", "tests/unit/engine/test_forgetting.py::test_late_means_strictly_below"],
+    "HZJ-PRC-10": ["hz-d-late-drop", "tests/features/expiry/test_bounded_joins.py::test_late_means_strictly_below"],
     "HZJ-PRC-11": [
         "hz-example1",
         "hz-example2",

@@ -85,12 +85,12 @@ IN_SQL: dict[str, list[str]] = {
     "KWM-DEF-01": ["test_late_is_strictly_below"],
     "KWM-DEF-02": [
         "test_coalescer",
-        "tests/unit/engine/test_partitions.py::test_what_rows_show_is_no_promise_that_can_be_broken",
+        "tests/features/time/test_partitions.py::test_what_rows_show_is_no_promise_that_can_be_broken",
     ],
     "KWM-RUL-03": ["tests/oracle/test_time_bounds.py::test_the_end_is_the_batch_join_of_what_was_on_time"],
     "KWM-RUL-04": [
         "test_simple_processor",
-        "tests/unit/engine/test_emission.py::test_final_windows_come_out_once_in_the_epoch_that_makes_them_final",
+        "tests/features/emission/test_emission.py::test_final_windows_come_out_once_in_the_epoch_that_makes_them_final",
     ],
     "KWM-RUL-05": ["test_window_aggregation"],
     "KWM-GEN-01": ["test_a_source_follows_its_newest_row_at_a_lag"],
@@ -100,10 +100,10 @@ IN_SQL: dict[str, list[str]] = {
     "KWM-ASY-03": ["test_watermarks_wait_for_answers"],
     "KWM-WIN-02": ["test_each_branch_has_its_own_time"],
     "KWM-WIN-05": [
-        "tests/unit/engine/test_output_watermarks.py::test_an_aggregate_has_watermarks_at_window_bounds_alone"
+        "tests/features/time/test_output_watermarks.py::test_an_aggregate_has_watermarks_at_window_bounds_alone"
     ],
     "KWM-IDL-08": [
-        "tests/unit/engine/test_idleness.py::test_a_silent_partition_is_idle_after_the_timeout_and_not_before"
+        "tests/features/time/test_idleness.py::test_a_silent_partition_is_idle_after_the_timeout_and_not_before"
     ],
     "KWM-IDL-11": ["test_merges"],
     "KWM-IDL-12": ["test_a_join_of_an_idle_join"],

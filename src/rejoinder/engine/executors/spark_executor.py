@@ -23,7 +23,7 @@ from rejoinder.host.caps import use_caps
 from rejoinder.host.entropy import token
 from rejoinder.host.memory import share_memory
 from rejoinder.ir.allowed_functions import refuse_others
-from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.physical.dataflow import DueScan
 from rejoinder.runtime.bucket_rounds import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.runtime.python_function import load
@@ -102,7 +102,7 @@ def due_rows(work: EpochWork) -> int:
         if isinstance(scan, DueScan)
         for spine in work.before.get(scan.pending.id, ())
         for ref in spine.refs
-        if lies_in(ref, RELEASE, scan.after, scan.until)
+        if lies_in(ref, EMIT_AT, scan.after, scan.until)
     )
 
 

@@ -12,12 +12,12 @@ from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, SourceSc
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings
 from rejoinder.planner import Plan
-from rejoinder.runtime.task import Report, forgetting_of
+from rejoinder.runtime.task import Report, expiry_of
 from rejoinder.state.completeness import Present, holdings_of
 from rejoinder.state.flow_state import Listed, Parts, State
 from rejoinder.state.watermarks import Times
 from rejoinder.store.commits.file_log import FileRead
-from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.expiry import Expiry
 
 
 class Filler(Present, Protocol):
@@ -30,13 +30,13 @@ class Filler(Present, Protocol):
 
 @dataclass(frozen=True)
 class Filling:
-    """A hydration that is ready to run on `splits`: tasks see `before`, without what `forgetting` says is expired."""
+    """A hydration that is ready to run on `splits`: tasks see `before`, without what `expiry` says is expired."""
 
     dataflow: Dataflow
     holdings: Holdings
     before: Parts
     splits: list[Listed]
-    forgetting: Mapping[str, Forgetting]
+    expiry: Mapping[str, Expiry]
     topics: tuple[Source, ...] = ()
     """Sources whose records are read again by Spark."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
     before = {name: each for name, each in state.arrangements.items() if name in read}
     before |= {second: state.arrangements[name] for second, name in hydration.second_names.items()}
     before |= state.changelogs
-    expired = {name: forgetting_of(retentions[name], filler.times) for name in scanned if name in retentions}
+    expired = {name: expiry_of(retentions[name], filler.times) for name in scanned if name in retentions}
     again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
     files = {source.name: filler.reread(source) for source in again if source.is_file}
     splits = state.splits(dataflow)

@@ -19,7 +19,7 @@ def hydrate(engine: Engine, state: State, filling: Filling, clock: Clock) -> Sta
     """Fill what is new; give the state with it. Changes nothing but files that nobody names yet."""
     if not filling.splits and not filling.topics:
         return filling.into(state, {})
-    setting = replace(engine.setting(filling.dataflow), forgetting=filling.forgetting, fills=True)
+    setting = replace(engine.setting(filling.dataflow), expiry=filling.expiry, fills=True)
     work = EpochWork(setting, engine.epoch, filling.before, clock)
     if filling.topics and engine.topics is not None:
         again = [(source, engine.position(source)) for source in filling.topics]

@@ -11,7 +11,7 @@ from rejoinder.engine.content import Content, Holder
 from rejoinder.engine.hydration.fill import Filling, prepare
 from rejoinder.engine.hydration.hydrate import hydrate
 from rejoinder.engine.hydration.view_starts import planned_from_start, settled
-from rejoinder.engine.state_quota import check_limits
+from rejoinder.engine.state_quota import check_quota
 from rejoinder.engine.time.gate_times import clock_of
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Catalog
@@ -36,7 +36,7 @@ class Basis(Holder):
 
     @property
     def times(self) -> Times:
-        """The watermarks, and what is remembered with them."""
+        """The watermarks, and what is persisted with them."""
         return self.watermarks.times
 
 
@@ -53,7 +53,7 @@ def redefined(engine: Engine, before: Content, catalog: Catalog) -> Content:
     state = hydrate(engine, before.state, planned.filling, planned.clock)
     state = state.keeping([a.id for a in new.dataflow.arrangements], new.dataflow.views)
     changed = [view for view in catalog.views if view not in before.catalog.views]
-    check_limits(new, changed, state, engine.limits)
+    check_quota(new, changed, state, engine.quota)
     created = {name: before.created.get(name, engine.epoch) for name in new.dataflow.views}
     return replace(before, catalog=catalog, plan=new, state=state, created=created, watermarks=planned.watermarks)
 
@@ -92,7 +92,7 @@ def _planned(flow: Basis, catalog: Catalog) -> Redefinition:
 
 def _planned_with(flow: Basis, catalog: Catalog, statistics: Mapping[str, Statistics]) -> Redefinition:
     new = plan(catalog, statistics)
-    watermarks = flow.watermarks.remembering(new.remembered)
+    watermarks = flow.watermarks.with_persisted(new.persisted)
     clock = clock_of(new.program.gates, watermarks, flow.timeline.latest, flow.timeline.latest)
     filling = prepare(flow, new, watermarks.times)
-    return Redefinition(catalog, new, filling, watermarks.opening(clock.released), clock)
+    return Redefinition(catalog, new, filling, watermarks.with_emitted(clock.emitted_up_to), clock)

@@ -33,6 +33,6 @@ def reduced(content: Content, smaller: Catalog) -> Content:
         # Rows that stay and how far their source is read belong together.
         attached={name: identity for name, identity in content.attached.items() if name in sources},
         sinks={name: known for name, known in content.sinks.items() if name in sinks},
-        watermarks=content.watermarks.keeping(sources, views),
+        watermarks=content.watermarks.restricted_to(sources, views),
         deliveries=content.deliveries.keeping(sources),
     )

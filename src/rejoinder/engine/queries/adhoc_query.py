@@ -109,9 +109,7 @@ def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table,
         catalog = settled(engine.catalog.with_relation(view), engine.state, engine.deliveries)
         catalog, filling = planned_from_start(catalog, engine.state, engine.epoch, planned)
         store = Scratch(engine.store)
-        setting = Setting(
-            filling.dataflow, store, engine.buckets, engine.history, forgetting=filling.forgetting, fills=True
-        )
+        setting = Setting(filling.dataflow, store, engine.buckets, engine.history, expiry=filling.expiry, fills=True)
         work = EpochWork(setting, engine.epoch, filling.before)
         reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.records(filling)])
         result = filling.into(engine.state, reports)

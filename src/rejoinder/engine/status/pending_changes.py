@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.time.gate_times import next_tick, released
-from rejoinder.ir.logical import RELEASE
+from rejoinder.engine.time.gate_times import emitted_up_to, next_tick
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.rounds.program import Gate
 from rejoinder.state.row_text import text
 
@@ -34,7 +34,7 @@ def _words(engine: Engine, gate: Gate) -> Iterator[str]:
 
 def _has_some(engine: Engine, gate: Gate) -> bool:
     """Whether anything is beyond the watermarks."""
-    limit = released(gate, engine.watermarks, 0)
+    limit = emitted_up_to(gate, engine.watermarks, 0)
     refs = [ref for part in engine.state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
-    spans = [ref.span(RELEASE) for ref in refs]
+    spans = [ref.span(EMIT_AT) for ref in refs]
     return any(span is not None and span[1] > limit for span in spans)

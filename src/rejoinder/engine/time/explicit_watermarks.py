@@ -1,7 +1,7 @@
-"""Watermarks that a program tells: what it means by them, and which of them no epoch has taken in yet.
+"""Explicit watermarks: parse those that a program passes, and queue them until an epoch applies them.
 
-A watermark promises that no earlier row follows. Rows that were there when it was told may be read later than that, so
-an epoch may take it in only if it, or one before it, reads the last of them.
+A watermark asserts that no earlier row follows. Rows that existed when it was passed may still be unread. So an epoch
+may apply it only if that epoch, or an earlier one, has read the last of these rows.
 """
 
 from __future__ import annotations
@@ -18,82 +18,85 @@ from rejoinder.errors import InputError, near_misses
 from rejoinder.ir.catalog import Source
 from rejoinder.sql.types.spark_types import is_integer, spark_name
 from rejoinder.state.watermarks import Partition, PartitionTimes
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 
 
 @dataclass(frozen=True)
-class Promise:
-    """A watermark of a column, told of a partition. `epoch`: the first that is planned after that for certain.
-
-    `newest`: the newest file that was there then, of a source whose files are read in order. `is_read`: all that was
-    there when it was told is read.
-    """
+class PendingWatermark:
+    """An explicit watermark that no epoch has applied yet."""
 
     source: str
     partition: Partition
     column: str
     value: int
     epoch: int
+    """The first epoch that is certainly planned after the watermark was passed."""
     newest: int | None = None
+    """The newest file at that time, if the source reads its files in order."""
     is_read: bool = False
+    """Whether all input that existed at that time has been read."""
 
 
 @dataclass
-class Promises:
-    """The watermarks that were told, oldest first, until an epoch takes them in."""
+class PendingWatermarks:
+    """The queue of explicit watermarks, oldest first. An entry stays until an epoch has applied it."""
 
-    pending: list[Promise] = field(default_factory=list)
+    entries: list[PendingWatermark] = field(default_factory=list)
 
     def last(self, source: str, partition: Partition, column: str) -> int | None:
-        """The highest that waits, of a column and partition."""
-        place = (source, partition, column)
-        return max((each.value for each in self.pending if _place(each) == place), default=None)
+        """Return the highest pending watermark of a column and partition; None if there is none."""
+        target = (source, partition, column)
+        return max((entry.value for entry in self.entries if _target(entry) == target), default=None)
 
-    def note_read(self, promises: Iterable[Promise]) -> None:
-        """Note that all that was there when these were told is read."""
-        found = set(promises)
-        self.pending = [replace(each, is_read=True) if each in found else each for each in self.pending]
+    def mark_read(self, watermarks: Iterable[PendingWatermark]) -> None:
+        """Mark these entries: all input that existed when they were passed has been read."""
+        read = set(watermarks)
+        self.entries = [replace(entry, is_read=True) if entry in read else entry for entry in self.entries]
 
-    def note_newest(self, newest: Mapping[str, int]) -> None:
-        """Note the newest file of each source that an epoch read: where they are read in order, all before it are."""
-        self.note_read(p for p in self.pending if p.newest is not None and newest.get(p.source, -1) >= p.newest)
+    def mark_read_up_to(self, newest: Mapping[str, int]) -> None:
+        """Mark the entries whose files have been read, by the newest file of each source that an epoch has read."""
+        # a source whose files are read in order has read all files before its newest one
+        self.mark_read(
+            entry for entry in self.entries if entry.newest is not None and newest.get(entry.source, -1) >= entry.newest
+        )
 
     def due(self, is_drained: Callable[[str, int], bool]) -> PartitionTimes:
-        """What an epoch that begins now may take in, as `Signals.told`.
+        """Return the watermarks that an epoch which begins now may apply, as `Signals.explicit`.
 
-        `is_drained`: whether a source brought nothing in some epoch from this one on. Then all before it is read.
+        `is_drained(source, epoch)` tells whether the source had no input in some epoch from `epoch` on. Then all
+        earlier input has been read.
         """
         result: dict[str, dict[Partition, dict[str, int]]] = {}
-        for each in self.pending:  # a later one of a column is higher
-            if each.is_read or is_drained(each.source, each.epoch):
-                result.setdefault(each.source, {}).setdefault(each.partition, {})[each.column] = each.value
+        for entry in self.entries:  # a later entry of a column is higher, so it replaces an earlier one
+            if entry.is_read or is_drained(entry.source, entry.epoch):
+                result.setdefault(entry.source, {}).setdefault(entry.partition, {})[entry.column] = entry.value
         return result
 
-    def forget(self, told: PartitionTimes) -> None:
-        """Let go what an epoch took in, and what is no higher."""
-        self.pending = [each for each in self.pending if not _is_within(each, told)]
+    def remove_applied(self, applied: PartitionTimes) -> None:
+        """Remove the entries that an epoch applied, and those that are not higher."""
+        self.entries = [entry for entry in self.entries if not _is_covered(entry, applied)]
 
-    def forget_but(self, sources: Iterable[str]) -> None:
-        """Let go what was told of sources that are not there any more."""
+    def retain_sources(self, sources: Iterable[str]) -> None:
+        """Remove the entries of all other sources."""
         names = set(sources)
-        self.pending = [each for each in self.pending if each.source in names]
+        self.entries = [entry for entry in self.entries if entry.source in names]
 
 
-def _place(promise: Promise) -> tuple[str, Partition, str]:
-    return promise.source, promise.partition, promise.column
+def _target(entry: PendingWatermark) -> tuple[str, Partition, str]:
+    return entry.source, entry.partition, entry.column
 
 
-def _is_within(promise: Promise, told: PartitionTimes) -> bool:
-    taken = told.get(promise.source, {}).get(promise.partition, {}).get(promise.column)
-    return taken is not None and promise.value <= taken
+def _is_covered(entry: PendingWatermark, applied: PartitionTimes) -> bool:
+    value = applied.get(entry.source, {}).get(entry.partition, {}).get(entry.column)
+    return value is not None and entry.value <= value
 
 
 def event_time(source: Source, column: str | None = None) -> str:
-    """The event-time column that is meant; it need not be named where there is one only."""
+    """Return the event-time column with this name, or the only one. Raises `InputError` if there is no such column."""
     known = list(source.watermarks)
-    found = [name for name in known if column is None or name.lower() == column.lower()]
-    if len(found) == 1:
-        return found[0]
+    matches = [name for name in known if column is None or name.lower() == column.lower()]
+    if len(matches) == 1:
+        return matches[0]
     if not known:
         fact, hint = f"`{source.name}` has no event-time column", "declare it: WATERMARK column DELAY OF INTERVAL …"
     elif column is None:
@@ -104,8 +107,8 @@ def event_time(source: Source, column: str | None = None) -> str:
     raise InputError(fact, detail=f"event-time columns: {', '.join(known) or 'none'}", hint=hint)
 
 
-def told_time(source: Source, column: str, time: Any) -> int:
-    """A watermark as it is told, in the unit of its column. Raises `InputError` for what is no time of that column."""
+def explicit_watermark(source: Source, column: str, time: Any) -> int:
+    """Convert an explicit watermark to the unit of its column. Raises `InputError` if it does not fit the column."""
     kind = source.schema.field(column).type
     try:
         if time is None or (isinstance(time, int) and not is_integer(kind)):
@@ -117,7 +120,7 @@ def told_time(source: Source, column: str, time: Any) -> int:
             detail=str(failure),
             hint="pass an integer" if is_integer(kind) else 'pass a datetime, in UTC, or text as "2026-01-01 12:00"',
         ) from failure
-    if value >= TIMELESS:
+    if value >= NO_TIME:
         raise InputError(
             f"{time!r} is not a watermark of `{source.name}`.`{column}`",
             detail="an integer of 2^62 or more is not a time",
@@ -127,11 +130,11 @@ def told_time(source: Source, column: str, time: Any) -> int:
 
 
 def plain_value(value: Any, kind: pa.DataType) -> Any:
-    """Let times be written as text, and decimals as any number."""
+    """Convert text to a time, and text or a float to a decimal. Raises `ValueError` if the value does not fit."""
     if isinstance(value, str | float) and pa.types.is_decimal(kind):
         return Decimal(str(value))
     if isinstance(value, float) and pa.types.is_integer(kind) and not value.is_integer():
-        raise ValueError(f"{value!r} is not an integer")  # Arrow would cut it
+        raise ValueError(f"{value!r} is not an integer")  # Arrow would truncate it
     if isinstance(value, float) and pa.types.is_temporal(kind):
         raise ValueError(f"{value!r} is not a time")  # Arrow would take it for microseconds, or days
     if isinstance(value, str) and pa.types.is_timestamp(kind):

@@ -1,10 +1,10 @@
-"""What time it is for a gate, and what comes out because of that: how far gates are open, and what became due."""
+"""The times of gates: up to which time each gate emits, when the next tick is, and which pending changes are due."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.plan.physical.dataflow import Dataflow, DueScan
 from rejoinder.plan.physical.steps import Channel, Emit, Send
@@ -16,18 +16,19 @@ from rejoinder.store.runs.run import lies_in
 from rejoinder.watermarks.formula import value_of
 
 
-def released(gate: Gate, watermarks: Watermarks, now: int) -> int:
-    """How far a gate is open: on the clock, or as far as its watermarks are, and never less than it was."""
+def emitted_up_to(gate: Gate, watermarks: Watermarks, now: int) -> int:
+    """Return the time up to which a gate emits: the clock, or the value of its limit. It never falls back."""
     if gate.interval:
         return now
     reached = LEAST if gate.limit is None else value_of(gate.limit, watermarks.times, LEAST)
-    return max(reached, watermarks.opened.get(gate.pending.id, LEAST))
+    return max(reached, watermarks.emitted_up_to.get(gate.pending.id, LEAST))
 
 
-def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
-    """When the first of the changes that wait for the clock come out, if they were let out up to `opened`.
+def next_tick(gates: Iterable[Gate], state: State, emitted: int) -> int | None:
+    """Return when the next pending changes are due by the clock, given that those up to `emitted` have been emitted.
 
-    In milliseconds, as `opened`; None if none wait. What waits for a tick is in runs of its own.
+    Both times are in milliseconds; None if no change is pending. The pending changes of a tick are in runs of their
+    own, so the span of a run is the time of its tick.
     """
     ticks = [
         span[0]
@@ -35,25 +36,28 @@ def next_tick(gates: Iterable[Gate], state: State, opened: int) -> int | None:
         if gate.interval
         for part in state.arrangements.get(gate.pending.id, ())
         for ref in part.refs
-        if (span := ref.span(RELEASE)) is not None and span[0] > opened * 1000
+        if (span := ref.span(EMIT_AT)) is not None and span[0] > emitted * 1000
     ]
     return -(-min(ticks) // 1000) if ticks else None
 
 
-def clock_of(gates: Iterable[Gate], watermarks: Watermarks, now: int, opened: int) -> Clock:
-    """What tasks know of time (milliseconds): the epoch's clock, and how far the gates were open at `opened`."""
-    open_until = {gate.pending.id: released(gate, watermarks, opened * 1000) for gate in gates}
-    return Clock(now * 1000, open_until, watermarks.times)
+def clock_of(gates: Iterable[Gate], watermarks: Watermarks, now: int, emitted: int) -> Clock:
+    """Return the clock of tasks: the time `now` of the epoch, and up to which time each gate had emitted at `emitted`.
+
+    Both arguments are in milliseconds.
+    """
+    limits = {gate.pending.id: emitted_up_to(gate, watermarks, emitted * 1000) for gate in gates}
+    return Clock(now * 1000, limits, watermarks.times)
 
 
 def due_dataflow(gates: Iterable[Gate], state: State, before: Clock, after: Clock, views: Dataflow) -> Dataflow | None:
-    """The rounds that let out what became due between two clocks; None if nothing did."""
+    """Return the rounds that emit the changes that became due between two clocks; None if none did."""
     scans: dict[str, DueScan] = {}
     sends, emits = [], []
     for number, gate in enumerate(gates):
-        since, until = before.released[gate.pending.id], after.released[gate.pending.id]
+        since, until = before.emitted_up_to[gate.pending.id], after.emitted_up_to[gate.pending.id]
         refs = [ref for part in state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
-        if until <= since or not any(lies_in(ref, RELEASE, since, until) for ref in refs):
+        if until <= since or not any(lies_in(ref, EMIT_AT, since, until) for ref in refs):
             continue
         name = f"due:{gate.pending.relation}"
         scans[name] = DueScan(gate.pending, name, since, until)

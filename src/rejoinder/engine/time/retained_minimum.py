@@ -7,14 +7,14 @@ bounds of the join reach.
 
 from __future__ import annotations
 
-from rejoinder.ir.logical import RELEASE
+from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.planner import Plan
-from rejoinder.runtime.task import forgetting_of
+from rejoinder.runtime.task import expiry_of
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Oldest, Times
-from rejoinder.store.runs.expiry import Forgetting
-from rejoinder.store.runs.time_values import TIMELESS
+from rejoinder.store.runs.expiry import Expiry
+from rejoinder.store.runs.time_values import NO_TIME
 from rejoinder.watermarks.formula import Kept, value_of
 
 
@@ -27,20 +27,20 @@ def oldest_in(plan: Plan, state: State) -> Oldest:
             kept_for.setdefault((arrangement.relation, user), []).append(arrangement.id)
     gates = {gate.pending.id: gate for gate in plan.program.gates}
 
-    def forgetting(name: str, times: Times) -> Forgetting | None:
+    def expiry(name: str, times: Times) -> Expiry | None:
         gate = gates.get(name)
         if gate is not None and gate.limit is not None:
-            return Forgetting.below(RELEASE, value_of(gate.limit, times, LEAST) + 1)
+            return Expiry.below(EMIT_AT, value_of(gate.limit, times, LEAST) + 1)
         retention = dataflow.retentions.get(name)
-        return None if retention is None else forgetting_of(retention, times)
+        return None if retention is None else expiry_of(retention, times)
 
     def oldest(kept: Kept, times: Times) -> int:
-        bound, found = LEAST if kept.met is None else value_of(kept.met, times, LEAST), TIMELESS
+        bound, found = LEAST if kept.met is None else value_of(kept.met, times, LEAST), NO_TIME
         for name in kept_for[kept.relation, kept.user]:  # whoever joins it looks it up
-            over = forgetting(name, times)
+            over = expiry(name, times)
             for ref in (ref for part in state.arrangements[name] for ref in part.refs):
-                low, high = ref.span(kept.column) or (LEAST, TIMELESS)
-                if high >= bound and not (over is not None and over.is_over(ref)):
+                low, high = ref.span(kept.column) or (LEAST, NO_TIME)
+                if high >= bound and not (over is not None and over.is_expired(ref)):
                     found = min(found, low)
         return max(bound, found)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.expression import Expression, column, renamed, substitute
-from rejoinder.ir.logical import LOCK, RELEASE, Bound, Emission, Predicate, Query, bound_between
+from rejoinder.ir.logical import EMIT_AT, GATE, Bound, Emission, Predicate, Query, bound_between
 
 if TYPE_CHECKING:
     from rejoinder.plan.operations.operation import Operation
@@ -122,7 +122,7 @@ class Derived:
 class Normalised:
     """A query in normal form: its block, and the derived relations it needs, inner ones first.
 
-    If the query says when its changes come out, that time is one more output of the block, `__release`; `__lock` is
+    If the query says when its changes come out, that time is one more output of the block, `__emit_at`; `__gate` is
     another where rows wait for different watermarks.
     """
 
@@ -136,8 +136,8 @@ def finished(query: Query, block: Block, derived: dict[str, Derived]) -> Normali
     columns = dict(block.outputs)
     outputs = tuple((name, substitute(expression, columns)) for name, expression in query.outputs)
     release = query.emission.release if query.emission is not None else None
-    lock = query.emission.lock if query.emission is not None else None
-    for name, hidden in ((RELEASE, release), (LOCK, lock)):
+    gate = query.emission.gate if query.emission is not None else None
+    for name, hidden in ((EMIT_AT, release), (GATE, gate)):
         if hidden is not None:
             outputs = (*outputs, (name, substitute(hidden, columns)))
     return Normalised(canonical(replace(block, outputs=outputs)), derived, query.emission)

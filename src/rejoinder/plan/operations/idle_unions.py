@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rejoinder.plan.blocks.normal_form import Derived
-from rejoinder.plan.operations.side_outputs import let_pass
+from rejoinder.plan.operations.side_outputs import filter_late
 from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.watermarks.formula import Merged
 
@@ -30,5 +30,5 @@ def punctual(rounds: Rounds, union: Derived, branches: Sequence[Sequence[Fragmen
         policy = min((sources[name].options.get("late", "keep") for name in names), key=POLICIES.index)
         for fragment in fragments:
             whose = ", ".join(names)
-            result.append(let_pass(rounds, fragment, whose, times, views, policy, labels, timeless=True))
+            result.append(filter_late(rounds, fragment, whose, times, views, policy, labels, keeps_nulls=True))
     return result

@@ -78,7 +78,7 @@ def refuse_missing(catalog: Catalog, program: Program, kept: Collection[str]) ->
             raise takes_every_row(name.removesuffix(LATE))
 
 
-def let_pass(
+def filter_late(
     rounds: Rounds,
     fragment: Fragment,
     name: str,
@@ -87,11 +87,11 @@ def let_pass(
     policy: str,
     labels: tuple[tuple[str, str], ...] = (),
     *,
-    timeless: bool = False,
+    keeps_nulls: bool = False,
 ) -> Fragment:
     """The rows of a fragment that are not late; the others become notes of the views that leave them out."""
     passed, late = f"{fragment.stream}/on-time", f"{fragment.stream}/late"
-    rounds.add(fragment.round, OnTime(fragment.stream, passed, late, name, times, views, policy, labels, timeless))
+    rounds.add(fragment.round, OnTime(fragment.stream, passed, late, name, times, views, policy, labels, keeps_nulls))
     for view in views:
         rounds.add(fragment.round, Emit(late, view + LATE))
         rounds.notes.setdefault(view + LATE, []).append(Fragment(fragment.round, late))

@@ -10,11 +10,11 @@ from rejoinder.watermarks.formula import Formula
 
 @dataclass(frozen=True)
 class Limit:
-    """Rows whose `column` is below a formula are asked for no more, nor those that are NULL there unless `timeless`."""
+    """A row is no longer needed once `column` < `below`. Rows with NULL are not needed either, unless `keeps_nulls`."""
 
     column: str
     below: Formula
-    timeless: bool = True
+    keeps_nulls: bool = True
 
     def __str__(self) -> str:
         return f"{self.column} >= {self.below}"

@@ -38,7 +38,7 @@ class OnTime:
     """Let the rows pass whose `times` are not below what is promised of them; the others go to `late`, as notes.
 
     These are counted for `views`. `name` says whose rows they are, `labels` what their columns are called there;
-    `policy` is keep, drop or fail. If they are not `timeless`, rows without a time are late.
+    `policy` is keep, drop or fail. Rows with NULL are late, unless `keeps_nulls`.
     """
 
     input: str
@@ -49,7 +49,7 @@ class OnTime:
     views: tuple[str, ...]
     policy: str = "keep"
     labels: tuple[tuple[str, str], ...] = ()
-    timeless: bool = False
+    keeps_nulls: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,14 +179,15 @@ class Presence:
 
 
 @dataclass(frozen=True)
-class Judge:
-    """What a relation's change means for a join that is not inner and has conditions on pairs beside its key.
+class MatchStatus:
+    """Update the match status of left rows, for an outer, semi or anti join with conditions on pairs beside its key.
 
-    Rows of the `left` arrangement that pair with a changed row are judged: had they a partner before the epoch, have
-    they one now? The output has the columns `fetched` of the left rows and, in mode `left`, the `outputs` of the
-    changed ones; padding has NULL in these. `filter` says which rows of the relation count, `condition` which pairs, of
-    the columns `fetched` and `paired`; `after`: left rows are seen with this epoch's changes. `key` is that of left
-    rows. `restriction`, if given, is about left rows alone: where it fails, the left row is marked, not the pair.
+    The step looks at rows of the `left` arrangement that pair with a changed row: did they have a partner before the
+    epoch, and do they have one now? The output has the columns `fetched` of the left rows and, in mode `left`, the
+    `outputs` of the changed ones; padding has NULL in these. `filter` says which rows of the relation count,
+    `condition` which pairs, of the columns `fetched` and `paired`; `after`: left rows are seen with this epoch's
+    changes. `key` is that of left rows. `restriction`, if given, is about left rows alone: where it fails, the left row
+    is marked, not the pair.
     """
 
     input: str
@@ -312,15 +313,15 @@ class Sweep:
 class Hold:
     """Write the changes of a view that may come out to its changelog, and keep the others by the time of release.
 
-    With an `interval`, a change is released at the next multiple of it on the clock, else at its `__release`. If
-    changes have a `__lock`, this is about those with the given one. Runs know the span of other `times`, too.
+    With an `interval`, a change is released at the next multiple of it on the clock, else at its `__emit_at`. If
+    changes have a `__gate`, this is about those with the given one. Runs know the span of other `times`, too.
     """
 
     input: str
     view: str
     pending: Arrangement
     interval: int
-    lock: int = 0
+    gate: int = 0
     times: tuple[str, ...] = ()
 
 
@@ -334,4 +335,4 @@ class Emit:
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
 Keeping = Arrange | Upsert | Distinct | Aggregate | Validity | Enrich | Hold
-Step = Stateless | Keeping | Lookup | Presence | Judge | Coverage
+Step = Stateless | Keeping | Lookup | Presence | MatchStatus | Coverage

@@ -16,7 +16,7 @@ from rejoinder.plan.join.outer_match import arranged, judged_arrangement, judged
 from rejoinder.plan.physical.arrangement import Key
 from rejoinder.plan.physical.dataflow import Path, PathHop
 from rejoinder.plan.physical.fragments import Fragment, Rounds
-from rejoinder.plan.physical.steps import Check, Coverage, Derive, Judge, Lookup, Presence, Step, Sweep
+from rejoinder.plan.physical.steps import Check, Coverage, Derive, Lookup, MatchStatus, Presence, Step, Sweep
 from rejoinder.plan.rounds.labels import shown
 
 
@@ -216,7 +216,7 @@ class _Path:
         )
         self.rounds.add(
             number,
-            Judge(
+            MatchStatus(
                 stream,
                 output,
                 arrangement,

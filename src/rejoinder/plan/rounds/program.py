@@ -23,14 +23,14 @@ class Gate:
 
     - with an `interval` (microseconds): at every multiple of it on the clock;
     - else when `limit`, which is made of watermarks, has reached the release of a row. A view may have several gates:
-      then the `lock` of a row tells which one it waits at. Rows may wait for a `partner`: the limit is of its time.
+      then the `__gate` of a row is the `number` of its gate. Rows may wait for a `partner`: the limit is of its time.
     """
 
     view: str
     pending: Arrangement
     interval: int = 0
     limit: Formula | None = None
-    lock: int = 0
+    number: int = 0
     partner: bool = False
 
     @property

@@ -16,14 +16,14 @@ import pyarrow as pa
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import LATE, LATE_SCHEMA, Source
 from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.logical import LOCK, RELEASE
+from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.ir.source_variants import is_on_time, source_of, variant_of
 from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.delta_paths import PathFinder, asked_for
 from rejoinder.plan.join.join_graph import join_graph
 from rejoinder.plan.join.outer_match import judged_arrangement, judged_input, judged_rows, own_arrangement, tested_rows
-from rejoinder.plan.operations.side_outputs import let_pass
+from rejoinder.plan.operations.side_outputs import filter_late
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.dataflow import Dataflow, Path, Scan, SourceScan
 from rejoinder.plan.physical.fragments import Fragment
@@ -283,7 +283,7 @@ class Builder:
             views = tuple(v for v in self.program.views if any(self.reads(v, each) for each in timely))
             times = tuple((column, Watermark(source.name, column)) for column in source.watermarks)
             policy = source.options.get("late", "keep")
-            self.passed[source.name] = let_pass(self, fragment, source.name, times, views, policy)
+            self.passed[source.name] = filter_late(self, fragment, source.name, times, views, policy)
         self.fragments[name] = self.since(name, [self.passed[source.name]])
         self.arrange(name, check=source.kind == "changelog")
 
@@ -336,7 +336,7 @@ class Builder:
             merged = self.send(self.fragments[name], key, number, name, matching_only=False)
             times = self.times(name, self.program.views[name].schema)
             for gate in gates:
-                self.add(number, Hold(merged.stream, name, gate.pending, gate.interval, gate.lock, times))
+                self.add(number, Hold(merged.stream, name, gate.pending, gate.interval, gate.number, times))
         self.arrange(name, check=False)
 
     def finish(self) -> Dataflow:
@@ -345,7 +345,7 @@ class Builder:
             self.rounds.append([])
         arrangements = tuple(a for by_id in self.needed.values() for a in by_id.values())
         views = {
-            name: pa.schema([f for f in block.schema if f.name not in (RELEASE, LOCK)])
+            name: pa.schema([f for f in block.schema if f.name not in (EMIT_AT, GATE)])
             for name, block in self.program.views.items()
         }
         rejected = {s.rejected: s.rejected_schema for s in self.program.sources.values() if s.rejects}

@@ -16,13 +16,13 @@ import pyarrow as pa
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression, column, conjunction, quoted
-from rejoinder.ir.logical import RELEASE, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
+from rejoinder.ir.logical import EMIT_AT, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
 from rejoinder.ir.monotone import Step, inverse, simplified
 from rejoinder.plan.blocks.normal_form import Block, Normalised
 from rejoinder.plan.join.block_bounds import Steps, slack_of, tightest
 from rejoinder.plan.time.bound_hints import condition_edit
 from rejoinder.plan.time.frontier import Frontiers
-from rejoinder.store.runs.time_values import TIMELESS
+from rejoinder.store.runs.time_values import NO_TIME
 
 LAST_PARTNER = "the last time at which a partner can come"
 OUTER = ("left", "full", "anti", "full anti")
@@ -67,8 +67,8 @@ def with_finality(query: Query, sources: Mapping[str, Source], growing: Containe
         f"CASE WHEN {missing} THEN {waiting.sql} WHEN {quoted(ours)} IS NULL THEN {lonely.sql} END",
         *(theirs, ours, *waiting.columns, *lonely.columns),
     )
-    lock = Expression(f"CASE WHEN {missing} THEN 0 ELSE 1 END", pa.int32(), (theirs,))
-    return replace(query, emission=replace(emission, release=release, lock=lock, clocks=(clock, back)))
+    gate = Expression(f"CASE WHEN {missing} THEN 0 ELSE 1 END", pa.int32(), (theirs,))
+    return replace(query, emission=replace(emission, release=release, gate=gate, clocks=(clock, back)))
 
 
 def only_grows(node: Node, sources: Mapping[str, Source], growing: Container[str]) -> bool:
@@ -127,7 +127,7 @@ def _with_release(normal: Normalised, times: tuple[Expression, ...]) -> Normalis
         text = f"coalesce({', '.join(time.text for time in times)})"
         release = Expression(f"COALESCE({', '.join(time.sql for time in times)})", release.type, columns, text=text)
     emission = Emission("final", release=release, times=times)
-    outputs = (*block.outputs, (RELEASE, release))
+    outputs = (*block.outputs, (EMIT_AT, release))
     return replace(normal, block=replace(block, outputs=outputs), emission=emission)
 
 
@@ -264,7 +264,7 @@ def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
             continue
         # DuckDB's // goes towards zero: take the rest away before
         sql = f"(({moved} - ({moved} % {step.width} + {step.width}) % {step.width}) // {step.width} * {step.unit})"
-    return Expression(f"CAST(greatest(least({sql}, {TIMELESS - 1}), {-TIMELESS}) AS BIGINT)", pa.int64(), (i,))
+    return Expression(f"CAST(greatest(least({sql}, {NO_TIME - 1}), {-NO_TIME}) AS BIGINT)", pa.int64(), (i,))
 
 
 def _case(sql: str, *columns: str) -> Expression:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression
-from rejoinder.ir.logical import RELEASE, Emission, Predicate
+from rejoinder.ir.logical import EMIT_AT, Emission, Predicate
 from rejoinder.ir.source_variants import source_of
 from rejoinder.plan.blocks.lineage import origins, origins_of, versions_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input
@@ -33,7 +33,7 @@ def gates_of(
     """The gates of a view. Raises `InvalidSql` if a watermark that it needs is not declared."""
     pending = row_arrangement(f"{view}/pending", block.schema)
     if emission.interval:
-        schema = block.schema.append(pa.field(RELEASE, MICROSECOND))
+        schema = block.schema.append(pa.field(EMIT_AT, MICROSECOND))
         pending = row_arrangement(f"{view}/pending", schema)
         return (Gate(view, pending, emission.interval),)
     if emission.clocks:
@@ -42,7 +42,7 @@ def gates_of(
             Gate(view, own, 0, Watermark(*origin), at, partner=True)
             for at, (own, origin) in enumerate(zip(each, emission.clocks, strict=True))
         )
-    release = dict(block.outputs)[RELEASE]
+    release = dict(block.outputs)[EMIT_AT]
     _refuse_padded(view, block, derived, release)
     frontiers = Frontiers(sources, derived)
     passed = [frontiers.of_output(view, block, time) for time in emission.times or (release,)]
@@ -56,7 +56,7 @@ def _limit(
     view: str, block: Block, derived: Mapping[str, Derived], emission: Emission, sources: Mapping[str, Source]
 ) -> Formula:
     """What a row waits for: the watermarks of its release, and of the times that belong to it in other inputs."""
-    release = dict(block.outputs)[RELEASE]
+    release = dict(block.outputs)[EMIT_AT]
     needed = sorted(origins(release, block, derived))
     for source, column in (*needed, *sorted(versions_of(block, derived))):
         if source not in sources:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rejoinder.ir.expression import Expression
-from rejoinder.ir.logical import LOCK, RELEASE
+from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.ir.monotone import Rising, shift, simplified
 from rejoinder.ir.source_variants import is_on_time, source_of
 from rejoinder.plan.blocks.normal_form import Block, Derived
@@ -33,7 +33,7 @@ def _of_view(program: Program, view: str, frontiers: Frontiers) -> Iterator[tupl
     if any(gate.limit is None for gate in gates):  # of who waits for the clock, nothing is known
         return
     for name, expression in block.outputs:
-        found = None if name in (RELEASE, LOCK) else frontiers.of_output(view, block, expression)
+        found = None if name in (EMIT_AT, GATE) else frontiers.of_output(view, block, expression)
         if found is not None:
             for gate in gates:
                 met, pending = _waiting(gate, block, expression, program.derived), gate.pending.relation
@@ -43,7 +43,7 @@ def _of_view(program: Program, view: str, frontiers: Frontiers) -> Iterator[tupl
 
 def _waiting(gate: Gate, block: Block, expression: Expression, derived: Mapping[str, Derived]) -> Formula | None:
     """What a gate tells of a column of the rows that wait there: they are not below it. None: nothing."""
-    rising, release = expression.rises, dict(block.outputs)[RELEASE].rises
+    rising, release = expression.rises, dict(block.outputs)[EMIT_AT].rises
     assert rising is not None and gate.limit is not None
     if gate.partner and isinstance(gate.limit, Watermark):
         return _by_partner(gate.limit, block, rising)

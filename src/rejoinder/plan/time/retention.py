@@ -118,7 +118,7 @@ def _together(uses: Sequence[Limits]) -> tuple[Limits, ...]:
         if len(limits) == 1:
             alone.setdefault(limits[0].column, []).append(limits[0])
     found: list[Limits] = [
-        (Limit(name, least([limit.below for limit in limits]), any(limit.timeless for limit in limits)),)
+        (Limit(name, least([limit.below for limit in limits]), any(limit.keeps_nulls for limit in limits)),)
         for name, limits in alone.items()
     ]
     found += dict.fromkeys(limits for limits in uses if len(limits) > 1)

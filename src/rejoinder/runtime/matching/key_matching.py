@@ -37,7 +37,7 @@ from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.row_errors import or_null, satisfying
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.steps import Judge, Presence
+from rejoinder.plan.physical.steps import MatchStatus, Presence
 from rejoinder.runtime.matching.range_matching import bound, match_nearest, match_range, moved
 from rejoinder.runtime.task import Task, key_columns, needles
 
@@ -223,7 +223,7 @@ def _evaluated(table: pa.Table, expression: Expression) -> pa.ChunkedArray:
     return project(table, [("value", or_null(expression))]).column("value")
 
 
-def changed(task: Task, step: Presence | Judge) -> pa.Table | None:
+def changed(task: Task, step: Presence | MatchStatus) -> pa.Table | None:
     """The changed rows that can match by key, sorted by `__hash`; None if there are none."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:

@@ -15,10 +15,10 @@ from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.kernels.duckdb.row_errors import possible
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.steps import Arrange
-from rejoinder.runtime.task import Task, forgetting_of, partition_hashes
-from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.runtime.task import Task, expiry_of, partition_hashes
+from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import write_run
-from rejoinder.store.runs.spine import Merging, Spine, insert, level_of, maintain
+from rejoinder.store.runs.spine import Compaction, Spine, insert, level_of, maintain
 
 FAN = 8
 
@@ -38,15 +38,15 @@ def arrange(task: Task, step: Arrange) -> None:
     stream = sorted_by_hash(stream) if order is None else sorted_by_hash_and_value(stream, order)
     stream = consolidate_groups(stream, hashes(stream))
     if step.retention is not None:
-        stream = forgetting_of(step.retention, {}).needed(stream)  # what nobody ever asks for, as it has no time
+        stream = expiry_of(step.retention, {}).drop_expired(stream)  # what nobody ever asks for, as it has no time
     if not stream.num_rows:
         return
-    forgetting = None if step.retention is None else forgetting_of(step.retention, task.clock.watermarks)
+    expiry = None if step.retention is None else expiry_of(step.retention, task.clock.watermarks)
     if step.check:
-        check_retractions(task, stream, step.arrangement, forgetting)
+        check_retractions(task, stream, step.arrangement, expiry)
     # What may be forgotten already can be met within its epoch; its run is over by itself at the end of it.
-    parts = [stream] if forgetting is None else forgetting.split(stream)
-    how = Merging(FAN, order=order, forgetting=forgetting, times=step.times)
+    parts = [stream] if expiry is None else expiry.split(stream)
+    how = Compaction(FAN, order=order, expiry=expiry, times=step.times)
     task.arranged[step.arrangement.id] = [
         write_run(
             task.store,
@@ -58,7 +58,7 @@ def arrange(task: Task, step: Arrange) -> None:
         )
         for part in parts
     ]
-    task.merging[step.arrangement.id] = how
+    task.compactions[step.arrangement.id] = how
 
 
 def settle(task: Task) -> None:
@@ -67,12 +67,12 @@ def settle(task: Task) -> None:
         spine = task.before.get(name, Spine())
         for ref in refs:
             spine = insert(spine, ref)
-        how = task.merging.get(name, Merging(FAN))
+        how = task.compactions.get(name, Compaction(FAN))
         task.report.spines[name] = maintain(task.store, spine, how, epoch=task.epoch, bounds=task.bounds)
     task.arranged.clear()
 
 
-def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement, forgetting: Forgetting | None) -> None:
+def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement, expiry: Expiry | None) -> None:
     """Refuse a retraction without a row to retract.
 
     Expired rows are not checked: they may be on disk or not, and a retraction may be there without its row.
@@ -92,7 +92,7 @@ def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement, fo
         if len(right):
             parts.append(take(run, right))
     total = consolidate(contiguous(parts))
-    total = total if forgetting is None else forgetting.needed(total)
+    total = total if expiry is None else expiry.drop_expired(total)
     missing = np.flatnonzero(diffs(total) < 0)
     if len(missing):
         row = without(take(total, missing[:1]), [HASH, DIFF]).to_pylist()[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.ir.logical import LOCK, RELEASE
+from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.kernels.arrow.columns import HASH, numbers, replaced, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
@@ -19,11 +19,11 @@ from rejoinder.plan.physical.steps import Hold
 from rejoinder.runtime.steps.arrange import FAN
 from rejoinder.runtime.steps.stateless import write_changes
 from rejoinder.runtime.task import Task
-from rejoinder.store.runs.expiry import Forgetting
+from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import write_run
-from rejoinder.store.runs.spine import Merging, level_of
+from rejoinder.store.runs.spine import Compaction, level_of
 from rejoinder.store.runs.time_segments import segments
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 
 
 def hold(task: Task, step: Hold) -> None:
@@ -33,24 +33,24 @@ def hold(task: Task, step: Hold) -> None:
         return
     if step.interval:
         tick = -(-task.clock.now // step.interval) * step.interval
-        kind = step.pending.schema.field(RELEASE).type
-        stream = replaced(stream, RELEASE, as_column(np.full(stream.num_rows, tick), kind))
-    if LOCK in stream.column_names:
-        stream = take(stream, np.flatnonzero(numbers(stream, LOCK) == step.lock))
+        kind = step.pending.schema.field(EMIT_AT).type
+        stream = replaced(stream, EMIT_AT, as_column(np.full(stream.num_rows, tick), kind))
+    if GATE in stream.column_names:
+        stream = take(stream, np.flatnonzero(numbers(stream, GATE) == step.gate))
     stream = consolidate(stream)
-    releases = times_of(stream, RELEASE)
-    due = (releases == TIMELESS) | (releases <= task.clock.released.get(step.pending.id, LEAST))
-    write_changes(task, step.view, take(without(stream, [RELEASE, LOCK, HASH]), np.flatnonzero(due)))
+    releases = times_of(stream, EMIT_AT)
+    due = (releases == NO_TIME) | (releases <= task.clock.emitted_up_to.get(step.pending.id, LEAST))
+    write_changes(task, step.view, take(without(stream, [EMIT_AT, GATE, HASH]), np.flatnonzero(due)))
     _keep(task, take(stream, np.flatnonzero(~due)), step)
 
 
 def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
-    released = task.clock.released.get(step.pending.id, LEAST)
-    how = Merging(FAN, forgetting=Forgetting.below(RELEASE, released + 1), times=step.times)
-    for segment, part in segments(sorted_by_hash(waiting), RELEASE):
+    released = task.clock.emitted_up_to.get(step.pending.id, LEAST)
+    how = Compaction(FAN, expiry=Expiry.below(EMIT_AT, released + 1), times=step.times)
+    for segment, part in segments(sorted_by_hash(waiting), EMIT_AT):
         level = level_of(part.num_rows, FAN)
         ref = write_run(
             task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, times=how.spanned
         )
         task.arranged.setdefault(step.pending.id, []).append(ref)
-    task.merging[step.pending.id] = how
+    task.compactions[step.pending.id] = how

@@ -19,7 +19,7 @@ from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.plan.physical.steps import OnTime
 from rejoinder.runtime.row_json import as_json
 from rejoinder.runtime.task import Task
-from rejoinder.store.runs.time_values import TIMELESS, times_of
+from rejoinder.store.runs.time_values import NO_TIME, times_of
 from rejoinder.watermarks.formula import value_of
 
 
@@ -32,7 +32,7 @@ def on_time(task: Task, step: OnTime) -> None:
     notes: list[pa.Table] = []
     for column, promise in step.times:
         watermark = value_of(promise, task.clock.watermarks, LEAST)
-        missed = _missed(stream, column, watermark, timeless=step.timeless) & ~late
+        missed = _missed(stream, column, watermark, keeps_nulls=step.keeps_nulls) & ~late
         if missed.any():
             notes += _notes(task, take(stream, np.flatnonzero(missed)), column, watermark, step)
             late |= missed
@@ -43,10 +43,10 @@ def on_time(task: Task, step: OnTime) -> None:
         task.streams[step.output] = passed
 
 
-def _missed(stream: pa.Table, column: str, watermark: int, *, timeless: bool) -> Mask:
+def _missed(stream: pa.Table, column: str, watermark: int, *, keeps_nulls: bool) -> Mask:
     times = times_of(stream, column)
     missed: Mask = times < watermark
-    return missed if timeless else missed | (times == TIMELESS)
+    return missed if keeps_nulls else missed | (times == NO_TIME)
 
 
 def _notes(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime) -> list[pa.Table]:
@@ -67,7 +67,7 @@ def _notes(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime
     if step.policy == "drop":
         return []
     times = times_of(rows, column)
-    behind = pa.array(np.where(times == TIMELESS, 0, watermark) - times, pa.int64(), mask=times == TIMELESS)
+    behind = pa.array(np.where(times == NO_TIME, 0, watermark) - times, pa.int64(), mask=times == NO_TIME)
     table = pa.table(
         {
             "input": pa.array([step.name] * rows.num_rows),

@@ -14,7 +14,7 @@ from rejoinder.plan.physical.steps import Derive, Emit, Send
 from rejoinder.runtime.failed_rows import settled
 from rejoinder.runtime.task import Task, partition_hashes
 from rejoinder.store.runs.run import write_run
-from rejoinder.store.runs.spine import Merging, Spine, insert, level_of, maintain
+from rejoinder.store.runs.spine import Compaction, Spine, insert, level_of, maintain
 
 CHANGELOG_FAN = 16
 
@@ -71,7 +71,7 @@ def write_changes(task: Task, view: str, changes: pa.Table) -> None:
 
 def settle_changelogs(task: Task) -> None:
     """In the last round: put this bucket's new changelog runs into their spines and merge what is old enough."""
-    how = Merging(CHANGELOG_FAN, changelog=True, since=task.epoch - task.history)
+    how = Compaction(CHANGELOG_FAN, changelog=True, since=task.epoch - task.history)
     for view, refs in task.report.emitted.items():
         spine = task.before.get(view, Spine())
         for ref in refs:

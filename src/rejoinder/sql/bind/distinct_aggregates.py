@@ -17,8 +17,8 @@ from rejoinder.sql.bind.aggregate_functions import Primitive
 from rejoinder.sql.types import spark_types
 
 
-class United:
-    """An aggregate over rows and over their different values, as one aggregate over a union."""
+class DistinctAggregates:
+    """Aggregates with and without DISTINCT, as one aggregate over a union."""
 
     def __init__(
         self, root: Node, keys: tuple[tuple[str, Expression], ...], calls: list[tuple[str, Primitive]], number: int

@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
-from rejoinder.ir.logical import RELEASE, Emission, Policy, Query, after
+from rejoinder.ir.logical import EMIT_AT, Emission, Policy, Query, after
 from rejoinder.sql.bind.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.parse.clauses import text_of
@@ -37,7 +37,7 @@ _ON_CLOSE = ["EMIT", "ON", "WINDOW", "CLOSE"]
 """RisingWave's words for EMIT FINAL."""
 _LENGTH = "as in INTERVAL 10 SECONDS"
 _WINDOWS = ("TUMBLE", "HOP", "VALIDITY_WINDOW", "VALIDITY", "WINDOW")
-_END = f"{RELEASE}_end"
+_END = f"{EMIT_AT}_end"
 """The name of the additional output where it is the end of a window, at which nothing in the window can come any more.
 """
 
@@ -123,7 +123,7 @@ def with_release(node: exp.Query, clause: Clause) -> exp.Query:
         )
     item = _released_by(clause) if clause.policy == "watermark" else _window(node)
     assert item is not None
-    name = RELEASE if clause.policy == "watermark" else _END
+    name = EMIT_AT if clause.policy == "watermark" else _END
     return node.select(exp.alias_(item, name, quoted=True), append=True, copy=True)
 
 
@@ -150,7 +150,7 @@ def named_release(node: exp.Select, scope: Scope) -> exp.Select:
     Outputs go first, because EMIT is about the rows of the view: `SELECT a.w AS w … EMIT WHEN WATERMARK PAST w.end`
     means `a.w` even where the columns of FROM have another `w`. A qualified column, `a.ts`, is one of FROM.
     """
-    if node.expressions[-1].alias != RELEASE:
+    if node.expressions[-1].alias != EMIT_AT:
         return node
     outputs = _named_outputs(node.expressions[:-1])
 
@@ -166,7 +166,7 @@ def named_release(node: exp.Select, scope: Scope) -> exp.Select:
         return output.copy()
 
     item = node.expressions[-1].this.copy().transform(meant)
-    named = exp.alias_(item, _END if _is_end(item, node, scope) else RELEASE, quoted=True)
+    named = exp.alias_(item, _END if _is_end(item, node, scope) else EMIT_AT, quoted=True)
     return node.select(*node.expressions[:-1], named, append=False, copy=True)
 
 
@@ -220,7 +220,7 @@ def _is_window_end(item: exp.Expr, node: exp.Query) -> bool:
 def take_release(query: Query, clause: Clause) -> Query:
     """Take the additional output off again: from when on a row may come out, as a value that the watermark reaches."""
     name, time = query.outputs[-1]
-    assert name in (RELEASE, _END)
+    assert name in (EMIT_AT, _END)
     kind = time.type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or is_integer(kind)):
         raise TypeMismatch(

@@ -17,7 +17,7 @@ from rejoinder.ir.expression import Expression, column, quoted
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
 from rejoinder.ir.monotone import Rising
 from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bind_call, is_aggregate, read_call
-from rejoinder.sql.bind.distinct_aggregates import United
+from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
 from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions import output_names
@@ -350,7 +350,7 @@ class _Groups:
             listed = [(f"{self.number}.a0", Primitive(Call("count", None, spark_types.BIGINT)))]
         if not any(primitive.distinct for _, primitive in listed):
             return Aggregate(self.root, keys, tuple((i, primitive.call) for i, primitive in listed))
-        return United(self.root, keys, listed, self.number).aggregate()
+        return DistinctAggregates(self.root, keys, listed, self.number).aggregate()
 
 
 def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:

@@ -1,6 +1,6 @@
 """The functions that can be called, with their arguments: what a mistyped name may have meant.
 
-`tests/unit/sql/test_function_names.py` holds this list to the functions that are compiled.
+`tests/unit/sql/functions/test_function_names.py` holds this list to the functions that are compiled.
 """
 
 from __future__ import annotations

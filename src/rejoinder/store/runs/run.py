@@ -2,11 +2,11 @@
 
 Invariants:
 - rows ascend by `__hash`, and within a hash by the order column of the arrangement if it has one;
-- the file never changes after its name is known to anybody;
-- a file is named once, by one task attempt; what a failed or late attempt wrote is never named by a manifest;
+- the file never changes once its name is published;
+- each task attempt gives its files new names; a manifest never names a file of a failed or late attempt;
 - a reference may cover a part of the file's hashes (`first`..`last`): a run can be read by any number of tasks, and
-  merged piece by piece, without being rewritten;
-- length and checksum are in the reference, so a truncated or flipped file is noticed before its rows are used.
+  compacted piece by piece, without being rewritten;
+- length and checksum are in the reference, so a truncated or corrupt file is detected before its rows are used.
 """
 
 from __future__ import annotations
@@ -27,60 +27,72 @@ from rejoinder.kernels.arrow.columns import EPOCH, diffs, drop_unit_diffs, hashe
 from rejoinder.kernels.arrow.ipc_buffers import file_buffers
 from rejoinder.kernels.arrow.sorting import group_starts, slice_of
 from rejoinder.store.objects.object_store import ObjectStore
-from rejoinder.store.runs.time_values import TIMELESS, span_of
+from rejoinder.store.runs.time_values import NO_TIME, span_of
 
 OPEN_RUNS = 4096
 
 
 @dataclass(frozen=True)
 class RunRef:
-    """What a manifest says about a run: where it is, how large, and which part of it counts.
-
-    `spans`: columns of times, such as those by which rows are forgotten, each with its smallest and largest; `nulls`:
-    those of them in which some row has none. Runs of different segments are never merged with each other.
-    """
+    """A manifest's reference to a run: a file, or the part of it that covers a range of hashes."""
 
     name: str
+    """Name of the file in the object store."""
     size: int
+    """Bytes of the whole file."""
     crc: int
+    """CRC-32 of the whole file."""
     rows: int
+    """Rows that the reference covers; an estimate if it covers a part of the file."""
     keys: int
+    """Distinct hashes that the reference covers; an estimate likewise."""
     retractions: int
+    """Rows of the file with a negative diff."""
     first: int
+    """Smallest hash that the reference covers."""
     last: int
+    """Largest hash that the reference covers."""
     run: str
+    """The run that this piece belongs to: the name of its first file, or of the compaction that wrote it."""
     level: int
+    """Size class."""
     epochs: tuple[int, int]
+    """First and last epoch of the rows."""
     file_rows: int
+    """Rows of the whole file."""
     into: str = ""
+    """The run that a compaction in progress writes this one into."""
     segment: int = 0
+    """Time segment. Runs of different segments are never compacted together."""
     spans: tuple[tuple[str, int, int], ...] = ()
+    """Time columns, such as those by which rows expire, each with its smallest and largest time."""
     nulls: tuple[str, ...] = ()
+    """Those of the time columns that are NULL in some row."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers.
+        """Return plain data for the manifest; hashes as text, since JSON readers lose 64-bit integers.
 
-        What most runs have in common is left out: every task reads this.
+        Default values are left out: every task reads this.
         """
         lists = {"epochs": list(self.epochs), "spans": list(map(list, self.spans)), "nulls": list(self.nulls)}
         data = {**self.__dict__, "first": f"{self.first:x}", "last": f"{self.last:x}", **lists}
-        usual = {"run": self.name, "file_rows": self.rows, "into": "", "segment": 0, "retractions": 0}
-        usual |= {"spans": [], "nulls": []}
-        return {name: value for name, value in data.items() if name not in usual or value != usual[name]}
+        defaults = {"run": self.name, "file_rows": self.rows, "into": "", "segment": 0, "retractions": 0}
+        defaults |= {"spans": [], "nulls": []}
+        return {name: value for name, value in data.items() if name not in defaults or value != defaults[name]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunRef:
-        """Read what `to_json` gave, or did when a run had one span."""
-        usual: dict[str, Any] = {"run": data["name"], "file_rows": data["rows"], "retractions": 0, **data}
-        usual |= {name: int(data[name], 16) for name in ("first", "last")}
-        only = usual.pop("span", None)
-        spans = data.get("spans", [] if only is None else [only])
-        usual |= {"epochs": tuple(data["epochs"]), "spans": tuple(map(tuple, spans))}
-        usual["nulls"] = tuple(data.get("nulls", ()))
-        return cls(**usual)
+        """Read what `to_json` returned, also in the older form with a single `span`."""
+        fields: dict[str, Any] = {"run": data["name"], "file_rows": data["rows"], "retractions": 0, **data}
+        fields |= {name: int(data[name], 16) for name in ("first", "last")}
+        single_span = fields.pop("span", None)
+        spans = data.get("spans", [] if single_span is None else [single_span])
+        fields |= {"epochs": tuple(data["epochs"]), "spans": tuple(map(tuple, spans))}
+        fields["nulls"] = tuple(data.get("nulls", ()))
+        return cls(**fields)
 
     def clipped(self, first: int, last: int) -> RunRef:
-        """Restrict to a range of hashes; row count and size are shared out in proportion (hashes are uniform)."""
+        """Return the part within a range of hashes; counts are scaled in proportion, since hashes are uniform."""
         low, high = max(first, self.first), min(last, self.last)
         if (low, high) == (self.first, self.last):
             return self
@@ -92,40 +104,40 @@ class RunRef:
         return replace(self, first=low, last=high, rows=share(self.rows), keys=share(self.keys))
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Say whether the reference covers a hash in first..last."""
+        """Whether the reference covers a hash in first..last."""
         return self.first <= last and first <= self.last
 
     def span(self, column: str) -> tuple[int, int] | None:
-        """The smallest and the largest time of a column; None if nobody asked for it when the run was written.
+        """Return the smallest and the largest time of a column; None if the run was written without its span.
 
-        A row that has none counts as later than any.
+        NULL counts as `NO_TIME`, later than any time.
         """
-        found = ((low, high) for name, low, high in self.spans if name == column)
-        return next(((low, TIMELESS if column in self.nulls else high) for low, high in found), None)
+        spans = ((low, high) for name, low, high in self.spans if name == column)
+        return next(((low, NO_TIME if column in self.nulls else high) for low, high in spans), None)
 
     def latest(self, column: str) -> int | None:
-        """The largest time of a column among the rows that have one."""
+        """Return the largest time of a column, NULL left out; None if the run was written without its span."""
         return next((high for name, _, high in self.spans if name == column), None)
 
     @property
     def bytes(self) -> int:
-        """The part of the file's size that this reference stands for."""
+        """The share of the file's size that this reference covers."""
         return self.size * self.rows // max(1, self.file_rows)
 
 
 def lies_in(ref: RunRef, column: str, after: int, until: int) -> bool:
-    """Whether a run may hold times of a column after one and up to another."""
+    """Whether a run may hold rows with `after` < `column` <= `until`."""
     span = ref.span(column)
     return span is None or (span[0] <= until and span[1] > after)
 
 
 def new_name(folder: str, epoch: int) -> str:
-    """Make a file name that no other attempt of any task can make."""
+    """Return a new file name, unique among all attempts of all tasks."""
     return f"{folder_of(epoch, folder)}/{token(16)}.arrow"
 
 
 def folder_of(epoch: int, folder: str = "runs") -> str:
-    """Where the files of an epoch are."""
+    """Return the folder of the files of an epoch."""
     return f"{folder}/{epoch:010d}"
 
 
@@ -140,9 +152,9 @@ def write_run(
     segment: int = 0,
     times: Iterable[str] = (),
 ) -> RunRef:
-    """Write a table sorted by `__hash` as a new run. `bounds`: the hashes that the run is responsible for.
+    """Write a table sorted by `__hash` as a new run, and return the reference to it.
 
-    `times` names the columns whose spans are noted.
+    `bounds`: the range of hashes that the run covers; `times`: the columns whose spans the reference stores.
     """
     table = drop_unit_diffs(table)
     epochs = (epoch, epoch)
@@ -154,7 +166,7 @@ def write_run(
     sink = file_buffers(table)
     name = new_name("runs", epoch)
     store.write(name, sink.parts)
-    _remember_written(store, name)
+    _mark_written(store, name)
     keys = len(group_starts(hashes(table)))
     retractions = int(np.count_nonzero(diffs(table) < 0))
     return RunRef(
@@ -177,33 +189,33 @@ def write_run(
 
 
 def read_run(store: ObjectStore, ref: RunRef) -> pa.Table:
-    """Give the rows that the reference covers, memory-mapped: nothing is copied until it is touched."""
+    """Return the rows that the reference covers, memory-mapped. Raises `Corrupt` if the file fails its checksum."""
     table = _open(store, ref)
     begin, end = slice_of(hashes(table), ref.first, ref.last)
     return table.slice(begin, end - begin)
 
 
 def with_epoch(table: pa.Table, ref: RunRef) -> pa.Table:
-    """Fill in the `__epoch` column of a changelog run that has just one."""
+    """Return the rows of a changelog run with `__epoch`, which a run of a single epoch does not store."""
     if EPOCH in table.column_names:
         return table
     return replaced(table, EPOCH, np.full(table.num_rows, ref.epochs[0], np.int64))
 
 
 def close_runs(store: ObjectStore, names: Iterable[str]) -> None:
-    """Let go of runs that nobody reads any more: an open one would stay in memory after it is deleted."""
+    """Unmap runs that are no longer read: a mapped file stays in memory after it is deleted."""
     for name in names:
         _cache(store).pop(name, None)
         _written(store).pop(name, None)
 
 
 def keep_open(store: ObjectStore, names: Collection[str]) -> None:
-    """Let go of all runs but the named ones: what a state names no more is deleted, and would stay mapped here."""
+    """Unmap all runs but the named ones: runs that the state no longer names will be deleted."""
     close_runs(store, [name for name in _cache(store) if name not in names])
 
 
-def forget_runs(store: ObjectStore) -> None:
-    """Let go of all runs, as if this process had neither read nor written them: the next reader checks each anew."""
+def drop_open_runs(store: ObjectStore) -> None:
+    """Unmap all runs and verify them again at the next read, as if this process had neither read nor written them."""
     _cache(store).clear()
     _written(store).clear()
 
@@ -213,11 +225,11 @@ _own: dict[tuple[int, str], OrderedDict[str, None]] = {}
 
 
 def _written(store: ObjectStore) -> OrderedDict[str, None]:
-    """The runs that this process has written itself lately: their checksum need not be computed again."""
+    """Return the names of runs that this process wrote recently: their checksums need no verification."""
     return _own.setdefault((os.getpid(), store.url), OrderedDict())
 
 
-def _remember_written(store: ObjectStore, name: str) -> None:
+def _mark_written(store: ObjectStore, name: str) -> None:
     written = _written(store)
     written[name] = None
     while len(written) > OPEN_RUNS:
@@ -242,7 +254,7 @@ def _open(store: ObjectStore, ref: RunRef) -> pa.Table:
 
 
 def _verified(store: ObjectStore, ref: RunRef) -> pa.Table:
-    """Map a run and check it, unless this process wrote it; a bad copy of a remote run is fetched once more."""
+    """Map a run and verify its checksum, unless this process wrote it. A bad cached copy is fetched once more."""
     data = store.map(ref.name, ref.size)
     if ref.name in _written(store):
         del _written(store)[ref.name]

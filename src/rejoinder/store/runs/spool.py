@@ -1,8 +1,8 @@
-"""A spool: what one round hands to the next as files on a disk that both can see, instead of through the JVM.
+"""A spool: files on the local disk by which one round passes deltas to the next, instead of through the JVM.
 
 Between Python workers of one host this costs one write and one memory map; the exchange carries references only. A
-file has a new name for every task attempt; the driver deletes an epoch's folder when the epoch is over. Small deltas
-stay in the exchange row. A reference carries the checksum of what it points to.
+file has a new name for every task attempt. The driver deletes an epoch's folder at the end of the epoch. Small deltas
+stay in the exchange row. A reference contains the checksum of the data that it points to.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Spool:
     folder: str
 
     def write(self, epoch: int, tables: Iterable[pa.Table]) -> list[bytes]:
-        """Write tables to one new file; a reference to each."""
+        """Write tables to one new file and return a reference to each. Raises `StorageFailed`."""
         path = f"{self.folder}/{epoch}/{token(16)}"
         references, offset = [], 0
         try:
@@ -54,7 +54,7 @@ class Spool:
         return references
 
     def clear(self, epoch: int | None = None) -> None:
-        """Delete what an epoch left, or everything."""
+        """Delete the files of an epoch, or of all epochs."""
         shutil.rmtree(self.folder if epoch is None else f"{self.folder}/{epoch}", ignore_errors=True)
 
 
@@ -64,19 +64,19 @@ def is_reference(payload: pa.Buffer) -> bool:
 
 
 def read_spooled(payload: pa.Buffer) -> pa.Table:
-    """The table that a reference points to, memory-mapped. Raises `StorageFailed` if it is missing or damaged."""
-    data = payload.to_pybytes()
-    offset, size, crc = _PLACE.unpack_from(data, 1)
-    path = data[1 + _PLACE.size :].decode()
+    """Return the table behind a reference, memory-mapped. Raises `StorageFailed` if the file is missing or damaged."""
+    reference = payload.to_pybytes()
+    offset, size, crc = _PLACE.unpack_from(reference, 1)
+    path = reference[1 + _PLACE.size :].decode()
     try:
         mapped = pa.memory_map(path).read_buffer()
     except OSError as error:
         raise storage_failed(f"could not read `{path}`", error) from error
-    found = mapped.slice(offset, size) if offset + size <= mapped.size else mapped.slice(0, 0)
-    if zlib.crc32(found) != crc:
+    data = mapped.slice(offset, size) if offset + size <= mapped.size else mapped.slice(0, 0)
+    if zlib.crc32(data) != crc:
         raise StorageFailed(
             "a temporary file of the epoch is damaged",
             detail=f"`{path}` fails its checksum",
             hint="run again: nothing was committed. Check the disk if it happens again",
         )
-    return pa.ipc.open_stream(found).read_all()
+    return pa.ipc.open_stream(data).read_all()

@@ -1,4 +1,4 @@
-"""Judge: which rows of an outer, semi or anti join win their first partner, or lose their last one, by a change.
+"""MatchStatus: which rows of an outer, semi or anti join win their first partner, or lose their last one, by a change.
 
 Algebra: for each left row, flip = [partners after > 0] − [partners before > 0]. A semi join sees `flip`, an anti join
 −flip, and a left join the changed pairs and −flip rows of padding. Only left rows that pair with a changed row are
@@ -28,14 +28,14 @@ from rejoinder.kernels.arrow.columns import (
 )
 from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.kernels.duckdb.row_errors import marked, possible, satisfying, truths
-from rejoinder.plan.physical.steps import Judge
+from rejoinder.plan.physical.steps import MatchStatus
 from rejoinder.runtime.matching.key_matching import Matching, changed, totals
 from rejoinder.runtime.task import Task
 
 ENTRY, CHANGE, OWN = "__entry", "__change", "__own"
 
 
-def judge(task: Task, step: Judge) -> None:
+def match_status(task: Task, step: MatchStatus) -> None:
     """Run the step."""
     stream = changed(task, step)
     if stream is not None and step.filter is not None:
@@ -55,7 +55,7 @@ def judge(task: Task, step: Judge) -> None:
         task.streams[step.output] = drop_unit_diffs(result)
 
 
-def _pairs(task: Task, stream: pa.Table, step: Judge) -> tuple[pa.Table | None, pa.Table | None]:
+def _pairs(task: Task, stream: pa.Table, step: MatchStatus) -> tuple[pa.Table | None, pa.Table | None]:
     """Changed rows with the left rows that they pair with, and pairs on which the condition fails, marked.
 
     Each left row is known by where it lies.
@@ -84,7 +84,7 @@ def _pairs(task: Task, stream: pa.Table, step: Judge) -> tuple[pa.Table | None, 
     return (pairs, None) if step.condition is None else satisfying(pairs, step.condition)
 
 
-def _matched(pairs: pa.Table, step: Judge) -> pa.Table:
+def _matched(pairs: pa.Table, step: MatchStatus) -> pa.Table:
     """The changed pairs."""
     rows = pairs.select([*(i for _, i in step.fetched), *step.outputs, *_mark(pairs)])
     if step.present is not None:
@@ -96,7 +96,7 @@ def _mark(pairs: pa.Table) -> list[str]:
     return [ERROR] if ERROR in pairs.column_names else []
 
 
-def _failed(pairs: pa.Table, step: Judge) -> pa.Table:
+def _failed(pairs: pa.Table, step: MatchStatus) -> pa.Table:
     """The changed pairs on which the condition fails: partners for nobody."""
     rows = _matched(pairs, step)
     if step.mode != "left":
@@ -104,7 +104,7 @@ def _failed(pairs: pa.Table, step: Judge) -> pa.Table:
     return rows if step.fetched else replaced(rows, HASH, hashes(pairs))
 
 
-def _unmatched(task: Task, pairs: pa.Table, step: Judge) -> pa.Table:
+def _unmatched(task: Task, pairs: pa.Table, step: MatchStatus) -> pa.Table:
     """The left rows whose answer is another one now."""
     _, first, group = np.unique(numbers(pairs, ENTRY), return_index=True, return_inverse=True)
     change = np.bincount(group, weights=numbers(pairs, CHANGE), minlength=len(first)).astype(np.int64)
@@ -125,7 +125,7 @@ def _unmatched(task: Task, pairs: pa.Table, step: Judge) -> pa.Table:
     return replaced(result, DIFF, sign[flipped])
 
 
-def _partners(task: Task, rows: pa.Table, step: Judge) -> Int64:
+def _partners(task: Task, rows: pa.Table, step: MatchStatus) -> Int64:
     """How many partners left rows had before the epoch."""
     runs = task.runs(step.arrangement.id, after=False)
     numbered = replaced(rows.drop_columns([OWN, CHANGE]), SEQUENCE, np.arange(rows.num_rows))

@@ -1,0 +1,122 @@
+"""Sources that are read again while their storage fails: the statement fails, and the answer does not change."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rejoinder.engine.hydration import source_replay, topic_replay
+from rejoinder.engine.hydration.source_replay import unreadable
+from rejoinder.errors import Incomplete, MissingInput
+from rejoinder.formats.file_signatures import local_signature
+from rejoinder.ir.catalog import Source
+from rejoinder.state.positions import Position, with_files
+from rejoinder.store.commits.file_log import FileRead
+from rejoinder.store.objects.object_store import open_store
+from rejoinder.testing import Driver
+from tests.features.definitions.test_completeness import DAILY, counts, files, write
+from tests.features.definitions.test_completeness import rows as rows_of
+
+__all__ = ["files"]  # a fixture
+
+SCHEMA = pa.schema([("k", pa.int64())])
+TOPIC = Source("s", "stream", SCHEMA, format="kafka", options={"topic": "x", "bootstrap": "h:1"})
+
+
+def failing_once(failure: OSError, then: Callable[..., Any]) -> Callable[..., Any]:
+    failures = [failure]
+
+    def call(*given: object) -> object:
+        if failures:
+            raise failures.pop()
+        return then(*given)
+
+    return call
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.EIO, "input/output error"), PermissionError(errno.EACCES, "denied")])
+@pytest.mark.parametrize("start", ["", "STARTING AT NOW", "STARTING AT TIMESTAMP '2026-01-02'"])
+def test_a_file_that_cannot_be_looked_at_fails_the_statement(
+    files: Callable[[], Driver], monkeypatch: pytest.MonkeyPatch, start: str, failure: OSError
+) -> None:
+    driver = files()
+    version = driver._manifest.version
+    for text in (f"CREATE VIEW daily {start} AS {DAILY}", f"{DAILY} {start}"):
+        with monkeypatch.context() as patch:
+            patch.setattr(source_replay, "local_signature", failing_once(failure, local_signature))
+            with pytest.raises(MissingInput, match=r"cannot be looked at, to read it again[\s\S]*Hint: check"):
+                driver.sql(text)
+    assert driver._manifest.version == version
+    assert counts(driver.sql(f"{DAILY} {start}")) == [100, 100, 100], "it is complete, so no start counts"
+    driver.sql(f"CREATE VIEW daily {start} AS {DAILY}")
+    assert counts(driver.table("daily")) == [100, 100, 100]
+
+
+def test_a_folder_that_became_a_file_has_no_file(files: Callable[[], Driver], tmp_path: Path) -> None:
+    driver = files()
+    (tmp_path / "in").rename(tmp_path / "moved")
+    (tmp_path / "in").write_text("x")
+    with pytest.raises(Incomplete, match="no longer exists"):
+        driver.sql(DAILY)
+
+
+def test_a_file_that_changes_before_it_is_read_again(
+    files: Callable[[], Driver], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = files()
+    looked = source_replay.unreadable
+
+    def change(*given: Any) -> str | None:
+        found = looked(*given)
+        write(tmp_path / "in", "1.json", rows_of(1, 5))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rejoinder.engine.engine.unreadable", change)
+        with pytest.raises(MissingInput, match=r"1\.json` was changed while it was read again"):
+            driver.sql(f"CREATE VIEW daily STARTING AT NOW AS {DAILY}")
+    assert [view.name for view in driver.catalog.views] == ["pairs"]
+    with pytest.raises(Incomplete, match="was changed after it was read"):
+        driver.sql(f"CREATE VIEW daily AS {DAILY}")
+
+
+def remote(failure: OSError) -> str | None:
+    """Why a source whose file lies elsewhere cannot be read again."""
+    store = open_store("memory://rereading")
+    source = Source("s", "stream", SCHEMA, format="json", options={"path": "s3://b/in"})
+    positions: Mapping[str, Any] = with_files(store, {}, "id/0", 0, [FileRead("s3://b/in/1.json", 0, "3#tag")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_replay, "open_path", failing_once(failure, lambda path: None))
+        return unreadable(store, positions, {"s": "id"}, source)
+
+
+def test_a_remote_file_that_is_missing_is_a_reason_and_a_lost_connection_is_none() -> None:
+    assert remote(FileNotFoundError(errno.ENOENT, "path does not exist")) == (
+        "its file `s3://b/in/1.json` no longer exists"
+    )
+    with pytest.raises(MissingInput, match=r"cannot be looked at[\s\S]*curlCode: 28"):
+        remote(OSError("AWS Error NETWORK_CONNECTION: curlCode: 28, timeout was reached"))
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, answer: Callable[..., Mapping[int, int]]) -> str | None:
+    monkeypatch.setattr(topic_replay, "first_offsets", answer)
+    reader = topic_replay.TopicReader(SimpleNamespace(session=None))  # type: ignore[arg-type]
+    return reader.unreadable(TOPIC, Position(json.dumps({"x": {"0": 5, "1": 7}})))
+
+
+def test_a_broker_that_does_not_answer_is_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_: object) -> Mapping[int, int]:
+        raise MissingInput("no Kafka broker answers at h:1")
+
+    with pytest.raises(MissingInput, match="no Kafka broker answers"):
+        asked(monkeypatch, silent)
+    assert asked(monkeypatch, lambda *_: {0: 0, 1: 0}) is None
+    assert asked(monkeypatch, lambda *_: {0: 0}) == "its topic `x` has no partition 1 any more"
+    assert "begins at offset 3 of partition 0" in (asked(monkeypatch, lambda *_: {0: 3, 1: 0}) or "")

@@ -40,6 +40,7 @@ from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.enrichment import enriched
 from rejoinder.plan.operations.grouping import aggregated
 from rejoinder.plan.operations.latest_rows import latest
+from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.union import Union
 from rejoinder.plan.operations.validity_windows import valid
 
@@ -118,10 +119,10 @@ def melt(node: Node, derived: Known) -> Block:
             return latest(node, melt(node.input, derived), derived)
         case logical.Records():
             return recorded(node, melt(node.input, derived), derived)
-        case logical.UnionAll():
+        case logical.SetOperation():
             parts = zip(node.inputs, node.selected, strict=True)
             blocks = tuple(selected(melt(part, derived), ids) for part, ids in parts)
-            return derive("union", Union("UNION ALL"), blocks, node.columns, derived)
+            return SET_OPERATIONS[node.operation].read(blocks, node.columns, derived)
         case logical.Distinct():
             inner = selected(melt(node.input, derived), [i for i, _ in node.columns])
             return derive("distinct", Distinct(), (inner,), node.columns, derived)

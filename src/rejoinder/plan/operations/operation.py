@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rejoinder.ir.expression import Expression
-from rejoinder.plan.blocks.normal_form import Block, Derived, VersionColumns
+from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, VersionColumns
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.fragments import Rounds
 from rejoinder.watermarks.formula import Formula
@@ -164,6 +164,21 @@ class Operation(ABC):
     def certificate(self) -> StateText | None:
         """What the bound certificate says about its state; None if conditions of joins alone bound it."""
         return None
+
+
+class SetOperation(Operation):
+    """An operation that a clause between two queries asks for, such as UNION ALL."""
+
+    __slots__ = ()
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether no two rows are equal."""
+        return False
+
+    @abstractmethod
+    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[str, Derived]) -> Block:
+        """The block that reads what it makes of blocks with the same columns; `columns` are those of the result."""
 
 
 def depends_on_past(relations: Iterable[Derived]) -> bool:

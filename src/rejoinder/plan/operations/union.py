@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rejoinder.plan.blocks.normal_form import Block, Derived
+from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
 from rejoinder.plan.operations.idle_unions import punctual
-from rejoinder.plan.operations.operation import Operation
+from rejoinder.plan.operations.operation import SetOperation
 from rejoinder.plan.physical.fragments import Rounds
 
 
 @dataclass(frozen=True)
-class Union(Operation):
+class Union(SetOperation):
     """All rows of all blocks; `words` is the clause that makes it one, for EXPLAIN."""
 
     words: str = field(default="", compare=False)
@@ -24,6 +24,10 @@ class Union(Operation):
     def text(self) -> str:
         """What is computed."""
         return "union"
+
+    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[str, Derived]) -> Block:
+        """The block that reads the rows of several blocks."""
+        return derive("union", self, blocks, columns, known)
 
     def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
         """Take the changes of the blocks together. Rows that were delivered before a hydration are not late."""

@@ -16,7 +16,8 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Source, View
 from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
+from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, SetOperation, Window
+from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
 from rejoinder.sql.bind.emit_clause import (
@@ -106,14 +107,15 @@ class Binder:
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
-        if not isinstance(node, exp.Select | exp.Union | exp.Subquery):
-            raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint="SELECT and UNION are")
+        if not isinstance(node, exp.Select | exp.SetOperation | exp.Subquery):
+            hint = f"SELECT, {', '.join(SET_OPERATIONS)} are"
+            raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint=hint)
         refuse_unread_clauses(node)
         ctes = self.with_ctes(node, ctes)
         if isinstance(node, exp.Subquery):
             return self.query(node.this, ctes)
-        if isinstance(node, exp.Union):
-            return self.union(node, ctes)
+        if isinstance(node, exp.SetOperation):
+            return self.set_operation(node, ctes)
         return self.select(node, ctes)
 
     def with_ctes(self, node: exp.Expr, ctes: Ctes) -> Ctes:
@@ -162,22 +164,21 @@ class Binder:
         number = next(self.numbers)
         named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
         columns = tuple((i, e.type) for i, e in named)
-        for i, kind in columns:
-            if not comparable(kind, kind):
-                raise TypeMismatch(
-                    f"DISTINCT on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
-                    detail="maps cannot be compared",
-                    hint="leave it out of the SELECT, or take values out of it",
-                )
+        _refuse_incomparable("DISTINCT", columns)
         root = Distinct(Project(query.root, named), columns)
         return Query(root, tuple((name, column(f"{number}.{name}", e.type)) for name, e in query.outputs))
 
-    def union(self, node: exp.Union, ctes: Ctes) -> Query:
-        """Bind UNION [ALL]; columns go by position, names come from the first part."""
+    def set_operation(self, node: exp.SetOperation, ctes: Ctes) -> Query:
+        """Bind UNION [ALL] and the like; columns go by position, names come from the first part."""
+        is_union, is_distinct = isinstance(node, exp.Union), bool(node.args.get("distinct"))
+        clause = f"{node.key.upper()}{'' if is_distinct and not is_union else ' ALL'}"
+        if clause not in SET_OPERATIONS:
+            hint = f"{', '.join(SET_OPERATIONS)} are"
+            raise Unsupported(f"{clause} is not supported", detail=text_of(node), hint=hint)
         left, right = self.query(node.left, ctes), self.query(node.right, ctes)
         if len(left.outputs) != len(right.outputs):
             raise TypeMismatch(
-                f"UNION of {len(left.outputs)} and {len(right.outputs)} columns",
+                f"{node.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns",
                 detail=text_of(node),
                 hint="both parts need the same number of columns",
             )
@@ -196,9 +197,11 @@ class Binder:
             )
             parts.append(Project(part.root, named))
             selected.append(tuple(i for i, _ in named))
-        root = UnionAll(tuple(parts), tuple(selected), columns)
+        if not is_union:
+            _refuse_incomparable(clause, columns)
+        root = SetOperation(clause, tuple(parts), tuple(selected), columns)
         result = Query(root, tuple((i.split(".", 1)[1], column(i, kind)) for i, kind in columns))
-        return self.distinct(result) if node.args.get("distinct") else result
+        return self.distinct(result) if is_union and is_distinct else result
 
     # -- FROM -------------------------------------------------------------------------------------------------------
 
@@ -386,6 +389,17 @@ class Binder:
             if window is not None:
                 result[item.alias if isinstance(item, exp.Alias) else output_name(item, scope)] = window
         return result
+
+
+def _refuse_incomparable(clause: str, columns: Sequence[tuple[str, pa.DataType]]) -> None:
+    """Refuse an operation that compares rows with columns that cannot be compared."""
+    for i, kind in columns:
+        if not comparable(kind, kind):
+            raise TypeMismatch(
+                f"{clause} on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
+                detail="maps cannot be compared",
+                hint="leave it out of the SELECT, or take values out of it",
+            )
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 
-def is_related(found: pa.DataType, declared: pa.DataType) -> bool:
+def is_related(found: pa.DataType, declared: pa.DataType, *, may_lack_fields: bool = False) -> bool:
     """Whether a cast keeps the meaning. Arrow's also reads text as numbers, and numbers as times.
+
+    Arrow casts structs by name: a field that is not found becomes NULL. So both have the same fields, in any order,
+    unless `may_lack_fields`: then they have at least one in common.
 
     >>> is_related(pa.int64(), pa.int32()), is_related(pa.string(), pa.int32())
     (True, False)
@@ -15,10 +20,32 @@ def is_related(found: pa.DataType, declared: pa.DataType) -> bool:
         found = found.value_type
     if found == declared or pa.types.is_null(found):
         return True
-    if pa.types.is_nested(found) and pa.types.is_nested(declared):
-        parts = [(found.field(at).type, declared.field(at).type) for at in range(declared.num_fields)]
-        return found.num_fields == declared.num_fields and all(is_related(*pair) for pair in parts)
+    if pa.types.is_nested(found) or pa.types.is_nested(declared):
+        pairs = _parts(found, declared, may_lack_fields=may_lack_fields)
+        return bool(pairs) and all(is_related(*pair, may_lack_fields=may_lack_fields) for pair in pairs)
     return any(any(of(found) for of in family) and any(of(declared) for of in family) for family in _FAMILIES)
+
+
+def _parts(
+    found: pa.DataType, declared: pa.DataType, *, may_lack_fields: bool
+) -> Sequence[tuple[pa.DataType, pa.DataType]]:
+    """The types inside of two nested types, in pairs; none if the two do not correspond."""
+    types = pa.types
+    if types.is_struct(found) and types.is_struct(declared):
+        mine, theirs = ({field.name: field.type for field in each.fields} for each in (found, declared))
+        if mine.keys() != theirs.keys() and not may_lack_fields:
+            return ()
+        return [(mine[name], theirs[name]) for name in mine.keys() & theirs.keys()]
+    if types.is_map(found) and types.is_map(declared):
+        return [(found.key_type, declared.key_type), (found.item_type, declared.item_type)]
+    if _is_list(found) and _is_list(declared):
+        return [(found.value_type, declared.value_type)]
+    return ()
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:

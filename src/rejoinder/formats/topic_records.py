@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from rejoinder.errors import MalformedInput, SchemaChanged
 from rejoinder.formats.avro.avro_reader import decode_avro
+from rejoinder.formats.avro.framed_records import decode_framed, frame_faults, is_framed, schemas_by_id
 from rejoinder.formats.conform import conform
 from rejoinder.formats.json.debezium import decode_debezium
 from rejoinder.formats.json.json_lines import parse_values
@@ -40,7 +41,10 @@ def read_records(topic: str, records: pa.Table, source: Source) -> Iterator[tupl
     has_value = records.column(VALUE).is_valid()
     odd: list[tuple[pa.Table, str]] = []
     read = _enveloped_rows if source.is_enveloped else _rows
-    for table in _sound(records.filter(has_value), lambda part: read(part, source, layout), odd):
+    valued = records.filter(has_value)
+    if valued.num_rows and is_framed(source.options) and _value_fields(source, layout):
+        valued = _framed(valued, source, odd)
+    for table in _sound(valued, lambda part: read(part, source, layout), odd):
         yield True, table
     bare = records.filter(pc.invert(has_value))
     if bare.num_rows and source.kind == "table" and (layout.key or not source.is_enveloped):
@@ -70,11 +74,24 @@ def _sound(records: pa.Table, decode: Decode, odd: list[tuple[pa.Table, str]]) -
         yield from _sound(records.slice(half), decode, odd)
 
 
-def _rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
+def _framed(records: pa.Table, source: Source, odd: list[tuple[pa.Table, str]]) -> pa.Table:
+    """Leave out records without a declared schema. There may be many of them in a row, too many to halve for each."""
+    faults = frame_faults(_single(records, VALUE), schemas_by_id(source.options))
+    odd.extend((records.slice(at, 1), reason) for at, reason in faults.items())
+    return take(records, np.delete(np.arange(records.num_rows), list(faults))) if faults else records
+
+
+def _value_fields(source: Source, layout: Layout) -> list[pa.Field]:
+    """The columns that the value fills, and the one that says what it does."""
     fields = [source.schema.field(name) for name in layout.value]
     mark = source.diff or source.op
     if mark is not None and mark not in source.schema.names:
         fields.append(pa.field(mark, pa.int64() if source.diff else pa.string()))
+    return fields
+
+
+def _rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
+    fields = _value_fields(source, layout)
     values = _decoded(_single(records, VALUE), layout.value_format, fields, source) if fields else {}
     return _completed(values, records, source, layout)
 
@@ -142,8 +159,9 @@ def _decoded(values: pa.Array, format_: str, fields: list[pa.Field], source: Sou
     if format_ == "text":
         return {fields[0].name: _from_text(values.cast(pa.string()), fields[0].type)}
     if format_ == "avro":
-        framed = source.options.get("avro_framing") == "confluent"
-        return _columns(decode_avro(values, source.options["avro_schema"], is_framed=framed))
+        if is_framed(source.options):
+            return _columns(decode_framed(values, schemas_by_id(source.options), fields))
+        return _columns(decode_avro(values, source.options["avro_schema"]))
     return _columns(parse_values(values, pa.schema(fields)))
 
 

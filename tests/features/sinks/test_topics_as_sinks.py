@@ -11,6 +11,7 @@ import pytest
 import rejoinder.connectors.delivery as delivery_module
 from rejoinder.errors import InvalidSql, SinkFailed, UnknownName, Unsupported
 from rejoinder.formats.avro.avro_reader import decode_avro
+from rejoinder.formats.avro.framed_records import decode_framed
 from rejoinder.testing import Driver
 
 
@@ -75,7 +76,8 @@ def test_messages_in_avro(driver: Driver) -> None:
     ]
     first, last = driver.messages("u")
     framed = pa.array([first["value"]], pa.binary())
-    assert decode_avro(framed, shown["u"], is_framed=True).to_pylist() == [{"id": 1, "name": "x"}]
+    columns = [pa.field("id", pa.int64()), pa.field("name", pa.string())]
+    assert decode_framed(framed, {7: shown["u"]}, columns).to_pylist() == [{"id": 1, "name": "x"}]
     assert first["value"][:5] == b"\0\0\0\0\x07" and last == {"key": b"1", "value": None, "epoch": 1}
 
 

@@ -98,6 +98,42 @@ def test_avro_values() -> None:
     assert found == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
 
 
+def schema_of(*fields: tuple[str, object]) -> str:
+    return json.dumps({"type": "record", "name": "r", "fields": [{"name": name, "type": t} for name, t in fields]})
+
+
+OLD, NEW = schema_of(("id", "int"), ("gone", "string")), schema_of(("name", "string"), ("ID", "long"))
+EVOLVED = f", format 'avro', avro_framing 'confluent', avro_schema '{NEW}', avro_schema_id '9', avro_schema.7 '{OLD}'"
+
+
+def test_each_record_is_read_by_the_schema_of_its_id() -> None:
+    records: list[Record] = [
+        (None, b"\0\0\0\0\x07\x02\x02z"),
+        (None, b"\0\0\0\0\x09\x02b\x04"),
+        (None, None),
+        (None, b"\0\0\0\0\x07\x06\x02z"),
+    ]
+    found = read("STREAM s (id BIGINT, name STRING, o BIGINT)", *records, options=f"{EVOLVED}, offset 'o'")
+    rows = [(None, None, 2), (1, None, 0), (2, "b", 1), (3, None, 3)]
+    assert found == [dict(zip(("id", "name", "o"), row, strict=True)) for row in rows]
+
+
+def test_a_schema_id_that_is_not_declared() -> None:
+    """All records of a new schema are rejected at once: to halve a chunk for each of them would take minutes."""
+    values = [b"\0\0\0\0" + (b"\x09\x02b\x04" if at % 2 else b"\x0a\x00") for at in range(20_000)]
+    driver = Driver()
+    driver.sql(f"CREATE STREAM s (id BIGINT, name STRING) USING kafka OPTIONS ({PLACE}{EVOLVED}, malformed 'divert')")
+    driver.sql("CREATE VIEW v AS SELECT COUNT(*) AS n FROM s")
+    epoch(driver, handed_over(*[(None, value) for value in values]))
+    assert driver.table("v") == [{"n": 10_000}]
+    rejected = driver.table("s.rejected")
+    reason = "schema id 10 is not declared (declared: 7, 9); add option `avro_schema.10` with its schema"
+    assert len(rejected) == 10_000 and {row["reason"] for row in rejected} == {reason}
+    with pytest.raises(MalformedInput, match="offset 0 of partition 0 of topic `t`") as caught:
+        read("STREAM s (id BIGINT, name STRING)", *[(None, value) for value in values], options=EVOLVED)
+    assert reason in str(caught.value)
+
+
 def test_a_compacted_topic_is_a_table() -> None:
     """A new value replaces the one of its key, a record without a value deletes it; offsets tell what came last."""
     driver = Driver(parallelism=3)

@@ -20,7 +20,6 @@ from rejoinder.kernels.arrow.columns import Int64
 
 Rows = Int64
 Decoder = Callable[["Cursors", Rows], pa.Array]
-FRAME = 5  # a zero byte and four bytes of schema id before each record, as schema registries write them
 
 _TIMES = {
     "timestamp-millis": (1000, pa.timestamp("us", tz="UTC")),
@@ -33,15 +32,11 @@ _TIMES = {
 class Cursors:
     """The bytes of all records, and how far each is read."""
 
-    def __init__(self, values: pa.Array, *, is_framed: bool = False) -> None:
+    def __init__(self, values: pa.Array) -> None:
         offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
         held = values.buffers()[2]
         self.data = np.frombuffer(held, np.uint8) if held is not None and held.size else np.zeros(0, np.uint8)
         self.at, self.ends = offsets[:-1].copy(), offsets[1:]
-        if is_framed:
-            every = np.arange(len(values))
-            if (self.span(every, np.full(len(values), FRAME))[::FRAME] != 0).any():
-                raise Unreadable("the record does not begin with the zero byte of a schema registry")
 
     def span(self, rows: Rows, lengths: Int64) -> npt.NDArray[np.uint8]:
         """The next bytes of some records, so many of each, one after the other."""
@@ -69,12 +64,15 @@ class Cursors:
         return numbers
 
 
-def decode_avro(values: pa.Array, schema: str, *, is_framed: bool = False) -> pa.Table:
+def decode_avro(values: pa.Array, schema: str) -> pa.Table:
     """The fields of a record schema as columns. No value may be NULL."""
-    cursors = Cursors(values, is_framed=is_framed)
-    rows = np.arange(len(values))
+    return decode_rows(Cursors(values), np.arange(len(values)), schema)
+
+
+def decode_rows(cursors: Cursors, rows: Rows, schema: str) -> pa.Table:
+    """The fields of some records, from their cursors to their ends, as columns."""
     record = _record(schema)(cursors, rows)
-    if (cursors.at != cursors.ends).any():
+    if (cursors.at[rows] != cursors.ends[rows]).any():
         raise Unreadable("bytes are left over after the last field")
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(record)])
 

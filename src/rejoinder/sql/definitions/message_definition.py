@@ -9,6 +9,7 @@ import pyarrow as pa
 from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.formats.avro.avro_writer import avro_schema, encode_avro
 from rejoinder.ir.catalog import Sink
+from rejoinder.sql.definitions.avro_definition import check_schema_id
 from rejoinder.sql.types.spark_types import spark_name
 
 MESSAGE_OPTIONS = ("value_format", "avro_schema", "avro_schema_id")
@@ -56,13 +57,8 @@ def value_column(sink: Sink, schema: pa.Schema) -> pa.Field:
 
 
 def _check_avro(sink: Sink, schema: pa.Schema) -> None:
-    number = sink.options.get("avro_schema_id", "0")
-    if not number.isdigit() or int(number) >= 1 << 31:
-        raise InvalidSql(
-            f"option `avro_schema_id` of sink `{sink.name}` is '{number}'",
-            detail="it stands before each value, as schema registries write it",
-            hint="the number that the registry has given to the schema",
-        )
+    if "avro_schema_id" in sink.options:
+        check_schema_id(f"sink `{sink.name}`", "avro_schema_id", sink.options["avro_schema_id"])
     full = written_columns(sink, schema)
     listed = f"columns: {', '.join(f'{field.name} {spark_name(field.type)}' for field in full)}"
     try:

@@ -16,7 +16,7 @@ from rejoinder.sql.definitions.envelope_definition import check_envelope
 from rejoinder.sql.definitions.feed_definition import DELTA, FEED_OPTIONS, feed_options
 from rejoinder.sql.definitions.file_definition import FILE_OPTIONS, check_files
 from rejoinder.sql.definitions.source_timing import RETAIN, TIMING, checked_timing
-from rejoinder.sql.definitions.topic_definition import KAFKA, PASSED_ON, TOPIC_OPTIONS, check_layout, topic_options
+from rejoinder.sql.definitions.topic_definition import KAFKA, PREFIXES, TOPIC_OPTIONS, check_layout, topic_options
 
 _FORMATS = ("arrow", "csv", DELTA, "json", KAFKA, "memory", "parquet")
 _POLICIES = ("malformed", "late")
@@ -94,7 +94,7 @@ def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:
         )
     known = _TOPIC_OPTIONS if format_ == KAFKA else _FEED_OPTIONS if format_ == DELTA else _OPTIONS
     for option in given:
-        if option not in known and not (format_ == KAFKA and option.startswith(PASSED_ON)):
+        if option not in known and not (format_ == KAFKA and option.startswith(PREFIXES)):
             hint = near_misses(option, known) or f"one of {', '.join(sorted(known))}"
             raise UnknownName(f"option `{option}` of `{name}` is not known", detail=listed, hint=hint)
     if given.get("malformed", "fail") not in ("fail", "divert"):

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported, near_misses
-from rejoinder.formats.avro.avro_reader import fields_of
-from rejoinder.formats.related_types import is_related
+from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
+from rejoinder.formats.avro.framed_records import FURTHER
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.record_parts import KEY_FORMATS, PARTS, VALUE_FORMATS, Layout, layout_of, listed
+from rejoinder.sql.definitions.avro_definition import check_avro
 from rejoinder.sql.types.spark_types import is_integer, spark_name
 
 KAFKA = "kafka"
-PASSED_ON = "kafka."  # options of Kafka's own clients, security among them
+PREFIXES = ("kafka.", FURTHER)  # options of Kafka's own clients, security among them; further Avro schemas by id
 _PLACE = ("bootstrap", "topic")
-_READING = ("format", "avro_schema", "avro_framing", "key", "key_format", *PARTS)
+_READING = ("format", "avro_schema", "avro_schema_id", "avro_framing", "key", "key_format", *PARTS)
 _PACE = ("startingoffsets", "failondataloss", "maxoffsetspertrigger", "minpartitions")
 TOPIC_OPTIONS = (*_PLACE, *_READING, *_PACE)
 _SAME = {"subscribe": "topic", "kafka.bootstrap.servers": "bootstrap"}
@@ -71,8 +71,7 @@ def check_layout(source: Source) -> None:
     problem, hint = _misfit(source, layout)
     if problem:
         raise InvalidSql(f"`{source.name}` {problem}", detail=columns, hint=hint)
-    if layout.value_format == "avro":
-        _check_avro(source, layout, columns)
+    check_avro(source, layout, columns)
 
 
 def _misfit(source: Source, layout: Layout) -> tuple[str, str]:
@@ -120,44 +119,6 @@ def _fits(part: str, kind: pa.DataType) -> bool:
     if part == "headers":
         return bool(pa.types.is_list(kind) and kind.value_type == _ENTRY)
     return bool(pa.types.is_int64(kind) if part == "offset" else is_integer(kind))
-
-
-def _check_avro(source: Source, layout: Layout, columns: str) -> None:
-    schema = source.options.get("avro_schema")
-    if not schema:
-        raise InvalidSql(
-            f"the Avro values of `{source.name}` have no schema",
-            detail="records do not carry theirs, and no schema registry is asked",
-            hint='add OPTIONS (avro_schema \'{"type": "record", …}\')',
-        )
-    try:
-        fields = fields_of(schema)
-    except (ValueError, KeyError, TypeError, AttributeError) as failure:
-        raise InvalidSql(
-            f"the Avro schema of `{source.name}` cannot be used", detail=str(failure), hint="correct avro_schema"
-        ) from failure
-    found = {field.name.lower(): field for field in fields}
-    for wanted, kind in _wanted(source, layout).items():
-        if wanted.lower() not in found:
-            raise UnknownName(
-                f"the Avro schema of `{source.name}` has no field `{wanted}`",
-                detail=f"fields: {', '.join(fields.names)}; {columns}",
-                hint=near_misses(wanted, fields.names) or "declare the columns that the records have",
-            )
-        field = found[wanted.lower()]
-        if not is_related(field.type, kind):
-            raise TypeMismatch(
-                f"the Avro field `{field.name}` does not fit column `{wanted}` of `{source.name}`",
-                detail=f"declared {spark_name(kind)}, the schema has {spark_name(field.type)}",
-                hint="declare the type that the records have, and cast in the query",
-            )
-
-
-def _wanted(source: Source, layout: Layout) -> dict[str, pa.DataType]:
-    """The columns that the value fills, with the one that says what it does."""
-    wanted = {name: source.schema.field(name).type for name in layout.value}
-    mark = source.diff or source.op
-    return wanted if mark is None else {**wanted, mark: pa.int64() if source.diff else pa.string()}
 
 
 def _choice(name: str, given: Mapping[str, str], option: str, choices: tuple[str, ...]) -> None:

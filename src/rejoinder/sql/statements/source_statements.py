@@ -273,7 +273,7 @@ class SourceReader(TokenReader):
         return text
 
     def options(self) -> dict[str, str]:
-        """Key and value pairs: `key 'value'` or `'key' = 'value'`; keys may have dots, quoted or not."""
+        """Key and value pairs: `key 'value'` or `'key' = 'value'`; keys may have dots, and numbers after them."""
         result: dict[str, str] = {}
         self.expect("(")
         while self.peek() != ")":
@@ -281,7 +281,7 @@ class SourceReader(TokenReader):
             key = self.take().text if is_text else self.name()
             while self.peek() == ".":
                 self.expect(".")
-                key += "." + self.name()
+                key += "." + (self.take().text if self.is_number() else self.name())
             if self.peek() == "=":
                 self.expect("=")
             self.refuse_option(key.lower(), result)
@@ -290,6 +290,10 @@ class SourceReader(TokenReader):
                 self.expect(",")
         self.expect(")")
         return result
+
+    def is_number(self) -> bool:
+        """Whether a number is next."""
+        return self.at < len(self.tokens) and self.tokens[self.at].token_type == TokenType.NUMBER
 
     def refuse_option(self, key: str, known: dict[str, str]) -> None:
         """Refuse an option that is given twice, or an interval without quotes."""

@@ -109,13 +109,6 @@ def test_logical_types(type_: Any, bytes_: bytes, expected: Any) -> None:
     assert decode_avro(values, schema_of(type_)).column("x").to_pylist() == [expected, expected]
 
 
-def test_a_registry_writes_five_bytes_before_each_record() -> None:
-    values = pa.array([b"\0\0\0\0\7" + number(3), b"\0\0\0\1\0" + number(-4)], pa.binary())
-    assert decode_avro(values, schema_of("long"), is_framed=True).column("x").to_pylist() == [3, -4]
-    with pytest.raises(pa.ArrowInvalid, match="zero byte"):
-        decode_avro(pa.array([b"\1\0\0\0\7" + number(3)]), schema_of("long"), is_framed=True)
-
-
 @pytest.mark.parametrize(
     ("type_", "bytes_", "reason"),
     [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rejoinder.errors import PlanningError
+from rejoinder.formats.avro.framed_records import schemas_by_id
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.record_parts import Layout, layout_of
 from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
@@ -108,6 +111,58 @@ def test_types_of_the_avro_schema(columns: str, type_: str, words: str) -> None:
     with pytest.raises(PlanningError, match="field `Price` does not fit column `price`") as caught:
         defined(text)
     assert words in str(caught.value)
+
+
+def record(*fields: tuple[str, object]) -> str:
+    return json.dumps({"type": "record", "name": "r", "fields": [{"name": name, "type": t} for name, t in fields]})
+
+
+A, AB = record(("a", "long")), record(("a", "long"), ("b", "string"))
+FRAMED = f"{PLACE}, format 'avro', avro_framing 'confluent', avro_schema '{A}'"
+
+
+def test_schemas_by_their_ids() -> None:
+    source = defined(
+        f"CREATE STREAM s (a BIGINT, b STRING) USING kafka OPTIONS ({FRAMED}, avro_schema_id '7', "
+        f"avro_schema.9 '{AB}', 'avro_schema.12' = '{AB}')"
+    )
+    assert schemas_by_id(source.options) == {7: A, 9: AB, 12: AB}
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ("a INT", FRAMED, "add avro_schema_id '…', the number that the registry gave to avro_schema"),
+        ("a INT", f"{FRAMED}, avro_schema.9 '{A}'", "has avro_framing 'confluent' and no avro_schema_id"),
+        ("a INT", f"{FRAMED}, avro_schema_id 'x'", "option `avro_schema_id` of `s` has the schema id 'x'"),
+        ("a INT", f"{FRAMED}, avro_schema_id '{1 << 31}'", "has the schema id"),
+        ("a INT", f"{FRAMED}, avro_schema_id '7', avro_schema.x '{A}'", "option `avro_schema.x` of `s` has"),
+        ("a INT", f"{FRAMED}, avro_schema_id '7', avro_schema.09 '{A}'", "option `avro_schema.09` of `s` has"),
+        ("a INT", f"{FRAMED}, avro_schema_id '7', avro_schema.7 '{A}'", "has two schemas of id 7"),
+        ("a INT", f"{FRAMED}, avro_schema_id '7', avro_schema.9 '5'", "correct avro_schema.9"),
+        ("a INT, b INT", f"{FRAMED}, avro_schema_id '7', avro_schema.9 '{AB}'", "avro_schema.9 has string"),
+        ("a INT, c INT", f"{FRAMED}, avro_schema_id '7', avro_schema.9 '{AB}'", "fields: a, b;"),
+        ("a INT", f"{PLACE}, format 'avro', avro_schema '{A}', avro_schema_id '7'", "add avro_framing 'confluent'"),
+        ("a INT", f"{PLACE}, format 'avro', avro_schema '{A}', avro_schema.9 '{A}'", "add avro_framing 'confluent'"),
+        ("a INT", f"{PLACE}, avro_schema '{A}'", "has avro_schema, and its values are not Avro"),
+        ("a INT", f"{PLACE}, avro_framing 'confluent'", "has avro_framing, and its values are not Avro"),
+    ],
+)
+def test_schema_ids_that_are_refused(columns: str, options: str, words: str) -> None:
+    with pytest.raises(PlanningError) as caught:
+        defined(f"CREATE STREAM s ({columns}) USING kafka OPTIONS ({options})")
+    assert words in str(caught.value)
+
+
+def test_a_nested_field_may_be_missing_in_all_schemas_but_one() -> None:
+    old = record(("x", {"type": "record", "name": "x", "fields": [{"name": "n", "type": "int"}]}))
+    both = [{"name": "n", "type": "long"}, {"name": "t", "type": "string"}]
+    new = record(("x", {"type": "record", "name": "x", "fields": both}))
+    options = f"{PLACE}, format 'avro', avro_framing 'confluent', avro_schema_id '7', avro_schema '{old}'"
+    text = "CREATE STREAM s (x STRUCT<n: BIGINT, t: STRING>) USING kafka OPTIONS "
+    assert schemas_by_id(defined(f"{text} ({options}, avro_schema.9 '{new}')").options) == {7: old, 9: new}
+    with pytest.raises(PlanningError, match="does not fit column `x`"):
+        defined(f"{text} ({options})")
 
 
 def test_the_key_of_a_table_is_that_of_its_records() -> None:

@@ -59,6 +59,8 @@ QUERIES = {
     "DISTINCT": "SELECT DISTINCT a.k, b.y FROM a JOIN b ON a.k = b.k",
     "DISTINCT of one": "SELECT DISTINCT s, d FROM a",
     "DISTINCT floats": "SELECT DISTINCT f FROM b",
+    "join of a UNION ALL of other widths": "SELECT q.k, c.z FROM (SELECT k FROM a UNION ALL SELECT k FROM b) q "
+    "JOIN c ON q.k = c.k",
     "UNION ALL": "SELECT k, x FROM a UNION ALL SELECT y, k FROM b",
     "UNION": "SELECT k FROM a UNION SELECT y FROM b UNION SELECT z FROM c",
     "UNION ALL of UNION": "(SELECT k FROM a UNION SELECT y FROM b) UNION ALL SELECT z FROM c",

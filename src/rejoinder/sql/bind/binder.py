@@ -32,7 +32,7 @@ from rejoinder.sql.bind.emit_clause import (
     with_release,
 )
 from rejoinder.sql.bind.group_by import bind_groups, is_grouped
-from rejoinder.sql.bind.predicates import coerced
+from rejoinder.sql.bind.predicates import converted
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival, refuse_changing
 from rejoinder.sql.bind.relations.as_of_joins import event_time_of, has_version
@@ -192,7 +192,7 @@ class Binder:
         for part in (left, right):
             own = next(self.numbers)
             named = tuple(
-                (f"{own}.c{at}", coerced(e, kind, node))
+                (f"{own}.c{at}", converted(e, kind, node))
                 for at, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
             )
             parts.append(Project(part.root, named))

@@ -15,7 +15,7 @@ MARKS = "\u2063\u2061\u2062"
 """Characters that nobody sees or writes."""
 _MARKED = re.compile(f"`([^`]*?)[{MARKS}]+`")
 _WORDS = {
-    "by_name": "UNION BY NAME",
+    "by_name": "BY NAME",
     "cluster": "CLUSTER BY",
     "connect": "CONNECT BY",
     "distribute": "DISTRIBUTE BY",

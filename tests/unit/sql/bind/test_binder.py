@@ -81,7 +81,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("(SELECT k FROM a) LIMIT 3", Unsupported, "LIMIT is not supported in a view"),
     ("SELECT k FROM (SELECT k FROM a LIMIT 3) q", Unsupported, "LIMIT is not supported in a view"),
     ("SELECT k FROM a OFFSET 3", Unsupported, "OFFSET is not supported in a view"),
-    ("SELECT k FROM a UNION ALL BY NAME SELECT k FROM b", Unsupported, "UNION BY NAME is not supported in a view"),
+    ("SELECT k FROM a UNION ALL BY NAME SELECT k FROM b", Unsupported, "BY NAME is not supported in a view"),
     ("SELECT k FROM a TABLESAMPLE (5 PERCENT)", Unsupported, "TABLESAMPLE is not supported in a view"),
     ("SELECT k FROM a VERSION AS OF 3", Unsupported, "AS OF is supported on the right side of a join only"),
     (

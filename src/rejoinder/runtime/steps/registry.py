@@ -16,6 +16,7 @@ from rejoinder.plan.physical.steps import (
     Emit,
     Enrich,
     Hold,
+    IntersectExcept,
     Lookup,
     MatchStatus,
     OnTime,
@@ -36,6 +37,7 @@ from rejoinder.runtime.steps.distinct import distinct
 from rejoinder.runtime.steps.emit import emit
 from rejoinder.runtime.steps.enrich import enrich
 from rejoinder.runtime.steps.hold import hold
+from rejoinder.runtime.steps.intersect_except import intersect_except
 from rejoinder.runtime.steps.lookup import lookup
 from rejoinder.runtime.steps.on_time import on_time
 from rejoinder.runtime.steps.outer.coverage import coverage
@@ -58,6 +60,7 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Emit: emit,
     Enrich: enrich,
     Hold: hold,
+    IntersectExcept: intersect_except,
     MatchStatus: match_status,
     Lookup: lookup,
     OnTime: on_time,

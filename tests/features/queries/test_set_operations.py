@@ -103,7 +103,7 @@ def test_copies_expire_when_both_sides_have_passed_them(clause: str) -> None:
         "EXCEPT ALL": {(1, t): 1 + (t % 2 == 0) for t in range(10)},
     }
     assert content(driver) == expected[clause]
-    assert sum(row["rows"] for row in driver.arrangements() if row["holds"] == "copies") <= 6, "of 30 rows"
+    assert sum(row["rows"] for row in driver.arrangements() if row["kind"] == "copies") <= 6, "of 30 rows"
     driver.insert("b", {"k": 1, "t": 0})
     driver.step()
     assert content(driver) == expected[clause] and [row["input"] for row in driver.late("v")] == ["b"]

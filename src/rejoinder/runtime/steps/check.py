@@ -7,15 +7,15 @@ import pyarrow as pa
 from rejoinder.kernels.arrow.columns import ERROR, without
 from rejoinder.kernels.duckdb.row_errors import filter_project_marked, satisfying
 from rejoinder.plan.physical.steps import Check
-from rejoinder.runtime.failed_rows import settled
+from rejoinder.runtime.failed_rows import count_failed
 from rejoinder.runtime.task import Task
 
 
 def check(task: Task, step: Check) -> None:
     """Run the step.
 
-    A row on which the predicate alone fails is counted where it meets others. One on which a key fails, too, meets
-    none: it is counted here.
+    A row on which only the predicate fails is counted where its path ends. A row on which a key fails as well matches
+    nothing, so its path would never end: it is counted here.
     """
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
@@ -28,4 +28,4 @@ def check(task: Task, step: Check) -> None:
     outputs = [(str(number), expression) for number, expression in enumerate(step.expressions)]
     for part in parts:
         if part is not None and part.num_rows:
-            settled(task, filter_project_marked(part, None, outputs, tuple(part.column_names)))
+            count_failed(task, filter_project_marked(part, None, outputs, tuple(part.column_names)))

@@ -18,7 +18,7 @@ from rejoinder.runtime.task import Task
 
 
 def distinct(task: Task, step: Distinct) -> None:
-    """Run the step. The arrangement itself is kept by an Arrange step on the same stream."""
+    """Run the step. An Arrange step on the same stream maintains the arrangement."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
@@ -32,7 +32,7 @@ def distinct(task: Task, step: Distinct) -> None:
 
 
 def counts_before(task: Task, changed: pa.Table, step: Distinct) -> Int64:
-    """How many copies of each changed row there were before this epoch."""
+    """Return the number of copies of each changed row before this epoch."""
     counts = np.zeros(changed.num_rows, np.int64)
     for run in task.runs(step.arrangement.id, after=False):
         left, right = equal_rows(changed, run)

@@ -24,7 +24,7 @@ def emit(task: Task, step: Emit) -> None:
 
 
 def write_changes(task: Task, view: str, changes: pa.Table) -> None:
-    """Write the net of changes to a view's changelog, sorted by row hash so that readers can share the work."""
+    """Write net changes to the changelog of a view, sorted by row hash so that readers can read ranges in parallel."""
     keys = row_hashes(changes)
     table = consolidate_groups(replaced(changes, HASH, keys), keys, order_by_hash(keys))
     if not table.num_rows:
@@ -35,12 +35,12 @@ def write_changes(task: Task, view: str, changes: pa.Table) -> None:
     task.report.rows_out[view] = task.report.rows_out.get(view, 0) + table.num_rows
 
 
-def settle_changelogs(task: Task) -> None:
-    """In the last round: put this bucket's new changelog runs into their spines and merge what is old enough."""
-    how = Compaction(CHANGELOG_FAN, changelog=True, since=task.epoch - task.history)
+def insert_changelog_runs(task: Task) -> None:
+    """In the last round: insert the new changelog runs of this bucket into their spines and compact old epochs."""
+    compaction = Compaction(CHANGELOG_FAN, changelog=True, since=task.epoch - task.history)
     for view, refs in task.report.emitted.items():
         spine = task.before.get(view, Spine())
         for ref in refs:
             spine = insert(spine, ref)
-        task.report.changelogs[view] = maintain(task.store, spine, how, epoch=task.epoch, bounds=(0, LAST_HASH))
+        task.report.changelogs[view] = maintain(task.store, spine, compaction, epoch=task.epoch, bounds=(0, LAST_HASH))
     task.report.emitted.clear()

@@ -1,4 +1,4 @@
-"""Send: cut a stream by the bucket of its key, for a later round."""
+"""Send: split a stream by the bucket of its key, for a later round."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rejoinder.runtime.task import Task, partition_hashes
 
 
 def send(task: Task, step: Send) -> None:
-    """Cut a stream by bucket and put the parts in the task's outbox."""
+    """Split a stream by bucket and put the parts into the task's outbox."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return

@@ -14,7 +14,7 @@ from rejoinder.ir.expression import column
 from rejoinder.kernels.arrow.columns import DIFF
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.steps import Arrange, IntersectExcept, Kept
-from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.intersect_except import intersect_except
 from rejoinder.runtime.task import Task, needles
 from tests.unit.runtime.tasks import meaning, task
@@ -47,7 +47,7 @@ def run(rows: list[Row], step: IntersectExcept, last: Task | None) -> Task:
         now.streams["in"] = delta(rows)
     intersect_except(now, step)
     arrange(now, Arrange("in", COPIES, check=False))
-    settle(now)
+    insert_runs(now)
     now.report.spines = {**(last.report.spines if last else {}), **now.report.spines}
     return now
 

@@ -17,7 +17,7 @@ POLICIES = ("fail", "keep", "drop")
 """What becomes of late rows; of several sources the first of these counts."""
 
 
-def punctual(rounds: Rounds, union: Derived, branches: Sequence[Sequence[Fragment]]) -> list[Fragment]:
+def on_time_fragments(rounds: Rounds, union: Derived, branches: Sequence[Sequence[Fragment]]) -> list[Fragment]:
     """The changes of a union's branches without what is late for the union."""
     found = [(name, rounds.retentions.frontiers.of(union.name, name)) for name in union.schema.names]
     times = tuple((name, formula) for name, formula in found if isinstance(formula, UnionMinimum))

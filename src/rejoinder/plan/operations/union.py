@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
-from rejoinder.plan.operations.idle_unions import punctual
+from rejoinder.plan.operations.idle_unions import on_time_fragments
 from rejoinder.plan.operations.operation import SetOperation
 from rejoinder.plan.physical.fragments import Rounds
 
@@ -33,7 +33,7 @@ class Union(SetOperation):
         """Take the changes of the blocks together. Rows that were delivered before a hydration are not late."""
         branches = rounds.branches(made)
         fragments = [fragment for branch in branches for fragment in branch]
-        rounds.fragments[made.name] = fragments if whole else punctual(rounds, made, branches)
+        rounds.fragments[made.name] = fragments if whole else on_time_fragments(rounds, made, branches)
         rounds.arrange(made.name, check=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:

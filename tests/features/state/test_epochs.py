@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.engine.executors.executor import split_batch
 from rejoinder.errors import Corrupt, MissingRow, NullKey, RejoinderError
 from rejoinder.kernels.arrow.sorting import LAST_HASH
+from rejoinder.state.executor import split_batch
 from rejoinder.testing import Driver
 from tests.kit import flow
 

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine.executors.executor import split_batch
 from rejoinder.errors import (
     DefinitionConflict,
     InputError,
@@ -24,6 +23,7 @@ from rejoinder.errors import (
 )
 from rejoinder.kernels.arrow.columns import PARTITION
 from rejoinder.kernels.arrow.scatter import encode
+from rejoinder.state.executor import split_batch
 from rejoinder.state.watermarks import Signals
 from rejoinder.testing import Driver
 from tests.kit import flow

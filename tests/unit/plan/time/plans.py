@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.time.frontier import Frontiers
-from rejoinder.planner import Plan
 from rejoinder.watermarks.formula import Formula, value_of
 from tests.kit import flow
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.planner import Plan
+from rejoinder.plan.planning import Plan
 from rejoinder.runtime.task import expiry_of
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Oldest, Times

@@ -14,7 +14,7 @@ from rejoinder.host.entropy import token
 from rejoinder.ir.catalog import Catalog
 from rejoinder.plan.join.delta_paths import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
-from rejoinder.planner import Plan
+from rejoinder.plan.planning import Plan
 from rejoinder.state.completeness import complete_sources
 from rejoinder.state.deliveries import Deliveries
 from rejoinder.state.flow_state import State

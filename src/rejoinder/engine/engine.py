@@ -18,7 +18,6 @@ from rejoinder.engine.collector import KEEP_VERSIONS, Collector
 from rejoinder.engine.content import Content, ContentHolder, fingerprint
 from rejoinder.engine.epoch import attempt
 from rejoinder.engine.epoch_progress import Progress, lag_of, shown_rows
-from rejoinder.engine.executors.executor import Executor
 from rejoinder.engine.hydration.fill import Filling
 from rejoinder.engine.hydration.redefinition import redefined
 from rejoinder.engine.hydration.removal import reduced
@@ -39,6 +38,7 @@ from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report
 from rejoinder.state.completeness import covers
+from rejoinder.state.executor import Executor
 from rejoinder.state.flow_state import Listed, State
 from rejoinder.state.positions import Position, position_of
 from rejoinder.state.watermarks import Partition, Signals, Times
@@ -274,7 +274,7 @@ class Engine(ContentHolder):
         self.started = now if self.started is None else min(now, self.started)
         return self.started
 
-    def work(self, dataflow: Dataflow, epoch: int, state: State, clock: Clock) -> EpochWork:
+    def work(self, epoch: int, dataflow: Dataflow, state: State, clock: Clock) -> EpochWork:
         """Return the work of the tasks of one epoch."""
         return EpochWork(self.setting(dataflow), epoch, state.parts, clock)
 

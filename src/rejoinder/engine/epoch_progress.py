@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.runtime.task import Report
@@ -27,14 +26,6 @@ class Progress:
     lag_seconds: float | None = None
     late: dict[str, dict[str, int]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
-
-
-def totals_of(reports: Mapping[int, Report]) -> Report:
-    """Return the sum of the reports of all buckets."""
-    totals = Report()
-    for report in reports.values():
-        totals.add(replace(report, spines={}, changelogs={}, emitted={}).to_json())
-    return totals
 
 
 def shown_rows(totals: Report) -> dict[str, int]:

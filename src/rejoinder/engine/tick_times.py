@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rejoinder.engine.content import Content
-from rejoinder.engine.time.gate_times import next_tick
 from rejoinder.plan.rounds.program import Program
+from rejoinder.state.gate_times import next_tick
 
 
 def may_tick(program: Program) -> bool:

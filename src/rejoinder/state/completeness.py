@@ -17,9 +17,9 @@ from rejoinder.ir.source_variants import NEVER, source_of, variant_of
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Retention
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.retained_relations import Gap, Holdings
 from rejoinder.plan.time.start_condition import clock_columns
-from rejoinder.planner import Plan
 from rejoinder.runtime.task import expiry_of
 from rejoinder.state.deliveries import Deliveries
 from rejoinder.state.flow_state import State

@@ -59,7 +59,7 @@ def with_files(
 ) -> dict[str, Any]:
     """Return the positions after an epoch that read files of a stream."""
     position = position_of(positions, stream)
-    return with_position(positions, stream, replace(position, files=position.files.appended(store, epoch, read)))
+    return with_position(positions, stream, replace(position, files=position.files.append(store, epoch, read)))
 
 
 class StreamRead(Protocol):
@@ -92,7 +92,7 @@ def advanced(
     for stream in read:
         files = position_of(positions, stream.stream).files
         new = [(path, modified, signatures.get(_as_in_splits(path), "")) for path, modified in stream.files]
-        files = files.appended(store, epoch, (FileRead(*file) for file in new))
+        files = files.append(store, epoch, (FileRead(*file) for file in new))
         streams[stream.stream] = Position(stream.offset, stream.start, files).to_json()
     generation = {**positions["spark"]} if header is None else {**positions["spark"], "header": list(header)}
     return {**positions, STREAMS: streams, "spark": generation}

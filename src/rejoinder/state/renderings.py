@@ -18,7 +18,7 @@ from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, numbers, t
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.sql.statements.stream_columns import System
 from rejoinder.state.changelog_reader import expanded, from_start, history_start, read_changes, read_table, timeline_of
-from rejoinder.state.row_text import table_text, text
+from rejoinder.state.row_text import plain, table_text, text
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
 
@@ -119,17 +119,6 @@ def _python_rows(table: pa.Table) -> list[Row]:
         return list(table.to_pylist(maps_as_pydicts="strict"))
     except (KeyError, TypeError):
         return list(table.to_pylist())
-
-
-def plain(value: Any) -> Any:
-    """Convert times in a value to UTC without zone."""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(timezone.utc).replace(tzinfo=None)
-    if isinstance(value, dict):
-        return {plain(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [plain(inner) for inner in value]
-    return value
 
 
 def sort_key(row: Row) -> list[tuple[int, str, Any]]:

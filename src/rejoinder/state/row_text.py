@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,17 @@ UNITS = (
     ("millisecond", 1_000),
     ("microsecond", 1),
 )
+
+
+def plain(value: Any) -> Any:
+    """A value without time zones."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).replace(tzinfo=None)
+    if isinstance(value, dict):
+        return {plain(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return value
 
 
 def text(value: Any) -> str:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from rejoinder.engine.executors.executor import LocalExecutor, reports_from
 from rejoinder.errors import StateError
 from rejoinder.exchange.session.spark_session import is_adaptive, is_local, tasks_at_once
 from rejoinder.exchange.tasks.spark_rounds import attach, description_kept, listed_splits, run_attached
@@ -28,6 +27,7 @@ from rejoinder.plan.physical.dataflow import DueScan
 from rejoinder.runtime.bucket_rounds import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.runtime.python_function import load
 from rejoinder.runtime.task import Report
+from rejoinder.state.executor import LocalExecutor, reports_from
 from rejoinder.state.flow_state import Listed
 from rejoinder.store.commits.unnamed_files import MARKERS
 from rejoinder.store.objects.object_store import ObjectStore

@@ -9,9 +9,9 @@ from typing import Protocol
 from rejoinder.engine.hydration.source_replay import refuse_changed
 from rejoinder.ir.catalog import Source
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, SourceScan
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings
-from rejoinder.planner import Plan
 from rejoinder.runtime.task import Report, expiry_of
 from rejoinder.state.completeness import Present, holdings_of
 from rejoinder.state.flow_state import Listed, Parts, State

@@ -19,7 +19,7 @@ def hydrate(engine: Engine, state: State, filling: Filling, clock: Clock) -> Sta
     """Run a hydration and return the new state. Its only effect is files that no manifest references yet."""
     if not filling.splits and not filling.topics:
         return filling.into(state, {})
-    setting = replace(engine.setting(filling.dataflow), expiry=filling.expiry, fills=True)
+    setting = replace(engine.setting(filling.dataflow), expiry=filling.expiry, hydrates=True)
     work = EpochWork(setting, engine.epoch, filling.before, clock)
     if filling.topics and engine.topics is not None:
         again = [(source, engine.position(source)) for source in filling.topics]

@@ -12,13 +12,14 @@ from rejoinder.engine.hydration.fill import Filling, prepare
 from rejoinder.engine.hydration.hydrate import hydrate
 from rejoinder.engine.hydration.view_starts import planned_from_start, settled
 from rejoinder.engine.state_quota import check_quota
-from rejoinder.engine.time.gate_times import clock_of
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Catalog
 from rejoinder.plan.join.delta_paths import Statistics
-from rejoinder.planner import Plan, plan, refuse_products
+from rejoinder.plan.planning import Plan
+from rejoinder.planner import plan, refuse_products
 from rejoinder.runtime.task import Clock
 from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.state.gate_times import clock_of
 from rejoinder.state.watermarks import Times, Watermarks
 
 if TYPE_CHECKING:

@@ -108,7 +108,7 @@ def _copy(source: ObjectStore, target: ObjectStore, ref: CheckedRef) -> dict[str
         return {}
     data = source.map(ref.name, ref.size)
     if zlib.crc32(data) != ref.crc:
-        source.forget(ref.name)  # the cached copy of this host may be damaged
+        source.drop_cached(ref.name)  # the cached copy of this host may be damaged
         data = source.map(ref.name, ref.size)
     if zlib.crc32(data) != ref.crc:
         raise Corrupt(

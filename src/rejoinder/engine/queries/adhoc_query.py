@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.executors.executor import LocalExecutor
 from rejoinder.engine.hydration.fill import Filling, prepare
 from rejoinder.engine.hydration.view_starts import planned_from_start, settled, start_note
 from rejoinder.errors import InvalidSql, PlanningError, UnknownName, near_misses
@@ -27,6 +26,7 @@ from rejoinder.sql.statements.query_text import whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering, with_order_columns
 from rejoinder.state.changelog_reader import expanded, read_table
 from rejoinder.state.completeness import QUERY
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.flow_state import State
 from rejoinder.store.objects.scratch_objects import Scratch
 from rejoinder.store.runs.run import read_run
@@ -109,7 +109,7 @@ def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table,
         catalog = settled(engine.catalog.with_relation(view), engine.state, engine.deliveries)
         catalog, filling = planned_from_start(catalog, engine.state, engine.epoch, planned)
         store = Scratch(engine.store)
-        setting = Setting(filling.dataflow, store, engine.buckets, engine.history, expiry=filling.expiry, fills=True)
+        setting = Setting(filling.dataflow, store, engine.buckets, engine.history, expiry=filling.expiry, hydrates=True)
         work = EpochWork(setting, engine.epoch, filling.before)
         reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.records(filling)])
         result = filling.into(engine.state, reports)

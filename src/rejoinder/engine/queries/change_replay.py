@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.executors.executor import LocalExecutor, split_batch
 from rejoinder.engine.queries.adhoc_query import NAME, run_query
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.host.entropy import token
@@ -31,6 +30,7 @@ from rejoinder.sql.bind.emit_clause import split_emission
 from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.state.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
+from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.renderings import Changes, changes_of
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.memory_objects import drop_memory

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.time.gate_times import emitted_up_to, next_tick
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.rounds.program import Gate
+from rejoinder.state.gate_times import emitted_up_to, next_tick
 from rejoinder.state.row_text import text
 
 

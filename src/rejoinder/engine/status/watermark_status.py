@@ -14,7 +14,16 @@ from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.state.row_text import length_text
 from rejoinder.state.watermarks import Partition, Watermarks, keys_of, shown
-from rejoinder.watermarks.formula import Formula, Greatest, Kept, Least, Merged, Stepped, Watermark, value_of
+from rejoinder.watermarks.formula import (
+    Formula,
+    Greatest,
+    Least,
+    RetainedMinimum,
+    Stepped,
+    UnionMinimum,
+    Watermark,
+    value_of,
+)
 
 DAY = 86_400_000_000
 
@@ -119,11 +128,11 @@ def _blocking_watermark(formula: Formula, watermarks: Watermarks) -> Watermark |
             return _blocking_watermark(min(formula.of, key=value), watermarks)
         case Greatest():
             return _blocking_watermark(max(formula.of, key=value), watermarks)
-        case Merged():
+        case UnionMinimum():
             branches = zip(formula.of, formula.sources, strict=True)
             active = [branch for branch, names in branches if not all(watermarks.is_idle(name) for name in names)]
             return _blocking_watermark(min(active, key=value), watermarks) if active else None
-        case Kept(own, met):  # a retained row expires by the watermarks of the other inputs
+        case RetainedMinimum(own, met):  # a retained row expires by the watermarks of the other inputs
             return _blocking_watermark(own if met is None or value(formula) >= value(own) else met, watermarks)
 
 

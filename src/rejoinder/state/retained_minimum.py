@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.planner import Plan
+from rejoinder.plan.planning import Plan
 from rejoinder.runtime.task import expiry_of
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Oldest, Times
 from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.time_values import NO_TIME
-from rejoinder.watermarks.formula import Kept, value_of
+from rejoinder.watermarks.formula import RetainedMinimum, value_of
 
 
 def oldest_in(plan: Plan, state: State) -> Oldest:
@@ -37,7 +37,7 @@ def oldest_in(plan: Plan, state: State) -> Oldest:
         retention = dataflow.retentions.get(name)
         return None if retention is None else expiry_of(retention, times)
 
-    def oldest(kept: Kept, times: Times) -> int:
+    def oldest(kept: RetainedMinimum, times: Times) -> int:
         bound, minimum = LEAST if kept.met is None else value_of(kept.met, times, LEAST), NO_TIME
         for name in kept_for[kept.relation, kept.user]:  # every arrangement that the join looks the relation up in
             rule = expiry(name, times)

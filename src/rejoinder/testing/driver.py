@@ -81,7 +81,7 @@ from rejoinder.state.watermarks import Partition
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import Option, open_store
 from rejoinder.store.runs.run import drop_open_runs
-from rejoinder.testing.file_sources import new_files
+from rejoinder.testing.file_sources import ignored_options, new_files
 from rejoinder.testing.input_rows import encoded, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import PendingSignals
 from rejoinder.testing.tables import Change

@@ -15,7 +15,7 @@ import pyarrow as pa
 from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery, absolute
 from rejoinder.errors import SinkFailed
 from rejoinder.exchange.connectors import delta_tables
-from rejoinder.exchange.connectors.keyed_changes import by_key, double_key
+from rejoinder.exchange.connectors.keyed_changes import by_key, duplicate_key
 from rejoinder.faults import reach
 from rejoinder.ir.catalog import Sink
 from rejoinder.sql.definitions.sink_definition import key_of
@@ -87,7 +87,7 @@ class DeltaTarget:
 def one_per_key(sink: Sink, changes: DataFrame, key: Sequence[str]) -> DataFrame:
     """What becomes of each key, cached. Raises if the view has more than one row for a key."""
     rows = by_key(changes, key).cache()
-    double = double_key(rows, key)
+    double = duplicate_key(rows, key)
     if double is not None:
         rows.unpersist()
         copies = double.pop("_copies")

@@ -146,7 +146,7 @@ def test_a_sink_that_is_none_leaves_no_view(shop: Driver, form: str, options: di
     assert words in str(refused.value) and shop.catalog.find("v") is None
 
 
-def test_deletes_of_a_null_key_are_told_when_they_happen(shop: Driver) -> None:
+def test_deletes_of_a_null_key_are_reported_when_they_happen(shop: Driver) -> None:
     counts = rj.Table.of(shop, "customers").group_by("country").count("n")
     counts.to_stream(deletes="gone").to("changes")
     shop.insert("customers", {"id": 1}, {"id": 2})

@@ -94,7 +94,7 @@ LEAST = "least(the watermark of o.ts, greatest(the watermark of d.ts - 10 minute
 )
 def test_when_a_row_is_emitted(query: str, words: str) -> None:
     (line,) = [line for line in explained(query).splitlines() if "comes out" in line]
-    assert line.startswith("  a row comes out when ") and words in line
+    assert line.startswith("  a row is emitted when ") and words in line
 
 
 @pytest.mark.parametrize("kind", ["INT", "DATE", "TIMESTAMP"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rejoinder.testing import Driver
+from tests.deep import seeds
 
 _TUMBLE = "TUMBLE(time, INTERVAL 5 MINUTES)"
 _HOP = "HOP(time, INTERVAL 2 MINUTES, INTERVAL 4 MINUTES)"
@@ -55,7 +56,7 @@ def _counted(rows: Any) -> Counter[str]:
 
 
 @pytest.mark.parametrize("query", _QUERIES)
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", seeds(1))
 def test_rows_of_a_full_join_are_emitted_once_and_when_their_window_is_closed(query: str, seed: int) -> None:
     draw, driver, emitted = random.Random(seed), _driver(query), Counter[str]()
     now = datetime(2024, 1, 1)

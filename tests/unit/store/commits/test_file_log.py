@@ -9,6 +9,7 @@ import pytest
 from rejoinder.errors import Corrupt
 from rejoinder.store.commits.file_log import RECENT, FileLog, FileRead
 from rejoinder.store.objects.object_store import ObjectStore, open_store
+from tests.deep import seeds
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def filled(store: ObjectStore, sizes: list[int]) -> tuple[FileLog, list[FileRead
     return log, expected
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8, times=1))
 def test_a_log_gives_back_all_entries_in_order(store: ObjectStore, seed: int) -> None:
     draw = random.Random(seed)
     log, expected = filled(store, [draw.choice([0, 1, 3, 40, 500]) for _ in range(60)])

@@ -93,7 +93,7 @@ LEAST = "least(the watermark of o.ts, greatest(the watermark of d.ts - 10 minute
     ],
 )
 def test_when_a_row_is_emitted(query: str, words: str) -> None:
-    (line,) = [line for line in explained(query).splitlines() if "comes out" in line]
+    (line,) = [line for line in explained(query).splitlines() if "is emitted when" in line]
     assert line.startswith("  a row is emitted when ") and words in line
 
 

@@ -6,8 +6,8 @@ A *delta* is an Arrow table of payload columns with up to three reserved ones:
 - `__diff` (int64): signed multiplicity of the row. Absent means that every row has multiplicity one;
 - `__epoch` (int64): the epoch of the change, kept in view changelogs only.
 
-On its way along a path a delta may have one more column, `__error` (string): what failed on the row, NULL where nothing
-did (`kernels.duckdb.row_errors`). It is part of the row, and absent as long as nothing fails.
+Along a path a delta may have one more column, `__error` (string): the error of an expression on the row, or NULL
+(`kernels.duckdb.row_errors`). It is part of the row, and absent if no row has an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Give the column as one contiguous array; free of cost if it has one chunk already."""
+    """Return the column as one contiguous array; without a copy if it has a single chunk."""
     if isinstance(column, pa.Array):
         return column
     if column.num_chunks == 1:
@@ -60,26 +60,26 @@ def diffs(table: pa.Table) -> Int64:
 
 
 def has_diffs(table: pa.Table) -> bool:
-    """Say whether any multiplicity may differ from one."""
+    """Whether any multiplicity may differ from one."""
     return DIFF in table.column_names
 
 
 def without(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    """Drop those of the named columns that are there."""
+    """Return the table without the named columns; missing ones are ignored."""
     dropped = set(names)
     kept = [name for name in table.column_names if name not in dropped]
     return table if len(kept) == table.num_columns else table.select(kept)
 
 
 def replaced(table: pa.Table, name: str, values: npt.NDArray[np.generic] | pa.Array) -> pa.Table:
-    """Set a column, in place of the one of that name or at the end."""
+    """Return the table with a column set: replaced if the name exists, else appended."""
     array = values if isinstance(values, pa.Array) else pa.array(values)
     index = table.schema.get_field_index(name)
     return table.append_column(name, array) if index < 0 else table.set_column(index, name, array)
 
 
 def payload_names(table: pa.Table) -> list[str]:
-    """The columns that are not reserved, in order."""
+    """Return the columns that are not reserved, in order."""
     return [name for name in table.column_names if name not in RESERVED]
 
 
@@ -91,7 +91,7 @@ def take(table: pa.Table, rows: Int64) -> pa.Table:
 
 
 def contiguous(tables: Sequence[pa.Table]) -> pa.Table:
-    """Concatenate tables of one set of payload columns; `__diff` and `__error` are filled in where only some do."""
+    """Concatenate tables with the same payload columns; `__diff` and `__error` are added where only some have them."""
     if len(tables) == 1:
         return tables[0].combine_chunks()
     if any(has_diffs(t) for t in tables):
@@ -104,7 +104,7 @@ def contiguous(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def drop_unit_diffs(table: pa.Table) -> pa.Table:
-    """Leave `__diff` out when every row has multiplicity one: it costs nothing to write or to send."""
+    """Return the table without `__diff` if every diff is one, to save writing and sending it."""
     if has_diffs(table) and bool(np.all(diffs(table) == 1)):
         return without(table, [DIFF])
     return table

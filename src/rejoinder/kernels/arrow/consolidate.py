@@ -1,4 +1,4 @@
-"""Sum the multiplicities of equal rows and drop what comes to zero.
+"""Consolidate: sum the diffs of equal rows and drop those that are zero.
 
 Algebra: the result denotes the same multiset as the input, has no two equal rows and no zero; consolidating twice
 changes nothing. Cost: O(n log n), vectorised; a collision of row hashes costs a loop over the colliding rows only.
@@ -32,7 +32,7 @@ def row_hashes(table: pa.Table) -> UInt64:
 
 
 def consolidate(table: pa.Table) -> pa.Table:
-    """Net the table: equal rows (payload and epoch) become one; the result is sorted by row hash."""
+    """Return the net rows: equal rows (payload and epoch) become one; the result is sorted by row hash."""
     if not table.num_rows:
         return table
     hashes = row_hashes(table)
@@ -41,10 +41,10 @@ def consolidate(table: pa.Table) -> pa.Table:
 
 
 def consolidate_groups(table: pa.Table, hashes: UInt64, order: Int64 | None = None) -> pa.Table:
-    """Net a table sorted by key hash, keeping that order; rows of a key without a negative diff stay as they are.
+    """Consolidate a table sorted by key hash, and keep that order; keys without a negative diff are not changed.
 
-    `order` sorts table and hashes first; a row is gathered once, whether it is sorted, netted or both. An append-only
-    relation pays one pass over its diffs; otherwise cost follows the keys that saw a retraction.
+    `order` sorts table and hashes first; a row is gathered once, whether it is sorted, consolidated or both. An
+    append-only relation costs one pass over its diffs; otherwise cost follows the keys with a retraction.
     """
     multiplicity = diffs(table)
     if not len(multiplicity) or multiplicity.min() > 0:
@@ -52,20 +52,20 @@ def consolidate_groups(table: pa.Table, hashes: UInt64, order: Int64 | None = No
     if order is not None:
         hashes, multiplicity = hashes[order], multiplicity[order]
     starts = group_starts(hashes)
-    touched = np.minimum.reduceat(multiplicity, starts) <= 0
+    has_retraction = np.minimum.reduceat(multiplicity, starts) <= 0
     lengths = np.diff(np.append(starts, len(hashes)))
-    in_touched = np.repeat(touched, lengths)
-    rows = np.flatnonzero(in_touched)
-    netted_rows, netted_diffs = _surviving(take(table, rows if order is None else order[rows]))
-    keep = np.concatenate([np.flatnonzero(~in_touched), rows[netted_rows]])
-    values = np.concatenate([multiplicity[~in_touched], netted_diffs])
+    is_affected = np.repeat(has_retraction, lengths)
+    rows = np.flatnonzero(is_affected)
+    net_rows, net_diffs = _surviving(take(table, rows if order is None else order[rows]))
+    keep = np.concatenate([np.flatnonzero(~is_affected), rows[net_rows]])
+    values = np.concatenate([multiplicity[~is_affected], net_diffs])
     place = np.argsort(keep, kind="stable")
     keep = keep[place]
     return replaced(take(table, keep if order is None else order[keep]), DIFF, values[place])
 
 
 def _surviving(table: pa.Table) -> tuple[Int64, Int64]:
-    """Give the position of the first row of each group of equal rows with a non-zero sum, and that sum."""
+    """Return the position of the first row of each group of equal rows with a non-zero sum, and that sum."""
     hashes = row_hashes(table)
     order = order_by_hash(hashes)
     starts, sums = _sums(take(table, order), hashes[order])
@@ -100,12 +100,12 @@ def _sums(table: pa.Table, hashes: UInt64) -> tuple[Int64, Int64]:
 
 
 def _sums_colliding(table: pa.Table, hashes: UInt64, compared: list[str]) -> tuple[Int64, Int64]:
-    """The same, where different rows share a hash and equal ones need not be neighbours."""
+    """Return the same as `_sums` if different rows share a hash, so that equal rows need not be adjacent."""
     multiplicity = diffs(table)
     rows = table.select(compared).to_pylist()
     groups: dict[tuple[int, str], list[int]] = {}
-    for at, row in enumerate(rows):
-        groups.setdefault((int(hashes[at]), identity(row)), []).append(at)
+    for number, row in enumerate(rows):
+        groups.setdefault((int(hashes[number]), identity(row)), []).append(number)
     starts = np.array([members[0] for members in groups.values()], np.int64)
     sums = np.array([int(multiplicity[members].sum()) for members in groups.values()], np.int64)
     return starts, sums

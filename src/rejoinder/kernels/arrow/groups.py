@@ -19,7 +19,7 @@ from rejoinder.kernels.arrow.sorting import order_by_hash
 
 @dataclass(frozen=True)
 class Groups:
-    """`group_of[row]` numbers the group of each row; `starts[group]` is a row of it."""
+    """`group_of[row]` is the group number of each row; `starts[group]` is a row of the group."""
 
     group_of: Int64
     starts: Int64
@@ -47,9 +47,9 @@ def _colliding(table: pa.Table) -> Groups:
     numbers: dict[str, int] = {}
     starts: list[int] = []
     group_of = np.empty(table.num_rows, np.int64)
-    for at, row in enumerate(table.to_pylist()):
+    for index, row in enumerate(table.to_pylist()):
         number = numbers.setdefault(identity(row), len(numbers))
         if number == len(starts):
-            starts.append(at)
-        group_of[at] = number
+            starts.append(index)
+        group_of[index] = number
     return Groups(group_of, np.array(starts, np.int64))

@@ -1,4 +1,4 @@
-"""Hash columns to 64 bits, the same today as in every later version: the hash is part of the state on disk.
+"""Hash columns to 64 bits. The function must never change: hashes are part of the state on disk.
 
 Algebra: `hash_rows` is a function of the values only. Values that SQL calls equal hash alike whatever their
 width (INT and BIGINT, FLOAT and DOUBLE, 0.0 and -0.0, every NaN). A single integer, date, timestamp or boolean
@@ -36,7 +36,7 @@ def mix(x: UInt64) -> UInt64:
 
 
 def is_exact(types: Sequence[pa.DataType]) -> bool:
-    """Say whether equal key hashes imply equal keys, so that a probe need not compare values."""
+    """Whether equal key hashes imply equal keys, so that a probe need not compare values."""
     return len(types) == 1 and (
         pa.types.is_integer(types[0])
         or pa.types.is_boolean(types[0])
@@ -46,7 +46,7 @@ def is_exact(types: Sequence[pa.DataType]) -> bool:
 
 
 def hash_rows(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> UInt64:
-    """Hash each row of the columns; NULL is a value like any other here. No columns: one hash for all rows."""
+    """Return the hash of each row; NULL is a value like any other. Without columns all rows have the same hash."""
     if not columns:
         return np.zeros(rows, np.uint64)
     result = _hash_nullable(single_chunk(columns[0]))
@@ -57,12 +57,12 @@ def hash_rows(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> UInt6
 
 
 def hash_keys(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> tuple[UInt64, Mask | None]:
-    """Hash each row as a join key. The mask marks rows without NULL in the key; None stands for all of them."""
+    """Return the hash of each row as a join key, and a mask of the rows without NULL; None for all rows."""
     valid: Mask | None = None
     for column in columns:
         if column.null_count:
-            here = np.asarray(single_chunk(column).is_valid())
-            valid = here if valid is None else valid & here
+            not_null = np.asarray(single_chunk(column).is_valid())
+            valid = not_null if valid is None else valid & not_null
     return hash_rows(columns, rows), valid
 
 
@@ -75,7 +75,7 @@ def _hash_nullable(array: pa.Array) -> UInt64:
 
 def _hash_values(array: pa.Array) -> UInt64:
     kind = array.type
-    if len(array) == 0:  # its buffers may be of any size, as those of DuckDB's empty lists are
+    if len(array) == 0:  # buffers of an empty array may have any size, for example those of DuckDB's empty lists
         return np.zeros(0, np.uint64)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind):
         return mix(_as_integers(array))
@@ -111,7 +111,7 @@ def _as_integers(array: pa.Array) -> UInt64:
 
 def _as_float_bits(array: pa.Array) -> UInt64:
     values = np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
-    with np.errstate(invalid="ignore"):  # there may be anything where a value is NULL
+    with np.errstate(invalid="ignore"):  # the buffer may contain anything where a value is NULL
         doubles = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
     doubles[np.isnan(doubles)] = np.nan
     return doubles.view(np.uint64)

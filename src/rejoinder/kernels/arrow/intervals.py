@@ -1,8 +1,8 @@
-"""Sweep: a delta of intervals, with what overlaps and cancels left out.
+"""Sweep: simplify a delta of intervals, so that overlapping parts cancel.
 
-Algebra: a row with interval [start, end) stands for its other columns at every time from start up to, not including,
-end. The result stands for the same at every time, with the fewest intervals: −p[a, ∞) + p[a, b) becomes −p[b, ∞).
-Rows whose interval is empty, or has no start or no end, stand for nothing.
+Algebra: a row with interval [start, end) denotes its other columns at every time in the interval. The result denotes
+the same at every time, with the fewest intervals: −p[a, ∞) + p[a, b) becomes −p[b, ∞). Rows whose interval is empty, or
+has NULL as start or end, denote nothing.
 Cost: O(n log n), vectorised.
 """
 
@@ -17,7 +17,7 @@ from rejoinder.kernels.arrow.ordered import as_column, bounds_of
 
 
 def sweep(table: pa.Table, start: str, end: str) -> pa.Table:
-    """Give the equivalent delta; `start` and `end` are columns of one type, all others (but `__diff`) must be equal."""
+    """Return the equivalent delta; `start` and `end` have one type. Rows equal in all other columns are combined."""
     (begins, begun), (ends, ended) = bounds_of(table.column(start)), bounds_of(table.column(end))
     filled = begins < ends
     for known in (begun, ended):
@@ -29,7 +29,7 @@ def sweep(table: pa.Table, start: str, end: str) -> pa.Table:
     if not table.num_rows:
         return table
     groups = group_rows(table, without(table, [start, end, DIFF]).column_names)
-    # each interval raises the count of its group where it begins and lowers it where it ends
+    # Each interval raises the count of its group at its start and lowers it at its end.
     group = np.concatenate([groups.group_of, groups.group_of])
     at = np.concatenate([begins, ends])
     step = np.concatenate([diffs(table), -diffs(table)])
@@ -39,7 +39,7 @@ def sweep(table: pa.Table, start: str, end: str) -> pa.Table:
     step = np.add.reduceat(step[order], first)
     turns = np.flatnonzero(step)
     group, at, level = group[first][turns], at[first][turns], np.cumsum(step[turns])
-    # a group's steps add up to zero, so levels need no reset, and the last turn of a group ends its last interval
+    # The steps of a group add up to zero, so levels need no reset, and the last step of a group ends its last interval.
     rows = np.flatnonzero(level)
     kept = take(table, groups.starts[group[rows]])
     kept = replaced(kept, start, as_column(at[rows], table.field(start).type))

@@ -1,4 +1,4 @@
-"""Arrow IPC as a list of buffers: a table is written without being put together in memory first."""
+"""Arrow IPC as a list of buffers: a table is serialized without a copy of its data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class Buffers:
-    """A file for Arrow to write to: takes the buffers as they are, and their checksum."""
+    """A file object for Arrow that keeps the written buffers, and computes their checksum."""
 
     closed = False
 
@@ -18,7 +18,7 @@ class Buffers:
         self.crc = 0
 
     def write(self, data: pa.Buffer | bytes) -> int:
-        """Take a buffer."""
+        """Append a buffer."""
         size = len(data)
         self.parts.append(data)
         self.size += size
@@ -26,18 +26,18 @@ class Buffers:
         return size
 
     def tell(self) -> int:
-        """How much was taken."""
+        """Return the number of bytes written."""
         return self.size
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: there is no buffering."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def file_buffers(table: pa.Table) -> Buffers:
-    """The table as an Arrow IPC file of one batch."""
+    """Return the table as an Arrow IPC file of one batch."""
     sink = Buffers()
     with pa.ipc.new_file(pa.PythonFile(sink, "w"), table.schema) as writer:
         writer.write_table(table.combine_chunks())
@@ -45,7 +45,7 @@ def file_buffers(table: pa.Table) -> Buffers:
 
 
 def stream_buffers(table: pa.Table) -> Buffers:
-    """The table as an Arrow IPC stream."""
+    """Return the table as an Arrow IPC stream."""
     sink = Buffers()
     with pa.ipc.new_stream(pa.PythonFile(sink, "w"), table.schema) as writer:
         writer.write_table(table)

@@ -1,8 +1,8 @@
-"""How many bytes the batches of an Arrow file take once they are decompressed, read from its metadata alone.
+"""The decompressed size of the batches of an Arrow file, from its metadata alone.
 
-Arrow allocates what a compressed buffer says that it holds before it decompresses it. So a file of some bytes can ask
-for any amount of memory, and has to be looked at before it is read. Only the footer, the metadata of each batch and
-the first eight bytes of each compressed buffer are read.
+Arrow allocates the decompressed size that a compressed buffer states before it decompresses it. So a file of a few
+bytes can request any amount of memory, and must be checked before it is read. Only the footer, the metadata of each
+batch and the first eight bytes of each compressed buffer are read.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _root(data: bytes) -> _Table:
 
 
 def decoded_sizes(file: Any) -> tuple[int, list[int]]:
-    """The decompressed bytes of all dictionaries of a file together, and of each of its record batches.
+    """Return the decompressed bytes of all dictionaries of a file together, and of each of its record batches.
 
     Raises `pa.ArrowInvalid` if the metadata cannot be read.
     """
@@ -80,11 +80,11 @@ def decoded_sizes(file: Any) -> tuple[int, list[int]]:
         dictionaries = sum(_decoded(file, *block) for block in footer.structs(_DICTIONARIES, "<qi4xq"))
         return dictionaries, [_decoded(file, *block) for block in footer.structs(_BATCHES, "<qi4xq")]
     except (struct.error, OSError, ValueError, OverflowError) as failure:
-        raise pa.ArrowInvalid("the file has no sound metadata of Arrow") from failure
+        raise pa.ArrowInvalid("the metadata of the Arrow file is invalid") from failure
 
 
 def _decoded(file: Any, offset: int, metadata: int, body: int) -> int:
-    """The decompressed bytes of one batch, which lies in the file at an offset: its metadata, then its body."""
+    """Return the decompressed bytes of the batch at an offset, where its metadata is followed by its body."""
     if offset < 0 or metadata < 8 or body < 0 or offset + metadata + body > file.size():
         raise struct.error("a batch that ends behind the last byte")
     head = bytes(file.read_at(metadata, offset))
@@ -100,6 +100,6 @@ def _decoded(file: Any, offset: int, metadata: int, body: int) -> int:
             continue
         if start < 0 or start + length > body:
             raise struct.error("a buffer that ends behind its batch")
-        (held,) = struct.unpack("<q", bytes(file.read_at(_PREFIX, offset + metadata + start)))
-        total += length if held < 0 else held
+        (decompressed,) = struct.unpack("<q", bytes(file.read_at(_PREFIX, offset + metadata + start)))
+        total += length if decompressed < 0 else decompressed  # negative: the buffer is not compressed
     return total

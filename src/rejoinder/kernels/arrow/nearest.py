@@ -1,10 +1,10 @@
-"""The nearest live order value before or after a given one, over several runs that may take back each other's rows.
+"""Find the nearest live order value before or after a given one, over several runs that may retract each other's rows.
 
-A value is *live* for a key if the multiplicities of all rows with that key and that value, in all runs, sum to more
-than zero. Keys are compared by value (`same`), so that rows of another key with an equal hash neither make a value live
-nor end the search.
-Cost: per needle and run a binary search, plus the rows at the value found. Dead values are stepped over in blocks that
-double, so d dead rows cost O(d) and O(log d + runs) rounds, in which only the needles without an answer take part.
+A value is *live* for a key if the diffs of all rows with that key and that value, in all runs, sum to more than zero.
+Keys are compared by value (`same`), so that rows of another key with an equal hash neither make a value live nor end
+the search.
+Cost: per needle and run a binary search, plus the rows at the nearest value. Dead values are skipped in blocks that
+double, so d dead rows cost O(d) and O(log d + runs) iterations, in which only needles without an answer take part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ Same = Callable[[int, Int64, Int64], Mask]
 
 @dataclass(frozen=True)
 class Search:
-    """Needles, sorted by hash, that have met the runs. `same` is None where equal hashes mean equal keys."""
+    """Needles, sorted by hash, with the rows of each run that have their hash (`met`).
+
+    `same` is None if equal hashes imply equal keys.
+    """
 
     size: int
     runs: Sequence[Ordered]
@@ -35,7 +38,7 @@ class Search:
     same: Same | None
 
     def pairs(self, number: int, rows: Spans) -> tuple[Int64, Int64]:
-        """List the rows of some spans of a run that really have the key of their needle."""
+        """Return pairs of needles and rows, for the rows of spans of a run that have the key of their needle."""
         left, right = expand(rows.who, rows.low, rows.high - rows.low)
         if self.same is None or not len(left):
             return left, right
@@ -44,17 +47,17 @@ class Search:
 
 
 def search(needles: UInt64, runs: Sequence[Ordered], same: Same | None) -> Search:
-    """Let ascending needles meet the runs."""
+    """Return the search for ascending needles in the runs."""
     return Search(len(needles), runs, [spans(needles, run) for run in runs], same)
 
 
 def within(found: Search, low: Bound | None, high: Bound | None) -> list[tuple[Int64, Int64]]:
-    """All rows within the bounds of each needle: pairs of positions, run by run."""
+    """Return all rows within the bounds of each needle: pairs of positions, by run."""
     return [found.pairs(at, between(run, found.met[at], low, high)) for at, run in enumerate(found.runs)]
 
 
 def weights(found: Search, values: Int64) -> Int64:
-    """Sum the multiplicities of the rows at one order value per needle."""
+    """Return the sum of the diffs of the rows at one order value per needle."""
     here = Bound(values)
     return _weights(found, [between(run, met, here, here) for run, met in zip(found.runs, found.met, strict=True)])
 
@@ -71,7 +74,7 @@ def nearest(
 
 
 def nearest_rows(found: Search, bound: Bound, *, later: bool) -> list[tuple[Int64, Int64]]:
-    """All rows at the nearest live value of each needle: pairs of positions, run by run."""
+    """Return all rows at the nearest live value of each needle: pairs of positions, by run."""
     result = _nearest(found, bound, later=later)
     pairs = [found.pairs(number, rows) for number, rows in enumerate(result.rows)]
     behind = result.answered & ~result.at_once

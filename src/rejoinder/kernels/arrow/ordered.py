@@ -89,7 +89,7 @@ class Ordered:
         return cls(table, hashes(table), order_values(column), bitmap, column.offset)
 
     def known(self, rows: Int64) -> Mask:
-        """Say which rows have an order value."""
+        """Return a mask of the rows that have an order value."""
         if self.bitmap is None:
             return np.ones(len(rows), bool)
         at = rows + self.offset
@@ -102,7 +102,7 @@ class Ordered:
 
 
 def order_by_hash_and_value(keys: UInt64, column: pa.Array) -> Int64:
-    """Give the positions that sort rows by hash, then by value, NULL first; stable."""
+    """Return the positions that sort rows by hash, then by value, NULL first; stable."""
     order = order_by_hash(keys)
     values = order_values(column).astype(np.int64)
     known = np.ones(len(order), bool)

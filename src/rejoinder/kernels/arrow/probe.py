@@ -17,11 +17,11 @@ from rejoinder.kernels.arrow.equality import not_distinct
 
 
 class TooManyPairsError(Exception):
-    """There are more pairs than the caller allows; none was made."""
+    """There are more pairs than the caller allows; none was materialized."""
 
 
 def match(needles: UInt64, haystack: UInt64, *, limit: int | None = None) -> tuple[Int64, Int64]:
-    """Give the positions of all pairs with equal hashes; both inputs ascend.
+    """Return the positions of all pairs with equal hashes; both inputs ascend.
 
     Raises `TooManyPairsError` beyond `limit`.
     """
@@ -35,7 +35,7 @@ def match(needles: UInt64, haystack: UInt64, *, limit: int | None = None) -> tup
 
 
 def count_matches(needles: UInt64, haystack: UInt64) -> Int64:
-    """Give the number of positions with an equal hash for each needle; both inputs ascend. No pair is made."""
+    """Return the number of positions with an equal hash for each needle, without pairs; both inputs ascend."""
     counts = np.zeros(len(needles), np.int64)
     found, _, count = _ranges(needles, haystack)
     counts[found] = count
@@ -43,17 +43,17 @@ def count_matches(needles: UInt64, haystack: UInt64) -> Int64:
 
 
 def _ranges(needles: UInt64, haystack: UInt64) -> tuple[Int64, Int64, Int64]:
-    """The needles that are there, the first position of each, and how many follow. Most hashes are there but once."""
+    """Return the needles that match, the first position of each, and their count. Most hashes occur only once."""
     if not len(needles) or not len(haystack):
         none = np.zeros(0, np.int64)
         return none, none, none
     low = np.searchsorted(haystack, needles, "left")
     found = np.flatnonzero(haystack[np.minimum(low, len(haystack) - 1)] == needles)
-    low, wanted = low[found], needles[found]
+    low, matched = low[found], needles[found]
     count = np.ones(len(found), np.int64)
-    several = np.flatnonzero(haystack[np.minimum(low + 1, len(haystack) - 1)] == wanted)
+    several = np.flatnonzero(haystack[np.minimum(low + 1, len(haystack) - 1)] == matched)
     if len(several):
-        count[several] = np.searchsorted(haystack, wanted[several], "right") - low[several]
+        count[several] = np.searchsorted(haystack, matched[several], "right") - low[several]
     return found, low, count
 
 
@@ -73,15 +73,15 @@ def keep_equal(
     keys: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]],
     null_safe: Collection[int] = (),
 ) -> tuple[Int64, Int64]:
-    """Keep the pairs whose key values are really equal; NULL equals nothing, but in the columns of `null_safe`."""
+    """Return the pairs whose key values are equal; NULL equals nothing, except in the columns of `null_safe`."""
     for number, (needle_column, run_column) in enumerate(keys):
         if not len(left):
             break
         needles = single_chunk(needle_column).take(pa.array(left))
-        found = single_chunk(run_column).take(pa.array(right))
-        equal = _equal(needles, found)
+        values = single_chunk(run_column).take(pa.array(right))
+        equal = _equal(needles, values)
         if number in null_safe:
-            equal |= np.asarray(needles.is_null()) & np.asarray(found.is_null())
+            equal |= np.asarray(needles.is_null()) & np.asarray(values.is_null())
         if not equal.all():
             left, right = left[equal], right[equal]
     return left, right

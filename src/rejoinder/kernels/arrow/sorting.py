@@ -2,7 +2,7 @@
 
 Sorting packs the leading bits of the hash and the row's position into one integer and sorts those: NumPy's
 vectorised sort then takes about 9 ns a row where a stable argsort takes 124 (1 M rows). Rows that share the
-leading bits but not the hash (a handful in a million) are put right afterwards.
+leading bits but not the hash (a handful in a million) are corrected afterwards.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ LAST_HASH = (1 << 64) - 1
 
 
 def is_sorted(hashes: UInt64) -> bool:
-    """Say whether the hashes ascend. Cost: one pass."""
+    """Whether the hashes ascend. Cost: one pass."""
     return bool(np.all(hashes[1:] >= hashes[:-1]))
 
 
 def order_by_hash(hashes: UInt64) -> Int64:
-    """Give the positions that sort the hashes, stable. Cost: O(n log n), vectorised."""
+    """Return the positions that sort the hashes, stable. Cost: O(n log n), vectorised."""
     rows = len(hashes)
     bits = np.uint64(max(1, (rows - 1).bit_length())) if rows else np.uint64(1)
     low = (np.uint64(1) << bits) - np.uint64(1)
@@ -39,17 +39,17 @@ def order_by_hash(hashes: UInt64) -> Int64:
 
 def _repair(order: Int64, prefix: UInt64, hashes: UInt64, wrong: Int64) -> None:
     done = -1
-    for at in wrong:
-        if at < done:
+    for position in wrong:
+        if position < done:
             continue
-        first = int(np.searchsorted(prefix, prefix[at], "left"))
-        done = int(np.searchsorted(prefix, prefix[at], "right"))
+        first = int(np.searchsorted(prefix, prefix[position], "left"))
+        done = int(np.searchsorted(prefix, prefix[position], "right"))
         group = order[first:done]
         order[first:done] = group[np.argsort(hashes[group], kind="stable")]
 
 
 def group_starts(sorted_hashes: UInt64) -> Int64:
-    """Give the first position of each run of equal hashes."""
+    """Return the first position of each run of equal hashes."""
     if not len(sorted_hashes):
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], sorted_hashes[1:] != sorted_hashes[:-1]]))
@@ -75,7 +75,7 @@ def rank_values(column: pa.Array) -> Int64:
 
 
 def hash_range(bucket: int, buckets: int) -> tuple[int, int]:
-    """Give the first and the last hash of a bucket: `buckets` equal parts of the hash space, in order.
+    """Return the first and the last hash of a bucket: `buckets` equal parts of the hash space, in order.
 
     >>> hash_range(0, 2)
     (0, 9223372036854775807)
@@ -84,7 +84,7 @@ def hash_range(bucket: int, buckets: int) -> tuple[int, int]:
 
 
 def bucket_of(hashes: UInt64, buckets: int) -> Int64:
-    """Give the bucket of each hash, the inverse of `hash_range`."""
+    """Return the bucket of each hash, the inverse of `hash_range`."""
     if buckets == 1:
         return np.zeros(len(hashes), np.int64)
     starts = np.array([hash_range(b, buckets)[0] for b in range(1, buckets)], np.uint64)
@@ -93,7 +93,7 @@ def bucket_of(hashes: UInt64, buckets: int) -> Int64:
 
 
 def slice_of(sorted_hashes: UInt64, first: int, last: int) -> tuple[int, int]:
-    """Give the positions [from, to) of the hashes within first..last, both included."""
+    """Return the positions [from, to) of the hashes within first..last, both included."""
     begin = 0 if first <= 0 else int(np.searchsorted(sorted_hashes, np.uint64(first), "left"))
     end = len(sorted_hashes) if last >= LAST_HASH else int(np.searchsorted(sorted_hashes, np.uint64(last), "right"))
     return begin, end

@@ -24,7 +24,7 @@ from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.physical.steps import Aggregate, Arrange, Hold
 from rejoinder.plan.planning import Planning
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting, run_steps
-from rejoinder.runtime.steps.arrange import settle
+from rejoinder.runtime.steps.arrange import insert_runs
 from rejoinder.runtime.task import Clock, partition_hashes
 from rejoinder.state.changelog_reader import WHOLE, expanded, net_rows
 from rejoinder.state.epoch_rounds import Times, run_rounds
@@ -131,7 +131,7 @@ class RunningQuery:
         task = self._work(self._epoch + 1, self._plan.dataflow, self._state, clock).task(0)
         task.streams |= {arranged.input: rows, held.input: results}
         run_steps(task, (arranged, held))
-        settle(task)
+        insert_runs(task)
         self._epoch, self._state = self._epoch + 1, self._state.with_reports({0: task.report})
 
     def _only(self, kind: type[OneStep]) -> OneStep:
@@ -150,7 +150,7 @@ class RunningQuery:
         """The state without the rows that have come out: nobody reads them again."""
         dataflow = self._plan.dataflow
         kept = replace(state, changelogs={})
-        return kept.keeping((arrangement.id for arrangement in dataflow.arrangements), dataflow.views)
+        return kept.restricted_to((arrangement.id for arrangement in dataflow.arrangements), dataflow.views)
 
     def _collect(self) -> None:
         """Free the runs that the state no longer names."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What an epoch would commit, and what it counted."""
+    """The content that an epoch is going to commit, and its counts."""
 
     content: Content
     totals: Report

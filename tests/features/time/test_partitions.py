@@ -375,5 +375,5 @@ def test_a_row_that_is_taken_back_and_not_there_is_missed_in_its_source() -> Non
     )
     driver.sql("CREATE VIEW v AS SELECT c.id FROM c JOIN s ON c.id = s.id AND s.t BETWEEN c.t AND c.t + 5")
     driver.delete("c", {"id": 1, "t": 1})
-    with pytest.raises(MissingRow, match="deleted from `c` that"):
+    with pytest.raises(MissingRow, match="a deleted row does not exist in `c`"):
         driver.step()

@@ -15,10 +15,11 @@ from rejoinder.explain.formula_text import amount_text, formula_text
 from rejoinder.ir.logical import Bound
 from rejoinder.ir.source_variants import source_of
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.plan.blocks.accumulators import UNIT, Grouping
+from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.lineage import sources_of
-from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct
+from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import direct_bounds
+from rejoinder.plan.operations.operation import StateText
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Limit, Retention
 from rejoinder.plan.planning import Plan
@@ -107,10 +108,10 @@ class Certificate:
     def _by(self, arrangement: Arrangement, retention: Retention) -> str:
         """The conditions, or the grouping, that give the bound."""
         made = self._made(arrangement)
-        if made is not None and isinstance(made.operation, Grouping | Distinct):
-            word = "GROUP BY" if isinstance(made.operation, Grouping) else "DISTINCT"
+        text = None if made is None else made.operation.certificate
+        if made is not None and text is not None:
             columns = [self.labels.column(made.name, limit.column).removesuffix(".start") for limit in retention.limits]
-            return f"{word} {', '.join(dict.fromkeys(columns))}"
+            return f"{text.clause} {', '.join(dict.fromkeys(columns))}"
         found: dict[str, None] = {}
         by = {limit.column for limit in retention.limits}
         for block, at in self._uses(arrangement):
@@ -118,8 +119,8 @@ class Certificate:
             predicates = (*block.predicates, *(p for each in block.inputs for p in each.on))
             bounding = [p for p in predicates if any(b.later.columns[0] in ids for b in p.bounds)]
             bounding = bounding or [p for p in predicates if p.bounds]
-            text = self.labels.conditions([p.expression for p in bounding if not p.null_safe], block)
-            found |= {text: None} if text else {}
+            conditions = self.labels.conditions([p.expression for p in bounding if not p.null_safe], block)
+            found |= {conditions: None} if conditions else {}
         return "; ".join(found)
 
     def _made(self, arrangement: Arrangement) -> Derived | None:
@@ -186,8 +187,8 @@ class Certificate:
                 "join the version of a time (FOR SYSTEM_TIME AS OF), or read it as a stream with a WATERMARK",
             )
         made = self._made(arrangement)
-        if made is not None and isinstance(made.operation, Grouping | Distinct):
-            return self._ungrouped(made)
+        if made is not None and made.operation.certificate is not None:
+            return self._never_expires(made, made.operation.certificate)
         for block, at in self._uses(arrangement):
             for start, other in enumerate(block.inputs):
                 known = [self._frontiers.limit(block, start, i) for i, _ in block.inputs[at].columns]
@@ -195,15 +196,10 @@ class Certificate:
                     return self._missing(relation, source_of(other.relation))
         return "another part of the view is not bounded", "bound that: then late rows can be left out"
 
-    def _ungrouped(self, made: Derived) -> tuple[str, str]:
-        what = "a group" if isinstance(made.operation, Grouping) else "a row"
-        keys = made.operation.key_names if isinstance(made.operation, Grouping) else made.schema.names
-        if any(self._frontiers.of_input(made, name) for name in keys):
+    def _never_expires(self, made: Derived, text: StateText) -> tuple[str, str]:
+        if any(self._frontiers.of_input(made, name) for name in made.operation.expiry_columns(made)):
             return "another part of the view is not bounded", "bound that: then late rows can be left out"
-        edit = "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
-        if isinstance(made.operation, Distinct):
-            edit = "SELECT an event time, or a window of one, among the distinct columns"
-        return f"{what} can come at any time: no event time with a WATERMARK is part of it", edit
+        return f"{text.row} can come at any time: no event time with a WATERMARK is part of it", text.edit
 
     def _missing(self, rows: str, changes: str) -> tuple[str, str]:
         sources, names = self.plan.program.sources, [self.labels.relation(each) for each in (rows, changes)]

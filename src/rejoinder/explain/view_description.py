@@ -10,8 +10,8 @@ from rejoinder.explain.formula_text import passed_text
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.ir.monotone import shift
 from rejoinder.ir.source_variants import NEVER, Variant, variant_of
-from rejoinder.plan.blocks.accumulators import UNIT, Grouping
-from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Enrichment, Last, Recording, Versions
+from rejoinder.plan.blocks.accumulators import UNIT
+from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.join_graph import inputs_of
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import Path, PathHop
@@ -88,39 +88,9 @@ class _Text:
 
     def _what(self, derived: Derived) -> str:
         """What a derived relation is."""
-        operation = derived.operation
         blocks = [self._block(block) for block in derived.blocks if block.inputs[0].relation != UNIT]
-        label = [self.labels.column(derived.name, name) for name in derived.schema.names]
-        if isinstance(operation, Versions):
-            time = self.labels.column(derived.name, operation.time)
-            by = ", ".join(self.labels.column(derived.name, name) for name in operation.partition)
-            return f"versions of {blocks[0]}{f' by {by}' if by else ''}, each valid from {time} to the next"
-        if isinstance(operation, Grouping):
-            keys = ", ".join(_whole_windows(label[: len(operation.keys)]))
-            calls = ", ".join(["count(*)", *(each.text for each in operation.accumulators)])
-            return (
-                f"groups of {blocks[0]} by {keys}: {calls}"
-                if keys
-                else f"all rows of {blocks[0]} as one group: {calls}"
-            )
-        if isinstance(operation, Last):
-            keys = ", ".join(self.labels.column(derived.name, name) for name in operation.key)
-            order = f" in the order of {self.labels.column(derived.name, operation.order)}" if operation.order else ""
-            return f"last row of {blocks[0]} for each {keys}{order}"
-        if isinstance(operation, Recording):
-            return f"changes of {blocks[0]} as rows"
-        if isinstance(operation, Enrichment):
-            answers = ", ".join(name for name, _ in operation.answers)
-            return f"{blocks[0]} with {answers} from {operation.function.text}"
-        if isinstance(operation, Distinct):
-            if operation.words:
-                return f"{operation.words}, each once: {blocks[0]}"
-            return f"each row once: {', '.join(label)} of {blocks[0]}"
-        repeated = [e.text or "element" for block in derived.blocks for _, e in block.outputs if e.repeats]
-        if repeated:
-            return f"{blocks[0]}, each row once for every {repeated[0]}"
-        words = f"{operation.words}: " if operation.words else ""
-        return words + ", and ".join(blocks)
+        columns = [self.labels.column(derived.name, name) for name in derived.schema.names]
+        return derived.operation.describe(derived, columns, blocks)
 
     def _block(self, block: Block) -> str:
         """The inputs of a block, as joined, and its filters."""
@@ -222,13 +192,7 @@ class _Text:
         own, _, part = arrangement.relation.partition("/")
         if part == "pending":
             return ": changes that wait"
-        if part == "input":
-            grouped = isinstance(self.program.derived[own].operation, Grouping)
-            return ": values, for when one is taken back" if grouped else ": how many copies of each row"
-        return ""
-
-
-def _whole_windows(labels: list[str]) -> list[str]:
-    """The start and the end of a window as the window."""
-    ends = [label.removesuffix(".start").removesuffix(".end") for label in labels]
-    return list(dict.fromkeys(ends))
+        made = self.program.derived.get(own)
+        kept = () if made is None else made.operation.state(made, self.program)
+        texts = [state.text for state in kept if state.arrangement.id == arrangement.id]
+        return f": {texts[0]}" if any(texts) else ""

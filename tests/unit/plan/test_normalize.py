@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.plan.blocks.normal_form import Distinct, Union
+from rejoinder.plan.operations.distinct import Distinct
+from rejoinder.plan.operations.union import Union
 from tests.unit.plan.queries import normal
 
 

@@ -183,10 +183,27 @@ class Relation(Selection):
 
     def union_all(self, other: Selection) -> Relation:
         """The rows of both; columns go by position."""
-        refuse_other_home(self, other)
-        right = other.relation()
-        item = f"({self._ended().query} UNION ALL {right._ended().query})"
-        return Relation("", item, home=self.home or right.home)
+        return self._combined("UNION ALL", other)
+
+    def intersect(self, other: Selection) -> Relation:
+        """The rows that both have, each once; columns go by position, and NULL equals NULL."""
+        return self._combined("INTERSECT", other)
+
+    def intersect_all(self, other: Selection) -> Relation:
+        """The same, each as often as both have it."""
+        return self._combined("INTERSECT ALL", other)
+
+    def subtract(self, other: Selection) -> Relation:
+        """The rows that the other relation does not have, each once; columns go by position, and NULL equals NULL.
+
+        >>> Relation("orders").select("item").subtract(Relation("items").select("item")).query
+        'SELECT * FROM (SELECT item FROM orders EXCEPT SELECT item FROM items)'
+        """
+        return self._combined("EXCEPT", other)
+
+    def except_all(self, other: Selection) -> Relation:
+        """The rows, each as many times more often as the other relation has it less often."""
+        return self._combined("EXCEPT ALL", other)
 
     def to(self, name: str, form: str | None = None, **options: object) -> None:
         """Keep it up to date as a view of that name; with a format and its options, send its changes on as well."""
@@ -205,6 +222,12 @@ class Relation(Selection):
         emission = f" EMIT {self.emission}" if self.emission else ""
         distinct = "DISTINCT " if self.is_distinct else ""
         return f"SELECT {distinct}{columns} FROM {self._base()}{where}{self.groups}{emission}"
+
+    def _combined(self, clause: str, other: Selection) -> Relation:
+        refuse_other_home(self, other)
+        right = other.relation()
+        item = f"({self._ended().query} {clause} {right._ended().query})"
+        return Relation("", item, home=self.home or right.home)
 
     def _joined(self, words: str, other: Selection, on: str | None, using: str | list[str] | None) -> Relation:
         if (on is None) == (using is None):

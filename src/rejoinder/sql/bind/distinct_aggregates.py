@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column, quoted
-from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, UnionAll
+from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, SetOperation
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.sql.bind.aggregate_functions import Primitive
 from rejoinder.sql.types import spark_types
@@ -50,7 +50,7 @@ class DistinctAggregates:
             inputs.append(Project(node, padded))
             selected.append(tuple(i for i, _ in padded))
         columns = tuple((f"{i}/", types_of[i]) for i in names)
-        union = UnionAll(tuple(inputs), tuple(selected), columns)
+        union = SetOperation("UNION ALL", tuple(inputs), tuple(selected), columns)
         keys = tuple((i, column(f"{i}/", e.type)) for i, e in self.keys)
         return Aggregate(union, keys, calls)
 

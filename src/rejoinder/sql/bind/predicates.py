@@ -117,7 +117,14 @@ def coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
         return side
     if side.is_column and is_integer(side.type) and is_integer(kind):
         return Expression(side.sql, kind, side.columns, text=side.text)
-    term = coerce(Term(side.sql, side.type, side.columns, throws=side.throws, rising=side.rising), kind, node)
+    return converted(side, kind, node)
+
+
+def converted(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
+    """The same, evaluated: where rows are put together, their columns have one type."""
+    if side.type == kind:
+        return side
+    term = coerce(Term(side.sql, side.type, side.columns, throws=side.throws, rising=side.rises), kind, node)
     return Expression(term.sql, kind, term.columns, text=side.text, throws=term.throws, rising=term.rising)
 
 

@@ -182,7 +182,7 @@ def test_two_flows_at_once_on_one_session(spark: SparkSession, tmp_path: Path) -
         assert view(flow, "v") == bag([(10 * turn + 2 * at,) for turn in range(5)])
 
 
-def test_a_listener_that_stops_its_flow_is_told_that_it_cannot(flow: rj.Flow) -> None:
+def test_a_listener_cannot_stop_its_flow(flow: rj.Flow) -> None:
     flow.sql("CREATE STREAM a (id BIGINT)")
     flow.sql("CREATE VIEW v AS SELECT id FROM a")
     flow.on_progress(lambda _: flow.stop())

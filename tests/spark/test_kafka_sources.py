@@ -179,7 +179,7 @@ def test_records_that_are_gone(flow: rj.Flow, broker: Broker, client: Client) ->
     assert flow.epoch == 0
 
 
-def test_secrets_come_from_the_environment_and_are_not_told(
+def test_secrets_come_from_the_environment_and_are_not_shown(
     flow: rj.Flow, broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.create("safe")

@@ -116,7 +116,7 @@ def test_the_plan_is_the_one_on_record(name: str) -> None:
     assert text == file.read_text(encoding="utf-8"), "REWRITE_PLANS=1 pytest tests/golden/plans rewrites; read the diff"
 
 
-def test_explain_of_a_query_tells_what_it_would_add() -> None:
+def test_explain_of_a_query_shows_what_it_would_add() -> None:
     driver = Driver()
     driver.sql(SOURCES)
     driver.sql(BEFORE["shared_with_another_view"])

@@ -25,7 +25,7 @@ def inputs(query: str) -> list[str]:
         ("WITH w AS (SELECT k + 1 AS n FROM a) SELECT l.n FROM w l JOIN w r ON l.n = r.n", ["a", "a"]),
     ],
 )
-def test_joins_filters_and_projections_melt_into_one_block(query: str, expected: list[str]) -> None:
+def test_joins_filters_and_projections_are_flattened_into_one_block(query: str, expected: list[str]) -> None:
     assert inputs(query) == expected
     assert normal(query).derived == {}
 

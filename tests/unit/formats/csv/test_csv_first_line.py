@@ -52,7 +52,7 @@ def test_header_false_is_believed(tmp_path: Path) -> None:
     assert len(made.table("v")) == 2
 
 
-def test_one_text_column_does_not_tell(tmp_path: Path) -> None:
+def test_one_text_column_is_not_reported(tmp_path: Path) -> None:
     made = driver(tmp_path, "word\nother\n", "word STRING")
     made.step()
     assert len(made.table("v")) == 2

@@ -411,7 +411,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
             scans,
             frames=self._frames,
             inbox=self._inbox.folder,
-            staged=lambda splits: self._executor.prepare(splits, setting),
+            add_rounds=lambda splits: self._executor.prepare(splits, setting),
             is_ticking=self.engine.is_ticking,
             once=once,
             interval=interval,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.core.async_queue import Call, Mark, OrderedQueue, UnorderedQueue
+from rejoinder.core.async_queue import AnswerQueue, Call, Mark
 from rejoinder.core.messages import Message, Rows
 from rejoinder.core.operator import Operator
 from rejoinder.errors import FunctionFailed, Unsupported
@@ -66,8 +66,8 @@ class AsyncTransform(Operator):
         self._queue = self._empty()
         self._leaving: list[Sequence[Row] | Mark] = []
 
-    def _empty(self) -> OrderedQueue[Row, Sequence[Row]] | UnorderedQueue[Row, Sequence[Row]]:
-        return OrderedQueue() if self._ordered else UnorderedQueue()
+    def _empty(self) -> AnswerQueue[Row, Sequence[Row]]:
+        return AnswerQueue(ordered=self._ordered)
 
     def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
         """Start a call for each row, as far as others are answered; give what can leave."""

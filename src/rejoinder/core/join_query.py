@@ -17,7 +17,8 @@ ARRIVALS = ("__arrival_left", "__arrival_right")
 
 def running_join(join: JoinCondition, *, is_capped: bool) -> RunningQuery:
     """Plan a join. The result has the columns of both sides, and which rows they are of (`ARRIVALS`)."""
-    sources = [stream(SIDES[at], join.schemas[at], list(join.times[at])) for at in (0, 1)]
+    arrival = pa.field(ARRIVAL, pa.int64())
+    sources = [stream(SIDES[at], join.schemas[at].append(arrival), list(join.times[at])) for at in (0, 1)]
     scans = [
         Scan(each.name, tuple((_id(at, name), name) for name in each.schema.names), each.schema)
         for at, each in enumerate(sources)

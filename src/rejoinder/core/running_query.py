@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,17 +15,22 @@ import pyarrow as pa
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.logical import Query
 from rejoinder.ir.source_variants import source_of
-from rejoinder.kernels.arrow.columns import contiguous, numbers, take
+from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, numbers, take, without
+from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.kernels.arrow.scatter import encode
+from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.plan.physical.dataflow import Dataflow
+from rejoinder.plan.physical.steps import Aggregate, Arrange, Hold
 from rejoinder.plan.planning import Planning
-from rejoinder.runtime.bucket_rounds import EpochWork, Setting
-from rejoinder.runtime.task import Clock
+from rejoinder.runtime.bucket_rounds import EpochWork, Setting, run_steps
+from rejoinder.runtime.steps.arrange import insert_runs
+from rejoinder.runtime.task import Clock, partition_hashes
 from rejoinder.state.changelog_reader import WHOLE, expanded, net_rows
 from rejoinder.state.epoch_rounds import Times, run_rounds
 from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.flow_state import State
+from rejoinder.state.gate_times import clock_of
 from rejoinder.state.watermarks import Signals, Watermarks
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import ObjectStore, open_store
@@ -33,16 +39,16 @@ from rejoinder.watermarks.formula import value_of
 
 VIEW = "result"
 ARRIVAL = "__arrival"
-"""Numbers the rows of all inputs as they come; sources have it as their last column."""
+"""Numbers rows as they come, in sources whose rows are told apart."""
 
 _places = itertools.count()
 _NO_TIME = Times(0, 0, 0)
+OneStep = TypeVar("OneStep", Aggregate, Hold)
 
 
 def stream(name: str, schema: pa.Schema, times: Sequence[str]) -> Source:
     """An input whose watermarks are passed. Nothing is kept of it that the query does not need (`incomplete`)."""
-    columns = schema.append(pa.field(ARRIVAL, pa.int64()))
-    return Source(name, "stream", columns, format="core", watermarks=dict.fromkeys(times), incomplete=True)
+    return Source(name, "stream", schema, format="core", watermarks=dict.fromkeys(times), incomplete=True)
 
 
 class RunningQuery:
@@ -100,6 +106,37 @@ class RunningQuery:
         table = contiguous(tables)
         _, first = np.unique(numbers(table, ARRIVAL), return_index=True)
         return take(table, first)
+
+    def groups(self) -> tuple[pa.Table, tuple[str, ...]]:
+        """The groups of the only aggregate of the query, and the columns that make a group. Some may have expired."""
+        step = self._only(Aggregate)
+        refs = [ref for part in self._state.arrangements[step.arrangement.id] for ref in part.refs]
+        empty = step.arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()
+        rows = consolidate(contiguous([empty, *(read_run(self._store, ref) for ref in refs)]))
+        return without(rows, [HASH, DIFF]), step.keys
+
+    def restore_groups(self, rows: pa.Table) -> None:
+        """Hold these groups of the only aggregate; their results are emitted when they are final."""
+        step, block = self._only(Aggregate), self._plan.program.views[VIEW]
+        (arranged,) = [
+            each
+            for each in self._plan.dataflow.steps()
+            if isinstance(each, Arrange) and each.arrangement.id == step.arrangement.id
+        ]
+        held, ids = self._only(Hold), {name: i for i, name in block.inputs[0].columns}
+        results = project(rows.rename_columns([ids[name] for name in rows.column_names]), block.outputs)
+        keys, _ = partition_hashes(results, held.pending.key)
+        results = results.append_column(HASH, pa.array(keys))
+        clock = clock_of(self._plan.program.gates, self._watermarks, 0, 0)
+        task = self._work(self._epoch + 1, self._plan.dataflow, self._state, clock).task(0)
+        task.streams |= {arranged.input: rows, held.input: results}
+        run_steps(task, (arranged, held))
+        insert_runs(task)
+        self._epoch, self._state = self._epoch + 1, self._state.with_reports({0: task.report})
+
+    def _only(self, kind: type[OneStep]) -> OneStep:
+        (step,) = [each for each in self._plan.dataflow.steps() if isinstance(each, kind)]
+        return step
 
     @property
     def files(self) -> int:

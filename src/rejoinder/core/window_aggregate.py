@@ -122,9 +122,9 @@ class WindowAggregate(Operator):
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
         """Go on from snapshots; each group has to be in one of them only."""
         super().restore(*snapshots)
-        self._state.restore([snapshot["windows"] for snapshot in snapshots])
         reached = self._watermarks.whole.value(self._key)
         self._closed = None if reached is None else self._open(reached)
+        self._state.restore([snapshot["windows"] for snapshot in snapshots], self._closed)
 
     def _windows(self, times: Int64) -> tuple[Int64, Int64]:
         """The positions of times, each as often as there are windows with it, and the numbers of these windows."""

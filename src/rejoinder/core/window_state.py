@@ -1,45 +1,26 @@
-"""The open windows of an aggregation: one row per window and group, kept by the operators of the engine.
+"""The open windows of an aggregation: groups by window number and columns, as a query of the engine.
 
-`Aggregate` and `Arrange` run as in a task of one bucket over a store in memory, an epoch a batch. Windows that are over
-are taken out; a run is dropped when all that it holds is over.
+A window number is an event time whose watermark is the number of the first open window: groups below it are final.
 """
 
 from __future__ import annotations
 
-import itertools
-import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from rejoinder.core.running_query import RunningQuery, stream
 from rejoinder.errors import StateError, TypeMismatch, Unsupported
-from rejoinder.ir.expression import column
-from rejoinder.ir.logical import Function
-from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, contiguous, numbers, take, without
-from rejoinder.kernels.arrow.consolidate import consolidate
+from rejoinder.ir import logical
+from rejoinder.ir.expression import Expression, column
+from rejoinder.kernels.arrow.columns import Int64, numbers, take, without
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.kernels.sums.float_sums import KEPT
-from rejoinder.plan.blocks.accumulators import ROWS, Accumulator
-from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.retention_bound import Limit, Retention
-from rejoinder.plan.physical.steps import Aggregate, Arrange
-from rejoinder.runtime.steps.aggregate import aggregate
-from rejoinder.runtime.steps.arrange import arrange, insert_runs
-from rejoinder.runtime.task import Clock, Task
-from rejoinder.store.objects.memory_objects import drop_memory
-from rejoinder.store.objects.object_store import open_store
-from rejoinder.store.runs.expiry import Expiry
-from rejoinder.store.runs.run import close_runs, read_run
-from rejoinder.store.runs.spine import Spine
-from rejoinder.watermarks.formula import Watermark
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
-WINDOW = "w"
-_places = itertools.count()
+SOURCE, WINDOW = "rows", "w"
 
 
 @dataclass(frozen=True)
@@ -55,142 +36,102 @@ class WindowState:
 
     def __init__(self, schema: pa.Schema, group_by: Sequence[str], calls: Mapping[str, Call]) -> None:
         self._groups = {f"g{at}": name for at, name in enumerate(group_by)}
-        self._calls = dict(calls)
-        self._arguments: dict[str, str] = {}
-        self._accumulators: dict[tuple[str, str], Accumulator] = {}
-        for call in calls.values():
-            self._add(schema, call)
-        fields = [(WINDOW, pa.int64()), *((at, schema.field(name).type) for at, name in self._groups.items())]
-        keys = tuple(column(name, kind) for name, kind in fields)
-        fields.append((ROWS, pa.int64()))
-        for each in self._accumulators.values():
-            fields += [(each.name, each.type)] + ([] if each.digits is None else [(each.digits, KEPT)])
-        key = Key(keys, null_safe=frozenset(range(len(keys))))
-        self._arrangement = Arrangement("windows", key, pa.schema(fields))
-        names = tuple(part.columns[0] for part in keys)
-        found = tuple(self._accumulators.values())
-        self._aggregate = Aggregate("rows", "change", self._arrangement, names, found, None, ("windows",))
-        retention = Retention(((Limit(WINDOW, Watermark("rows", WINDOW)),),))
-        self._arrange = Arrange("change", self._arrangement, check=False, retention=retention)
+        read = dict.fromkeys(call.column for call in calls.values() if call.column is not None)
+        self._arguments = {f"v{at}": name for at, name in enumerate(read)}
+        self._names = [*group_by, *calls]
+        kinds = {at: schema.field(name).type for at, name in (self._groups | self._arguments).items()}
+        self._source = stream(SOURCE, pa.schema({WINDOW: pa.int64()} | kinds), [WINDOW])
+        self._query = self._aggregate(calls)
+        self._running = RunningQuery([self._source], self._query)
         self._open = LEAST
-        self._place = f"core-windows-{next(_places)}"
-        self._store = open_store(f"memory://{self._place}")
-        weakref.finalize(self, drop_memory, self._place)
-        self._spine = Spine()
-        self._epoch = 0
 
     def add(self, table: pa.Table, windows: Int64) -> None:
         """Take rows into their windows."""
         columns = {WINDOW: pa.array(windows)}
-        columns |= {at: table.column(name) for at, name in self._groups.items()}
-        columns |= {at: table.column(name) for name, at in self._arguments.items()}
-        task = self._task()
-        task.streams["rows"] = pa.table(columns)
-        aggregate(task, self._aggregate)
-        self._arranged(task)
+        columns |= {at: table.column(name) for at, name in (self._groups | self._arguments).items()}
+        self._running.run({SOURCE: pa.table(columns)}, {})
 
     def close(self, bound: int) -> tuple[Int64, pa.Table] | None:
         """Take out the windows below a number: numbers, rising, with groups and results; None if there are none."""
-        rows = self._content()
-        rows = take(rows, np.flatnonzero(numbers(rows, WINDOW) < bound))
-        self._open = max(self._open, bound)
+        self._open = bound
+        rows = self._running.run({}, {SOURCE: {WINDOW: bound}})
         if not rows.num_rows:
             return None
-        over = self._expiry.is_expired
-        self._settled(replace(self._spine, refs=tuple(ref for ref in self._spine.refs if not over(ref))))
         rows = take(rows, np.argsort(numbers(rows, WINDOW), kind="stable"))
-        columns = {name: rows.column(at) for at, name in self._groups.items()}
-        columns |= {name: self._result(rows, call) for name, call in self._calls.items()}
-        return numbers(rows, WINDOW), pa.table(columns)
+        return numbers(rows, WINDOW), without(rows, [WINDOW]).rename_columns(self._names)
 
     def snapshot(self) -> pa.Table:
         """The rows of all open windows."""
-        return self._content()
+        rows, (window, *_) = self._running.groups()
+        return take(rows, np.flatnonzero(numbers(rows, window) >= self._open))
 
-    def restore(self, tables: Sequence[pa.Table]) -> None:
+    def restore(self, tables: Sequence[pa.Table], bound: int | None) -> None:
         """Hold the rows of snapshots in place of what is held; a group may be in one of them only."""
-        drop_memory(self._place)
-        self._store = open_store(f"memory://{self._place}")
-        self._spine = Spine()
+        fresh = RunningQuery([self._source], self._query)
+        empty, keys = fresh.groups()
         for table in tables:
-            if not table.schema.equals(self._arrangement.schema):
+            if not table.schema.equals(empty.schema):
                 kinds = ", ".join(map(str, table.schema.types))
                 raise StateError(
                     "a snapshot has windows with other groups or aggregates",
                     detail=f"it has columns of types {kinds}",
                     hint="restore it to an aggregation of the same groups and calls",
                 )
-        rows = pa.concat_tables([self._arrangement.schema.empty_table(), *tables]).combine_chunks()
-        if len(group_rows(rows, self._aggregate.keys).starts) < rows.num_rows:
+        rows = pa.concat_tables([empty, *tables]).combine_chunks()
+        if len(group_rows(rows, keys).starts) < rows.num_rows:
             raise StateError(
                 "two snapshots of a window aggregation hold the same group",
                 hint="route rows to instances by their group, so that each group is on one of them",
             )
-        task = self._task()
-        task.streams["change"] = rows
-        self._arranged(task)
+        self._open = LEAST if bound is None else bound
+        if bound is not None:
+            fresh.run({}, {SOURCE: {WINDOW: bound}})
+        fresh.restore_groups(rows)
+        self._running = fresh
 
-    def _add(self, schema: pa.Schema, call: Call) -> None:
-        if call.function not in FUNCTIONS or (call.column is None and call.function != "count"):
-            raise Unsupported(
-                f"`{call.function}` of {call.column or 'no column'} is not an aggregate of a window",
-                hint=f"use {', '.join(FUNCTIONS)}, each of a column, or `count` without one",
-            )
-        if call.column is None:
-            return
-        argument = self._arguments.setdefault(call.column, f"v{len(self._arguments)}")
-        kind = schema.field(call.column).type
-        needed: dict[str, tuple[Function, ...]] = {
-            "count": ("count",),
-            "sum": ("sum", "count"),
-            "avg": ("sum", "count"),
-            "min": ("min",),
-            "max": ("max",),
-        }
-        for function in needed[call.function]:
-            of = pa.int64() if function == "count" else _sum_type(call.column, kind) if function == "sum" else kind
-            text = f"{function}({call.column})"
-            made = Accumulator(f"a{len(self._accumulators)}", function, argument, of, text)
-            self._accumulators.setdefault((function, call.column), made)
+    def _aggregate(self, calls: Mapping[str, Call]) -> logical.Query:
+        """The aggregation as a query; its results have the names `r0`, `r1`, …"""
+        schema = self._source.schema
+        scan = logical.Scan(SOURCE, tuple((f"0.{name}", name) for name in schema.names), schema)
+        keys = {f"1.{name}": column(f"0.{name}", schema.field(name).type) for name in (WINDOW, *self._groups)}
+        found: dict[str, logical.Call] = {}
 
-    def _result(self, rows: pa.Table, call: Call) -> pa.ChunkedArray:
-        if call.column is None:
-            return rows.column(ROWS)
-        if call.function in ("count", "min", "max"):
-            return rows.column(self._accumulators[call.function, call.column].name)
-        total = rows.column(self._accumulators["sum", call.column].name)
-        count = rows.column(self._accumulators["count", call.column].name)
-        some = pc.if_else(pc.greater(count, 0), total, pa.scalar(None, total.type))
-        return some if call.function == "sum" else pc.divide(some.cast(pa.float64()), count.cast(pa.float64()))
+        def called(function: logical.Function, call: Call) -> Expression:
+            if call.column is None:
+                made = logical.Call("count", None, pa.int64())
+            else:
+                (at,) = [at for at, name in self._arguments.items() if name == call.column]
+                argument = column(f"0.{at}", schema.field(at).type)
+                made = logical.Call(function, argument, _type(function, call.column, argument.type))
+            known = [name for name, each in found.items() if each == made]
+            name = known[0] if known else f"1.a{len(found)}"
+            found[name] = made
+            return column(name, made.type)
 
-    def _task(self) -> Task:
-        self._epoch += 1
-        clock = Clock(watermarks={"rows": {WINDOW: self._open}})
-        return Task(self._store, self._epoch, 0, 1, {self._arrangement.id: self._spine}, history=1, clock=clock)
-
-    def _arranged(self, task: Task) -> None:
-        arrange(task, self._arrange)
-        insert_runs(task)
-        self._settled(task.report.spines.get(self._arrangement.id, self._spine))
-
-    def _settled(self, spine: Spine) -> None:
-        """Hold a spine, and free the runs that it no longer needs."""
-        gone = {ref.name for ref in self._spine.refs} - {ref.name for ref in spine.refs}
-        self._spine = spine
-        self._store.delete(sorted(gone))
-        close_runs(self._store, gone)
-
-    @property
-    def _expiry(self) -> Expiry:
-        return Expiry.below(WINDOW, self._open)
-
-    def _content(self) -> pa.Table:
-        tables = [self._arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()]
-        tables += [self._expiry.drop_expired(read_run(self._store, ref)) for ref in self._spine.refs]
-        return without(consolidate(contiguous(tables)), [HASH, DIFF])
+        results = [(f"r{at}", _result(call, called)) for at, call in enumerate(calls.values())]
+        outputs = [(i.removeprefix("1."), column(i, e.type)) for i, e in keys.items()]
+        root = logical.Aggregate(scan, tuple(keys.items()), tuple(found.items()))
+        return logical.Query(root, (*outputs, *results), emission=logical.Emission("final"))
 
 
-def _sum_type(name: str, kind: pa.DataType) -> pa.DataType:
+def _result(call: Call, called: Callable[[logical.Function, Call], Expression]) -> Expression:
+    """The result of a call from the aggregates of the engine, which `called` adds."""
+    if call.function not in FUNCTIONS or (call.column is None and call.function != "count"):
+        raise Unsupported(
+            f"`{call.function}` of {call.column or 'no column'} is not an aggregate of a window",
+            hint=f"use {', '.join(FUNCTIONS)}, each of a column, or `count` without one",
+        )
+    if call.function != "avg":
+        return called(call.function, call)  # type: ignore[arg-type]
+    total, count = called("sum", call), called("count", call)
+    return Expression(f"(CAST({total.sql} AS DOUBLE) / {count.sql})", pa.float64(), (*total.columns, *count.columns))
+
+
+def _type(function: logical.Function, name: str, kind: pa.DataType) -> pa.DataType:
+    if function == "count":
+        return pa.int64()
+    if function != "sum":
+        return kind
     if pa.types.is_decimal128(kind):
         return pa.decimal128(38, kind.scale)
     if pa.types.is_floating(kind):

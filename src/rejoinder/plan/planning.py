@@ -5,7 +5,7 @@ The queries are bound already: by the binder, or built as trees in Python (`rejo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -72,7 +72,7 @@ class Planning:
         sources, relations = self._sources, self._relations
         if only_grows(query.root, sources, self._growing):
             self._growing.add(name)
-        normal = _normal(query, sources, on_time(self._declared), relations, self._growing, reading, is_capped)
+        normal = self._normal(query, reading, is_capped=is_capped)
         self._blocks[name] = (normal.block, normal.derived)
         relations |= normal.derived
         past = is_timed(normal, sources, relations) or depends_on_past(normal.derived.values())
@@ -90,52 +90,38 @@ class Planning:
         refuse_missing(catalog, program, dataflow.views)
         return Plan(program, dataflow, outputs_of(program))
 
+    def _normal(self, query: Query, reading: Reading, *, is_capped: bool) -> Normalised:
+        """The normal form of a view's query. With bounded state or delayed emission, late rows are left out.
 
-def _normal(
-    query: Query,
-    sources: Mapping[str, Source],
-    timely: frozenset[str],
-    relations: Mapping[str, Derived],
-    growing: Collection[str],
-    reading: Reading,
-    is_capped: bool,
-) -> Normalised:
-    """The normal form of a view's query. One that forgets or waits leaves late rows out; any other takes all rows.
+        Such a view reads on time what declares a watermark, and what it imposes an order on itself.
+        """
+        sources, relations, emission = self._sources, self._relations, query.emission
+        if emission is not None and emission.policy == "final" and emission.release is None:
+            plain = with_finality(query, sources, self._growing)
+            normal = self._on_time(plain or query, reading)
+            if not is_capped:
+                refuse_unbounded(normal, sources, relations)
+            if plain is not None:
+                return normal
+            return final_by_time(normal, Frontiers(sources, {**relations, **normal.derived}))
+        if on_time(self._declared) or any(imposing_scans(query.root)):
+            normal = self._on_time(query, reading)
+            if normal.emission is not None and normal.emission.policy == "final":
+                refuse_unfinished(normal, sources, relations)
+            waits = normal.emission is not None and normal.emission.release is not None
+            if waits or is_timed(normal, sources, relations):
+                return normal
+        return normalise(query, reading=reading)
 
-    It reads on time what declares a watermark (`timely`), and what it imposes an order on itself.
-    """
-    if query.emission is not None and query.emission.policy == "final" and query.emission.release is None:
-        plain = with_finality(query, sources, growing)
-        normal = _timely(plain or query, sources, timely, relations, reading)
-        if not is_capped:
-            refuse_unbounded(normal, sources, relations)
-        return (
-            normal if plain is not None else final_by_time(normal, Frontiers(sources, {**relations, **normal.derived}))
-        )
-    if timely or any(imposing_scans(query.root)):
-        normal = _timely(query, sources, timely, relations, reading)
-        waits = normal.emission is not None and normal.emission.release is not None
-        if normal.emission is not None and normal.emission.policy == "final":
-            refuse_unfinished(normal, sources, relations)
-        if waits or is_timed(normal, sources, relations):
-            return normal
-    return normalise(query, reading=reading)
+    def _on_time(self, query: Query, reading: Reading) -> Normalised:
+        """The normal form that leaves late rows out.
 
-
-def _timely(
-    query: Query,
-    sources: Mapping[str, Source],
-    timely: frozenset[str],
-    relations: Mapping[str, Derived],
-    reading: Reading,
-) -> Normalised:
-    """The normal form that leaves late rows out.
-
-    To judge a row, its partners must be there as long as a further one can come; if that is for ever, it is persisted
-    that the row has one.
-    """
-    judging = normalise(query, timely, reading, imposed=True)
-    if is_timed(judging, sources, relations):
-        return judging
-    remembering = normalise(query, timely, reading, imposed=True, judges=False)
-    return remembering if is_timed(remembering, sources, relations) else judging
+        The match status of a row follows from its partners as long as they are kept for as long as another can come;
+        if that is for ever, the row is kept with its match status instead.
+        """
+        declared = on_time(self._declared)
+        by_partners = normalise(query, declared, reading, imposed=True)
+        if is_timed(by_partners, self._sources, self._relations):
+            return by_partners
+        persisted = normalise(query, declared, reading, imposed=True, judges=False)
+        return persisted if is_timed(persisted, self._sources, self._relations) else by_partners

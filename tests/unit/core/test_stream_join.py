@@ -144,7 +144,7 @@ class Run:
 def test_the_sum_is_the_relational_join(kind: Kind, equi: bool, formula: Formula) -> None:
     """HZJ-PRC-14, HZJ-PRC-15, HZJ-PRC-17, HZJ-FT-02."""
     late = 0
-    for seed in range(3):
+    for seed in range(2):
         run = Run(seed, kind, formula, equi=equi)
         run.play()
         assert run.found == relational(kind, equi=equi, rows=run.accepted), f"seed {seed}"

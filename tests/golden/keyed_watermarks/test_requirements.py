@@ -25,7 +25,7 @@ from rejoinder.core import (
     WindowAggregate,
 )
 from rejoinder.core.messages import rows_of
-from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.watermarks.coalescer import IDLE_TIME
 from tests.golden.keyed_watermarks import test_in_sql, test_traces
 from tests.golden.keyed_watermarks.played import CHECKS, ITEM, REQUIREMENTS, TRACES, items, of_kind, shown, trace
@@ -152,7 +152,7 @@ def a_join(left: dict[str, int], right: dict[str, int]) -> StreamJoin:
     (a, of_a), (b, of_b) = next(iter(left.items())), next(iter(right.items()))
     text = f'"{a}" BETWEEN "{b}" - 5 AND "{b}" + 5'
     postpone = {of_a: {of_b: 5}, of_b: {of_a: 5}}
-    condition = Expression(text, pa.bool_(), (a, b))
+    condition = text_expression(text, pa.bool_(), (a, b))
     return StreamJoin(JoinCondition("INNER", (schemas[0], schemas[1]), (left, right), postpone, condition))
 
 

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder.ir import operators
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.sql.functions.arithmetic import positive_modulo
 from rejoinder.sql.functions.logic import choose, equal, together
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce, decimal_digits
 from rejoinder.sql.types.literals import constant
-from rejoinder.sql.types.terms import Compiler, Term, build, combine, merge_columns, mismatch, only, refuse
+from rejoinder.sql.types.terms import NULL, Compiler, Term, build, combine, listed, mismatch, only, refuse
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
@@ -37,7 +38,7 @@ def compile_absolute(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ABS; the smallest integer has none."""
     only(node, "this")
     term = number_argument(compiler, node.this, node)
-    return build("abs({0})", term.type, term, throws=spark_types.is_integer(term.type))
+    return build("abs({0})", term.type, term, can_fail=spark_types.is_integer(term.type))
 
 
 def compile_sign(compiler: Compiler, node: exp.Expr) -> Term:
@@ -130,8 +131,7 @@ def compile_extreme(compiler: Compiler, node: exp.Expr) -> Term:
     if spark_types.is_nested(kind) or pa.types.is_null(kind):
         raise refuse(node, f"not supported for {spark_types.spark_name(kind)}")
     verb = "greatest" if isinstance(node, exp.Greatest) else "least"
-    texts = ", ".join(term.sql for term in terms)
-    return Term(f"{verb}({texts})", kind, merge_columns(terms), throws=any(term.throws for term in terms))
+    return combine(listed(verb, len(terms)), kind, *terms)
 
 
 def compile_is_nan(compiler: Compiler, node: exp.Expr) -> Term:
@@ -149,13 +149,13 @@ def compile_null_if(compiler: Compiler, node: exp.Expr) -> Term:
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
     if left.is_null:
         return left
-    return choose([equal(left, right, node)], [Term("NULL", spark_types.NULL, literal=True), left], node)
+    return choose([equal(left, right, node)], [NULL, left], node)
 
 
 def compile_if_not_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile NVL2."""
     only(node, "this", "true", "false")
-    tested = combine("({0} IS NOT NULL)", spark_types.BOOLEAN, compiler.compile(node.this))
+    tested = Term(operators.is_not_null(compiler.compile(node.this).node))
     return choose([tested], [compiler.compile(node.args[name]) for name in ("true", "false")], node)
 
 
@@ -171,20 +171,20 @@ def arguments(node: exp.Expr, *counts: int) -> Sequence[exp.Expr]:
 def compile_is_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ISNULL."""
     (value,) = arguments(node, 1)
-    return combine("({0} IS NULL)", spark_types.BOOLEAN, compiler.compile(value))
+    return Term(operators.is_null(compiler.compile(value).node))
 
 
 def compile_is_not_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ISNOTNULL."""
     (value,) = arguments(node, 1)
-    return combine("({0} IS NOT NULL)", spark_types.BOOLEAN, compiler.compile(value))
+    return Term(operators.is_not_null(compiler.compile(value).node))
 
 
 def compile_zero_if_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ZEROIFNULL."""
     (value,) = arguments(node, 1)
-    terms, kind = together([compiler.compile(value), constant(0, spark_types.INT)], node)
-    return combine("COALESCE({0}, {1})", kind, *terms)
+    terms, _ = together([compiler.compile(value), constant(0, spark_types.INT)], node)
+    return Term(operators.coalesce([term.node for term in terms]))
 
 
 NODES: dict[type[exp.Expr], NodeCompiler] = {

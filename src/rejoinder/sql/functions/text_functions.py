@@ -142,7 +142,7 @@ def compile_split_part(compiler: Compiler, node: exp.Expr) -> Term:
         f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {{2}} = 0 THEN {failing('SPLIT_PART counts from 1')} "
         "WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END ELSE split_part({0}, {1}, {2}) END"
     )
-    return build(found, spark_types.STRING, text, delimiter, part, throws=not (part.literal and part.value))
+    return build(found, spark_types.STRING, text, delimiter, part, can_fail=not (part.literal and part.value))
 
 
 def compile_concat(compiler: Compiler, node: exp.Expr) -> Term:
@@ -200,7 +200,7 @@ def _capped(template: str, length: str, times: Term, node: exp.Expr, *terms: Ter
             return build(template, spark_types.STRING, *terms)
     message = failing(f"a text would have more than {most} characters; the cap is max_value_length")
     guarded = f"CASE WHEN {length} > {most} THEN {message} ELSE {template} END"
-    return build(guarded, spark_types.STRING, *terms, throws=True)
+    return build(guarded, spark_types.STRING, *terms, can_fail=True)
 
 
 def compile_position(compiler: Compiler, node: exp.Expr) -> Term:

@@ -175,7 +175,7 @@ def compile_add_months(compiler: Compiler, node: exp.Expr) -> Term:
         raise mismatch(node, f"months must be an int, not {spark_types.spark_name(months.type)}", "CAST it to INT")
     shifted = "CAST({0} + to_months({1}) AS DATE)"
     day = date_argument(compiler, node.this, node)
-    return build(shifted, spark_types.DATE, day, coerce(months, spark_types.INT, node), throws=True)
+    return build(shifted, spark_types.DATE, day, coerce(months, spark_types.INT, node), can_fail=True)
 
 
 def compile_timestamp_add(compiler: Compiler, node: exp.Expr) -> Term:
@@ -186,11 +186,11 @@ def compile_timestamp_add(compiler: Compiler, node: exp.Expr) -> Term:
     time = time_argument(compiler, node.this, node)
     if unit in MICROS:
         moved = f"({{1}} + to_microseconds(CAST({{0}} AS BIGINT) * {MICROS[unit]}))"
-        made = build(moved, time.type, amount, time, throws=True)
+        made = build(moved, time.type, amount, time, can_fail=True)
         is_fixed = amount.literal and amount.value is not None
         return rising(made, time, Step(amount.value * MICROS[unit])) if is_fixed else made
     if unit in _MONTHS:
-        return build(f"({{1}} + to_months({{0}} * {_MONTHS[unit]}))", time.type, amount, time, throws=True)
+        return build(f"({{1}} + to_months({{0}} * {_MONTHS[unit]}))", time.type, amount, time, can_fail=True)
     raise refuse(node, f"the unit `{unit}` is not supported", errors.near_misses(unit, [*MICROS, *_MONTHS]))
 
 
@@ -202,7 +202,7 @@ def compile_timestamp_diff(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, f"TIMESTAMPDIFF in `{unit}` is not supported", "use DAY, or EXTRACT the parts")
     end, start = (time_argument(compiler, part, node) for part in (node.this, node.expression))
     return build(
-        f"((epoch_us({{1}}) - epoch_us({{0}})) // {MICROS[unit]})", spark_types.BIGINT, start, end, throws=True
+        f"((epoch_us({{1}}) - epoch_us({{0}})) // {MICROS[unit]})", spark_types.BIGINT, start, end, can_fail=True
     )
 
 
@@ -261,7 +261,7 @@ def compile_date_from_unix(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile DATE_FROM_UNIX_DATE."""
     only(node, "this")
     days = coerce(compiler.compile(node.this), spark_types.INT, node)
-    return build("(DATE '1970-01-01' + {0})", spark_types.DATE, days, throws=True)
+    return build("(DATE '1970-01-01' + {0})", spark_types.DATE, days, can_fail=True)
 
 
 def _timestamp_of(size: int) -> NodeCompiler:
@@ -274,7 +274,7 @@ def _timestamp_of(size: int) -> NodeCompiler:
             f"make_timestamp({{0}} * {size})",
             spark_types.TIMESTAMP,
             coerce(term, spark_types.BIGINT, node),
-            throws=True,
+            can_fail=True,
         )
 
     return compile_timestamp
@@ -283,7 +283,7 @@ def _timestamp_of(size: int) -> NodeCompiler:
 def compile_make_date(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile MAKE_DATE; a date that is not in the calendar fails."""
     parts = [cast(compiler.compile(part), spark_types.INT, node) for part in arguments(node, 3)]
-    return build("make_date({0}, {1}, {2})", spark_types.DATE, *parts, throws=True)
+    return build("make_date({0}, {1}, {2})", spark_types.DATE, *parts, can_fail=True)
 
 
 def compile_weekday(compiler: Compiler, node: exp.Expr) -> Term:

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.executors.executor import LocalExecutor, split_batch
 from rejoinder.engine.statements import execute
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.plan.join import delta_paths
 from rejoinder.sql.statements.statement_parser import parse_statements
+from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.store.objects.object_store import open_store
 
 ROWS, EPOCHS, MICROS = 100_000, 10, 60_000_000

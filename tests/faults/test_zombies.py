@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.engine.executors.executor import LocalExecutor, reports_from
 from rejoinder.runtime.bucket_rounds import BucketRound, EpochWork, ScanRound
+from rejoinder.state.executor import LocalExecutor, reports_from
 from rejoinder.testing import Driver
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from rejoinder.kernels.arrow.ordered import LEAST
 from rejoinder.testing import Driver
-from rejoinder.watermarks.formula import Formula, Kept, Stepped, Watermark, least, raised, value_of
+from rejoinder.watermarks.formula import Formula, RetainedMinimum, Stepped, Watermark, least, raised, value_of
 from tests.oracle.budget import budget
 
 EPOCHS, EVER = 12, 100_000
@@ -67,7 +67,7 @@ def static(formula: Formula) -> Formula:
             return formula
         case Stepped(of, steps):
             return raised(static(of), steps)
-        case Kept(own, met):
+        case RetainedMinimum(own, met):
             return least([static(own), static(met)]) if met is not None else Watermark("", "")
         case _:
             return replace(formula, of=tuple(static(each) for each in formula.of))

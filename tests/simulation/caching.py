@@ -9,14 +9,15 @@ from typing import Any
 from rejoinder import planner
 from rejoinder.ir.catalog import Catalog, View
 from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.planning import Plan
 from rejoinder.sql.bind import binder
 
-_plans: dict[tuple[Any, ...], planner.Plan] = {}
+_plans: dict[tuple[Any, ...], Plan] = {}
 _queries: dict[tuple[Any, ...], Any] = {}
 _MOST = 5_000
 
 
-def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> planner.Plan:
+def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     """`planner.plan`, remembered."""
     key = (_text(catalog), tuple(sorted((name, one.rows, one.keys) for name, one in statistics.items())))
     if key not in _plans:

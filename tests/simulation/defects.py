@@ -214,9 +214,9 @@ DEFECTS = (
         "loose progress",
         "progress of sinks is one object without a checksum beside the manifest",
         (
-            (outbox, "write_note", designs.plain_note),
+            (outbox, "write_progress", designs.plain_note),
             (content, "recorded", designs.plain_recorded),
-            (content, "note_name", lambda _: "sinks/progress"),
+            (content, "progress_file", lambda _: "sinks/progress"),
         ),
         NOTES,
     ),

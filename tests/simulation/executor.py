@@ -10,9 +10,9 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from rejoinder.connectors.delivery_hosts import LocalHost
-from rejoinder.engine.executors.executor import LocalExecutor, reports_from, split_batch
 from rejoinder.runtime.bucket_rounds import BucketRound, EpochWork, ScanRound, by_bucket, exchange_batch
 from rejoinder.runtime.task import Report
+from rejoinder.state.executor import LocalExecutor, reports_from, split_batch
 from rejoinder.state.flow_state import Listed
 
 T = TypeVar("T")

@@ -69,7 +69,7 @@ class Shelf:
         for name in names:
             self.objects.pop(name, None)
 
-    def forget(self, name: str) -> None:
+    def drop_cached(self, name: str) -> None:
         pass
 
     def sweep(self, older_than_seconds: float) -> None:

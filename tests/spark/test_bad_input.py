@@ -154,7 +154,7 @@ def test_the_delete_of_a_row_that_is_not_there(open_flow: OpenFlow, tmp_path: Pa
     source = Source(open_flow, tmp_path / "in", "CHANGELOG s (id BIGINT, n INT, d INT)", "parquet", diff="d")
     source.view("SELECT id, n FROM s", [{**row, "d": 1} for row in GOOD])
     write_rows(source.folder / "1.parquet", [{"id": 1, "n": 11, "d": -1}])
-    with source.fails(MissingRow, "a row is deleted from `s` that is not there"):
+    with source.fails(MissingRow, "a deleted row does not exist in `s`"):
         write_rows(source.folder / "2.parquet", [{"id": 1, "n": 11, "d": 1}])
     assert view(source.flow, "v") == bag([(1, 10), (2, 20)])
 

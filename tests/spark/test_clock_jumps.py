@@ -43,7 +43,7 @@ def test_emission_goes_on_over_jumps_and_restarts(open_flow: OpenFlow, monkeypat
     ahead = clock.run(flow, jump=YEARS)
     assert ahead >= 3 and "jumped ahead by 3650 days" in notices(flow)
     clocks = [row for row in flow.sql("SHOW WATERMARKS") if row["source"] == "(clock)"]
-    assert [row["holds"] for row in clocks] == [["e"]]
+    assert [row["blocks"] for row in clocks] == [["e"]]
     assert clock.run(flow, jump=-YEARS) >= 4 and notices(flow) == ""
     flow = open_flow()  # a process that is started with a wrong clock believes it
     clock.run(flow, jump=YEARS)

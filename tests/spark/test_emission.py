@@ -110,7 +110,7 @@ def test_every_policy_gives_what_the_driver_gives(open_flow: OpenFlow, state: st
         assert changes(driver, name), f"{name} let something out, seed {seed}"
     assert {row["_epoch"] for row in driver.stream("every")} < {row["_epoch"] for row in driver.stream("at_once")}
     shown = (flow.watermarks(), driver.sql("SHOW WATERMARKS"))
-    told = [{(row["source"], row["column"]): row["released"] for row in rows} for rows in shown]
+    told = [{(row["source"], row["column"]): row["source_watermark"] for row in rows} for rows in shown]
     assert told[0] == told[1]
 
 
@@ -220,9 +220,9 @@ def test_a_clock_that_is_set_back_lets_nothing_out_twice(open_flow: OpenFlow) ->
     assert view(flow, "slow") == bag([(number,) for number in range(5)])
 
 
-def marks(source: str, column: str, value: object, delay: str, holds: Sequence[str] = ()) -> dict[str, object]:
+def marks(source: str, column: str, value: object, delay: str, blocks: Sequence[str] = ()) -> dict[str, object]:
     """A row of SHOW WATERMARKS, of a source with one partition."""
-    both = {"watermark": value, "released": value}
+    both = {"watermark": value, "source_watermark": value}
     return {
         "source": source,
         "partition": 0,
@@ -230,7 +230,7 @@ def marks(source: str, column: str, value: object, delay: str, holds: Sequence[s
         **both,
         "delay": delay,
         "idle_since": None,
-        "holds": [*holds],
+        "blocks": [*blocks],
     }
 
 

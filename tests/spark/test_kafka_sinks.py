@@ -13,7 +13,7 @@ import pytest
 import rejoinder as rj
 from rejoinder.connectors import delivery
 from rejoinder.errors import MissingInput, SinkFailed
-from rejoinder.state.sink_progress import Delivered, write_note
+from rejoinder.state.sink_progress import Delivered, write_progress
 from tests.spark.broker import Broker, Client
 from tests.spark.conftest import OpenFlow
 
@@ -68,7 +68,7 @@ def test_all_modes(open_flow: OpenFlow, broker: Broker, client: Client) -> None:
     # The process died after it sent epoch 1 and before it noted that: it is sent again, and known by its header.
     engine = flow.engine
     assert engine.manifest is not None
-    write_note(engine.store, engine.manifest, {one: Delivered(0, 0) for one, _ in engine.sinks.values()})
+    write_progress(engine.store, engine.manifest, {one: Delivered(0, 0) for one, _ in engine.sinks.values()})
     again = open_flow()
     again.run()
     assert sent(client, "upsert", 1) == [("10", moved), ("10", moved), ("11", None), ("11", None)]

@@ -178,7 +178,7 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
     again._outbox.deliver()
     check()
     shutil.rmtree(people)
-    with pytest.raises(SinkFailed, match="sink `people` was given epoch 1, and remembers none"):
+    with pytest.raises(SinkFailed, match="epoch 1 was delivered to sink `people`, which has no epoch now"):
         put(again, row(4, "Dee"))
     assert not Path(people).exists(), "a table that is lost while the flow runs is not made anew"
 

@@ -39,7 +39,7 @@ def test_partitions_are_observed_by_tasks_and_kept_over_restarts(
     put(folder, "2", (3, 5, 0), (4, 8, 1), (5, 60 * 24 * 36500, 1))
     flow.run()
     assert view(flow, "past") == bag([]), "partition 2 has sent nothing"
-    assert [(row["partition"], row["watermark"], row["holds"]) for row in flow.watermarks()] == [
+    assert [(row["partition"], row["watermark"], row["blocks"]) for row in flow.watermarks()] == [
         (0, NOON + timedelta(minutes=9), []),
         (1, NOON + timedelta(minutes=7), []),
         (2, None, ["past"]),
@@ -58,7 +58,9 @@ def test_partitions_are_observed_by_tasks_and_kept_over_restarts(
     flow.sql("CREATE VIEW misses AS SELECT input, count(*) AS n FROM past.late GROUP BY input")
     put(folder, "3", (6, 2, 2), (7, 30, 0))
     flow.run()
-    assert [row["released"] for row in flow.watermarks()] == [NOON + timedelta(minutes=7)] * 3, "it is back, and holds"
+    assert [row["source_watermark"] for row in flow.watermarks()] == [NOON + timedelta(minutes=7)] * 3, (
+        "it is back, and holds"
+    )
     assert [row["row"] for row in flow.arrow("past.late").to_pylist()] == ['{"id":6,"ts":"2024-01-01 12:02:00","p":2}']
     assert flow.progress[-1]["late"] == {"past": {"s": 1}} and view(flow, "misses") == bag([("s", 1)])
     assert Driver(store=state).sql("SHOW WATERMARKS") == flow.watermarks()

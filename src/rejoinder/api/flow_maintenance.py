@@ -34,5 +34,5 @@ class Maintenance:
             dry_run=dry_run,
             older_than_seconds=older_than.total_seconds(),
             checkpoint=None if "://" in folder else folder,
-            waiting=self._inbox.base.removesuffix("/inbox"),
+            pending=self._inbox.base.removesuffix("/inbox"),
         )

@@ -1,1 +1,1 @@
-"""Sinks: where the changes of views go after each commit, and how far each has got."""
+"""Sinks: deliver the changes of views to files, tables, topics and functions after each commit."""

@@ -1,4 +1,4 @@
-"""The console as a sink: a heading for each epoch with changes, then a line for each row taken back or added."""
+"""The console sink: prints a heading for each epoch with changes, then a line for each row removed or added."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LIMIT = 20
 
 @dataclass(frozen=True)
 class ConsoleTarget:
-    """Writes to standard output; of a large epoch the first `limit` changes."""
+    """Prints to standard output, at most `limit` changes of an epoch."""
 
     sink: Sink
-    remembers: ClassVar[bool] = False
+    stores_epochs: ClassVar[bool] = False
 
     @property
     def limit(self) -> int:
-        """How many changes of an epoch are shown."""
+        """The maximum number of changes of an epoch to print."""
         return int(self.sink.options.get("limit", LIMIT))
 
     def check(self) -> None:
-        """Refuse a limit that is no number."""
+        """Raise `InvalidSql` if the limit is not a number."""
         text = self.sink.options.get("limit", "0")
         if not text.isdigit():
             raise InvalidSql(
@@ -39,29 +39,29 @@ class ConsoleTarget:
             )
 
     def delivered(self) -> int | None:
-        """What was printed is gone."""
+        """Return None: the console does not record epochs."""
         return None
 
     def deliver(self, delivery: Delivery) -> None:
-        """Print an epoch."""
-        gone = come = 0
+        """Print the changes of an epoch."""
+        removed = added = 0
         shown: list[pa.Table] = []
         for chunk in delivery.rows():
             signs = chunk.column("_diff")
-            come += pc.sum(pc.max_element_wise(signs, 0)).as_py()
-            gone -= pc.sum(pc.min_element_wise(signs, 0)).as_py()
-            wanted = self.limit - sum(table.num_rows for table in shown)
-            shown.append(chunk.slice(0, max(0, wanted)))
-        if not gone and not come:
+            added += pc.sum(pc.max_element_wise(signs, 0)).as_py()
+            removed -= pc.sum(pc.min_element_wise(signs, 0)).as_py()
+            remaining = self.limit - sum(table.num_rows for table in shown)
+            shown.append(chunk.slice(0, max(0, remaining)))
+        if not removed and not added:
             return
-        lines = [f"epoch {delivery.epoch}  {delivery.sink.view}: {gone:,} taken back, {come:,} added"]
+        lines = [f"epoch {delivery.epoch}  {delivery.sink.view}: {removed:,} taken back, {added:,} added"]
         table = pa.concat_tables(shown)
         rows = plain_rows(table.drop_columns(DELIVERED_COLUMNS.names), is_ordered=True)
         signed = zip(table.column("_diff").to_pylist(), rows, strict=True)
         ordered = sorted(signed, key=lambda change: (change[0] > 0, sort_key(change[1])))
         marked = [{"": _sign(diff), **row} for diff, row in ordered]
         lines += table_text(marked, ["", *rows.columns]).splitlines()
-        more = gone + come - sum(abs(diff) for diff in table.column("_diff").to_pylist())
+        more = removed + added - sum(abs(diff) for diff in table.column("_diff").to_pylist())
         lines += [f"… and {more:,} more"] if more else []
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in lines)
         sys.stdout.flush()

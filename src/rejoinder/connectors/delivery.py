@@ -1,8 +1,9 @@
-"""What a sink is given of an epoch, and what it has to do with it.
+"""Deliveries: the changes of an epoch for a sink, and the interface of sink targets.
 
-A *delivery* is the net changes of one view in one committed epoch. It is cut by row hash into *parts* of bounded size.
-A target writes them in whichever way suits it: `run` hands each part to a function where tasks run (on Spark's
-executors, or here if there is one part only), `rows` reads them here chunk by chunk, `whole` gives a DataFrame.
+A *delivery* is the net changes of one view in one committed epoch. It is split by row hash into *parts* of bounded
+size. A target reads them in one of three ways: `run` calls a function for each part where tasks run (on Spark's
+executors, or in this process if there is only one part), `rows` reads chunks in this process, and `whole` returns a
+DataFrame.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class EpochChanges:
-    """The net changes of a view after `after` up to `epoch`, told as changes of `epoch`. Travels to tasks."""
+    """The net changes of a view after `after` up to `epoch`, as changes of `epoch`. Sent to tasks."""
 
     store: ObjectStore
     view: str
@@ -42,17 +43,20 @@ class EpochChanges:
 
     @property
     def parts(self) -> int:
-        """Into how many parts they are cut; 0 if there are no changes."""
+        """The number of parts; 0 if there are no changes."""
         rows = sum(ref.rows for ref in self.refs)
         return -(-rows // PART_ROWS)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left after netting, as far as one part tells: buckets may write what cancels out."""
+        """Whether no change is left after netting: changes of different buckets may cancel out.
+
+        Only a delivery of one part is checked, since that is cheap; larger ones count as not empty.
+        """
         return self.parts == 0 or (self.parts == 1 and next(self.part(0), None) is None)
 
     def part(self, number: int, parts: int | None = None) -> Iterator[pa.Table]:
-        """The changes of a part in chunks: the view's columns, `_epoch` and `_diff`; retractions first."""
+        """Yield the changes of a part in chunks: the view's columns, `_epoch` and `_diff`; retractions first."""
         hashes = hash_range(number, parts or self.parts)
         table = net_rows(self.store, self.refs, self.schema, after=self.after, until=self.epoch, hashes=hashes)
         signs = diffs(table)
@@ -60,8 +64,8 @@ class EpochChanges:
         table = table.append_column(DELIVERED_COLUMNS.field(0), pa.array(np.full(len(signs), self.epoch)))
         table = table.append_column(DELIVERED_COLUMNS.field(1), pa.array(signs))
         table = take(table, np.argsort(signs > 0, kind="stable"))
-        for at in range(0, table.num_rows, CHUNK_ROWS):
-            yield table.slice(at, CHUNK_ROWS)
+        for start in range(0, table.num_rows, CHUNK_ROWS):
+            yield table.slice(start, CHUNK_ROWS)
 
     @property
     def delivered_schema(self) -> pa.Schema:
@@ -71,7 +75,7 @@ class EpochChanges:
 
 @dataclass(frozen=True)
 class OfPart:
-    """A function of a part's chunks as one of the part's number, to be sent to where it runs."""
+    """Adapts a task on the chunks of a part to a function of the part's number, which can be sent to executors."""
 
     changes: EpochChanges
     parts: int
@@ -83,35 +87,36 @@ class OfPart:
 
 
 class Host(Protocol):
-    """Where deliveries are worked on."""
+    """Runs the tasks of deliveries: in this process, or on Spark."""
 
     def run(self, task: Callable[[int], T], count: int) -> list[T]:
-        """Call the task with 0 … count − 1, anywhere; give what it returned, in order."""
+        """Call the task with 0 … count − 1, in any process. Returns the results in order."""
 
     def whole(self, changes: EpochChanges) -> Any:
-        """All changes as one object of the host's: a DataFrame on Spark."""
+        """Return all changes as one object: a DataFrame on Spark, an Arrow table in this process."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """One epoch for one sink. `identity` tells this sink from every other one, also from a later one of its name.
-
-    `content` is all rows of the view after the epoch, told as changes. `is_unique` says of columns whether the query of
-    the view proves that no two rows have them in common. `writer` counts the drivers that this flow has had: a lower
-    number has been replaced. `check_fence` raises `Fenced` if we have; call it before a step that cannot be undone.
-    `is_first`: the sink was given nothing before, so the target may have to be made.
-    """
+    """One epoch for one sink."""
 
     sink: Sink
     identity: str
+    """Identifies the sink, also against a later sink of the same name."""
     changes: EpochChanges
     content: EpochChanges
+    """All rows of the view after the epoch, as changes."""
     host: Host
     is_unique: Callable[[Sequence[str]], bool]
+    """Returns whether the query of the view proves that columns are a unique key."""
     is_snapshot: bool = False
+    """Whether the changes are the whole content of the view, as the first delivery of a sink is."""
     writer: int = 0
+    """The number of earlier drivers of this flow. A driver with a lower number has been replaced."""
     check_fence: Callable[[], None] = lambda: None
+    """Raises `Fenced` if this driver has been replaced. Call it before a step that cannot be undone."""
     is_first: bool = True
+    """Whether the sink got no delivery before, so that the target may have to be created."""
 
     @property
     def epoch(self) -> int:
@@ -119,39 +124,42 @@ class Delivery:
         return self.changes.epoch
 
     def rows(self) -> Iterator[pa.Table]:
-        """All changes, chunk by chunk, in this process."""
+        """Yield all changes chunk by chunk, in this process."""
         for number in range(self.changes.parts):
             yield from self.changes.part(number)
 
     def run(self, task: Callable[[int, Iterator[pa.Table]], T]) -> list[T]:
-        """Run a task on each part: here if there is but one, else wherever the host runs tasks."""
+        """Run a task on each part: in this process if there is only one part, else where the host runs tasks."""
         parts = self.changes.parts
         of_part = OfPart(self.changes, parts, task)
         return [of_part(0)] if parts == 1 else self.host.run(of_part, parts)
 
     def whole(self) -> Any:
-        """All changes as a DataFrame (in the test driver: as an Arrow table)."""
+        """Return all changes as a DataFrame; in the test driver, as an Arrow table."""
         return self.host.whole(self.changes)
 
 
 def absolute(path: str) -> str:
-    """A local path from the root: workers and the JVM may have been started elsewhere."""
+    """Make a local path absolute: workers and the JVM may have another working directory."""
     return path if "://" in path or path.startswith("file:") else os.path.abspath(path)
 
 
 class Target(Protocol):
-    """The far side of a sink. `remembers`: it keeps the epoch together with the rows, so that nothing comes twice."""
+    """The system that a sink writes to.
 
-    remembers: ClassVar[bool]
+    `stores_epochs`: it stores the epoch atomically with the rows, so that delivery is exactly once.
+    """
+
+    stores_epochs: ClassVar[bool]
 
     def check(self) -> None:
-        """Raise if it could not be written to. Called when the sink is defined, and before its first delivery."""
+        """Raise if the target cannot be written to. Called when the sink is defined and before its first delivery."""
 
     def delivered(self) -> int | None:
-        """The last epoch that it knows it has; None if it knows of none, or does not remember.
+        """Return the last delivered epoch; None if there is none or the target does not store epochs.
 
         Called when the flow starts and before each delivery, so it must be cheap.
         """
 
     def deliver(self, delivery: Delivery) -> None:
-        """Take an epoch as a whole. It may be called again with an epoch that failed half way."""
+        """Write one epoch. May be called again with an epoch whose delivery failed half way."""

@@ -1,4 +1,4 @@
-"""Where deliveries are worked on: in this process, or on Spark's executors."""
+"""The hosts of deliveries: this process, or Spark's executors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class LocalHost:
-    """Everything here, one part after the other: the test driver. `messages` are those that sinks sent, by sink."""
+    """Runs all parts in this process, one after the other, for the test driver. `messages` are those sent, by sink."""
 
     def __init__(self) -> None:
         self.messages: dict[str, list[dict[str, Any]]] = {}
@@ -27,13 +27,13 @@ class LocalHost:
         return [task(number) for number in range(count)]
 
     def whole(self, changes: EpochChanges) -> pa.Table:
-        """The changes as an Arrow table."""
+        """Return the changes as an Arrow table."""
         return gathered(changes)
 
 
 @dataclass(frozen=True)
 class SparkHost:
-    """Parts on the executors; a DataFrame of the changes is read there too, unless they are few."""
+    """Runs parts on the executors. A DataFrame of the changes is read there too, unless there is only one part."""
 
     session: SparkSession
 
@@ -44,7 +44,7 @@ class SparkHost:
         return run_tasks(self.session, task, count)
 
     def whole(self, changes: EpochChanges) -> DataFrame:
-        """The changes as a DataFrame that can be read as often as one likes."""
+        """Return the changes as a DataFrame, which can be read repeatedly."""
         from rejoinder.exchange.tasks.spark_tasks import frame_of
 
         if changes.parts <= 1:
@@ -59,12 +59,12 @@ class PartReader:
     changes: EpochChanges
 
     def __call__(self, number: int) -> Any:
-        """The batches of a part."""
+        """Yield the batches of a part."""
         for chunk in self.changes.part(number):
             yield from chunk.to_batches()
 
 
 def gathered(changes: EpochChanges) -> pa.Table:
-    """All changes as one table."""
+    """Read all changes into one table."""
     chunks = [chunk for number in range(changes.parts) for chunk in changes.part(number)]
     return pa.concat_tables(chunks) if chunks else changes.delivered_schema.empty_table()

@@ -1,8 +1,8 @@
-"""Keys that have several rows in a view, for sinks that keep a row per key and cannot tell what they hold.
+"""Duplicate keys: detect keys with several rows in a view, for sinks with one row per key that cannot be read back.
 
-The changes of an epoch do not show a row that came in an earlier one. Where the query of the view proves its key
-(`plan.time.unique_keys`) nothing is to be done. Else the rows of the keys that got one are looked for in the view as it
-is after the epoch: one pass over the columns of the key, cut by row hash as deliveries are.
+The changes of an epoch do not show rows of earlier epochs. If the query of the view proves that the key is unique
+(`plan.time.unique_keys`), no check is necessary. Otherwise the keys that got a row are looked up in the view as of the
+epoch. Cost: one pass over the key columns of the view, split by row hash as deliveries are.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ from rejoinder.state.changelog_reader import net_rows
 _EPOCH, _DIFF = DELIVERED_COLUMNS.names
 
 
-def refuse_doubles(delivery: Delivery, encoder: Encoder) -> None:
-    """Raise `SinkFailed` if a key that got a row in this epoch has more than one now. A snapshot shows that itself."""
+def refuse_duplicate_keys(delivery: Delivery, encoder: Encoder) -> None:
+    """Raise `SinkFailed` if a key that got a row in this epoch has more than one row now.
+
+    A snapshot has all rows, so the encoder finds duplicates itself.
+    """
     if delivery.is_snapshot or delivery.is_unique(encoder.key):
         return
-    came = [take(rows, np.flatnonzero(numbers(rows, _DIFF) > 0)) for rows in delivery.rows()]
-    hashes = [hash_rows([rows.column(name) for name in encoder.key], rows.num_rows) for rows in came]
+    inserted = [take(rows, np.flatnonzero(numbers(rows, _DIFF) > 0)) for rows in delivery.rows()]
+    hashes = [hash_rows([rows.column(name) for name in encoder.key], rows.num_rows) for rows in inserted]
     parts = max(1, delivery.content.parts)
     wanted = np.unique(np.concatenate([*hashes, np.zeros(0, np.uint64)]))
     look_up = KeyRows(delivery.content, parts, encoder.key, wanted)
-    found = [look_up(0)] if parts == 1 else delivery.host.run(look_up, parts)
-    rows = pa.concat_tables(found)
+    rows = pa.concat_tables([look_up(0)] if parts == 1 else delivery.host.run(look_up, parts))
     groups = group_rows(rows, encoder.key)
     copies = np.bincount(groups.group_of, diffs(rows), minlength=len(groups.starts))
     if (copies > 1).any():
-        told = rows.append_column(_EPOCH, pa.array(np.full(rows.num_rows, delivery.epoch)))
-        encoder.refuse(told, int(groups.starts[np.argmax(copies > 1)]), "has more than one row")
+        changes = rows.append_column(_EPOCH, pa.array(np.full(rows.num_rows, delivery.epoch)))
+        encoder.refuse(changes, int(groups.starts[np.argmax(copies > 1)]), "has more than one row")
 
 
 @dataclass(frozen=True)
 class KeyRows:
-    """Finds the rows of a part of a view whose key has one of some hashes, wherever it is run."""
+    """Finds the rows of a part of a view by the hashes of their keys. Sent to tasks."""
 
     content: EpochChanges
     parts: int
@@ -51,9 +53,9 @@ class KeyRows:
     wanted: UInt64
 
     def __call__(self, number: int) -> pa.Table:
-        """The columns of the key, and `__diff`."""
+        """Return the key columns and `__diff` of the rows of a part."""
         content, hashes = self.content, hash_range(number, self.parts)
-        found = net_rows(
+        rows = net_rows(
             content.store,
             content.refs,
             content.schema,
@@ -62,7 +64,7 @@ class KeyRows:
             hashes=hashes,
             keep=self._keep,
         )
-        return found.select([*self.key, DIFF])
+        return rows.select([*self.key, DIFF])
 
     def _keep(self, rows: pa.Table) -> pa.Table:
         hashes = hash_rows([rows.column(name) for name in self.key], rows.num_rows)

@@ -1,19 +1,19 @@
-"""Parquet, CSV and JSON files: the changes of an epoch appended as files that carry its number, once.
+"""The file sink: appends the changes of an epoch as Parquet, CSV or JSON files named by the epoch. Exactly once.
 
-Layout of the folder: `epoch-0000000012-0000.parquet` and so on, and `_rejoinder/` beside them, which readers pass over:
-the sink that owns the folder, how far it has got, and files that are not whole yet. Tasks write there; when all files
-of an epoch are whole they are moved to their names, then the epoch is noted. An attempt that died in between is written
-anew over its own names, and what it left over is removed. So an epoch is there once, however often it is tried.
+Layout of the folder: `epoch-0000000012-0000.parquet` and so on. The folder `_rejoinder/` beside them, which readers
+skip, has the owner of the folder, its progress, and incomplete files. Tasks write there. When all files of an epoch are
+complete, they are renamed to their final names, then the progress file is replaced. An attempt that failed in between
+is repeated with the same names, and its leftover files are removed. So an epoch exists once, however often it is tried.
 
 Fence: an attempt stages its files in a folder of its own, `staged-<writer epoch>-<random>`. It changes the sink only by
-renames from and to that folder, the note of the epoch among them. A driver removes the staged folders of the writers
-before it, never those of later ones, before it stages its own. A driver that was replaced and wakes up later finds its
-folder gone: its renames fail and change nothing.
+renames from and to that folder, including the progress file. Before a driver stages its own files, it removes the
+staged folders of earlier writers, never those of later ones. A driver that was replaced and continues later finds its
+folder gone: its renames fail and have no effect.
 
-An object store has no renames: a move is a copy, which fails if its source is gone, and a delete. So there, too, only a
-copy that the store was asked for before the takeover and carries out after it can still change something. It does no
-harm. Two drivers deliver an epoch from the same manifest, so a file that is written late holds what it held. A note
-that is written late says that the sink is less far: the next start writes later epochs again, under the same names.
+An object store has no renames: a move is a copy, which fails if its source is gone, and a delete. So only a copy that
+was requested before the takeover and is executed after it can still have an effect. It is harmless. Both drivers
+deliver an epoch from the same manifest, so a data file that is written late has the same content. A progress file that
+is written late is behind: the next start writes later epochs again, under the same names.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -52,10 +53,10 @@ class FilesTarget:
 
     sink: Sink
     identity: str
-    remembers: ClassVar[bool] = True
+    stores_epochs: ClassVar[bool] = True
 
     def check(self) -> None:
-        """Refuse a folder that cannot be made or written, or that another sink has filled."""
+        """Raise `SinkFailed` if the folder cannot be created or written, or belongs to another sink."""
         filesystem, folder = self._open()
         hidden = posixpath.join(folder, HIDDEN)
         try:
@@ -77,7 +78,7 @@ class FilesTarget:
             self._check_owner(owner)
 
     def delivered(self) -> int | None:
-        """The last epoch whose files are all there."""
+        """Return the last epoch whose files are complete; None if there is none. Raises `SinkFailed`."""
         filesystem, folder = self._open()
         progress = self._read(filesystem, posixpath.join(folder, HIDDEN, PROGRESS))
         if progress is None:
@@ -91,7 +92,9 @@ class FilesTarget:
         hidden = posixpath.join(folder, HIDDEN)
         staged = posixpath.join(hidden, f"{STAGED}{delivery.writer:010d}-{token(8)}")
         try:
-            if delivery.is_first:  # else the folder is there, or was lost: it is never made anew around one epoch
+            if (
+                delivery.is_first
+            ):  # later, a missing folder means lost files: it must not be created with one epoch only
                 filesystem.create_dir(hidden, recursive=True)
             _clear_staged(filesystem, hidden, delivery.writer)
             filesystem.create_dir(staged, recursive=False)
@@ -105,24 +108,24 @@ class FilesTarget:
                 )
             )
             reach("in_delivery", delivery.epoch)
-            # The note is staged before the look at the fence: after it nothing is done but moves out of our folder.
+            # Stage the progress file before the check of the fence: after it only moves out of our folder are allowed.
             with filesystem.open_output_stream(posixpath.join(staged, PROGRESS)) as file:
                 file.write(_sealed({**self._owner, "epoch": delivery.epoch, "writer": delivery.writer}))
             delivery.check_fence()
             self._publish(filesystem, staged, list(filter(None, written)), delivery)
         except Exception:
-            delivery.check_fence()  # our folder is gone: whoever took over has removed it
+            delivery.check_fence()  # a driver that took over may have removed our staged folder
             raise
-        with suppress(FileNotFoundError):  # whoever took over since may have removed it
+        with suppress(FileNotFoundError):  # a driver that took over since may have removed it
             filesystem.delete_dir(staged)
 
     def _publish(self, filesystem: pafs.FileSystem, staged: str, written: list[str], delivery: Delivery) -> None:
-        """Move the files of an epoch to their names, and note the epoch."""
+        """Move the files of an epoch to their final names, then replace the progress file."""
         _, folder = self._open()
         prefix = f"epoch-{delivery.epoch:010d}-"
         names = [f"{prefix}{number:04d}.{self.sink.format}" for number, _ in enumerate(written)]
         for info in filesystem.get_file_info(pafs.FileSelector(folder)):
-            if info.base_name.startswith(prefix) and info.base_name not in names:  # of an attempt that died
+            if info.base_name.startswith(prefix) and info.base_name not in names:  # left over from a failed attempt
                 filesystem.move(info.path, posixpath.join(staged, f"left-{info.base_name}"))
         for source, name in zip(written, names, strict=True):
             filesystem.move(posixpath.join(staged, source), posixpath.join(folder, name))
@@ -132,17 +135,17 @@ class FilesTarget:
         if owner["identity"] != self.identity:
             raise SinkFailed(
                 f"the folder `{self.sink.options['path']}` of sink `{self.sink.name}` belongs to another sink",
-                detail=f"`{owner['sink']}` wrote to it: what is there and what would come do not belong together",
+                detail=f"`{owner['sink']}` wrote to it: its files and those of this sink do not belong together",
                 hint="use another folder, or remove this one",
             )
 
     def _read(self, filesystem: pafs.FileSystem, path: str) -> dict[str, Any] | None:
-        """What `_sealed` made; None if there is no such file. Raises `SinkFailed` if it is damaged."""
-        found = filesystem.get_file_info(path).type
-        if found == pafs.FileType.NotFound:
+        """Read a file that `_sealed` encoded; None if it does not exist. Raises `SinkFailed` if it is damaged."""
+        kind = filesystem.get_file_info(path).type
+        if kind == pafs.FileType.NotFound:
             return None
         data = b""
-        if found == pafs.FileType.File:
+        if kind == pafs.FileType.File:
             with filesystem.open_input_file(path) as file:
                 data = file.read()
         try:
@@ -151,7 +154,7 @@ class FilesTarget:
                 raise ValueError("it fails its checksum")
         except (ValueError, TypeError) as failure:
             raise SinkFailed(
-                f"sink `{self.sink.name}` cannot tell which epochs it has",
+                f"the progress of sink `{self.sink.name}` cannot be read",
                 detail=f"`{path}` is damaged: {failure}",
                 hint=f"restore `{posixpath.dirname(path)}` from a backup, or DROP SINK {self.sink.name} and create one "
                 "that writes elsewhere",
@@ -163,7 +166,7 @@ class FilesTarget:
         return {"sink": self.sink.name, "identity": self.identity}
 
     def _open(self) -> tuple[pafs.FileSystem, str]:
-        """The folder. Raises `SinkFailed` if what the sink keeps for itself in it is reached through a link."""
+        """Open the folder. Raises `SinkFailed` if the hidden folder, or a file in it, is a symbolic link."""
         filesystem, folder = open_path(absolute(self.sink.options["path"]))
         if isinstance(filesystem, pafs.LocalFileSystem):
             hidden = os.path.join(folder, HIDDEN)
@@ -179,7 +182,7 @@ class FilesTarget:
 
 @dataclass(frozen=True)
 class WriteFile:
-    """Writes a part of an epoch to a file of its own, wherever it is run; gives its name, "" if there are no rows."""
+    """Writes a part of an epoch to a file. Sent to tasks."""
 
     path: str
     staged: str
@@ -187,7 +190,7 @@ class WriteFile:
     is_guarded: bool = True
 
     def __call__(self, number: int, chunks: Iterator[pa.Table]) -> str:
-        """Write the chunks one by one."""
+        """Write the chunks one by one. Returns the name of the file; "" if there are no rows."""
         first = next(chunks, None)
         if first is None:
             return ""
@@ -197,47 +200,39 @@ class WriteFile:
             match self.format:
                 case "parquet":
                     with pq.ParquetWriter(file, first.schema) as writer:
-                        for chunk in _again(first, chunks):
+                        for chunk in chain([first], chunks):
                             writer.write_table(chunk)
                 case "csv":
-                    prepared = guarded_table if self.is_guarded else _as_it_is
-                    with pacsv.CSVWriter(file, prepared(first).schema) as writer:
-                        for chunk in _again(first, chunks):
-                            writer.write_table(prepared(chunk))
+                    tables = map(guarded_table, chain([first], chunks)) if self.is_guarded else chain([first], chunks)
+                    head = next(tables)
+                    with pacsv.CSVWriter(file, head.schema) as writer:
+                        for table in chain([head], tables):
+                            writer.write_table(table)
                 case _:
-                    for chunk in _again(first, chunks):
+                    for chunk in chain([first], chunks):
                         file.write(json_lines(chunk))
         return name
 
 
 def _clear_staged(filesystem: pafs.FileSystem, hidden: str, writer: int) -> None:
-    """Remove what attempts have left that are not of a later writer: they failed, or must not go on."""
+    """Remove the staged folders of this and of earlier writers: their attempts failed, or must not continue."""
     for info in filesystem.get_file_info(pafs.FileSelector(hidden)):
         number = info.base_name.removeprefix(STAGED).partition("-")[0]
         if info.base_name.startswith(STAGED) and not (number.isdigit() and int(number) > writer):
-            with suppress(FileNotFoundError):  # a driver that was replaced may be at the same
+            with suppress(FileNotFoundError):  # a driver that was replaced may remove it at the same time
                 filesystem.delete_dir(info.path)
 
 
-def _as_it_is(table: pa.Table) -> pa.Table:
-    return table
-
-
-def _again(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    yield from rest
-
-
 def _sealed(fields: Mapping[str, Any]) -> bytes:
-    """The fields as JSON, with their checksum (an earlier one is replaced)."""
+    """Encode fields as JSON with their checksum; an earlier checksum is replaced."""
     plain = {name: value for name, value in fields.items() if name != CHECKSUM}
     checksum = hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
     return json.dumps({**plain, CHECKSUM: checksum}, sort_keys=True).encode()
 
 
 def _replace(filesystem: pafs.FileSystem, staged: str, path: str, data: bytes) -> None:
-    """Replace a small file in one step, unless our staged folder is gone."""
-    whole = posixpath.join(staged, posixpath.basename(path))
-    with filesystem.open_output_stream(whole) as file:
+    """Replace a small file atomically. Raises if our staged folder is gone."""
+    complete = posixpath.join(staged, posixpath.basename(path))
+    with filesystem.open_output_stream(complete) as file:
         file.write(data)
-    filesystem.move(whole, path)
+    filesystem.move(complete, path)

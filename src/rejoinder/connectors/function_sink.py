@@ -1,4 +1,4 @@
-"""A function of the user's as a sink: called for every epoch with changes; again, if the process died meanwhile."""
+"""The function sink: calls a user function for every epoch with changes; at least once, as after a crash."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class FunctionTarget:
     """Calls `function(epoch, changes)`."""
 
     function: Callable[[int, Any], object]
-    remembers: ClassVar[bool] = False
+    stores_epochs: ClassVar[bool] = False
 
     def check(self) -> None:
-        """There is nothing to check before it is called."""
+        """Do nothing: a function cannot be checked before it is called."""
 
     def delivered(self) -> int | None:
-        """It does not say."""
+        """Return None: a function does not store epochs."""
         return None
 
     def deliver(self, delivery: Delivery) -> None:
-        """Call it. What it raises stops the flow."""
+        """Call the function. An exception stops the flow."""
         self.function(delivery.epoch, delivery.whole())

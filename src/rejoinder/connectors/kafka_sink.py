@@ -1,7 +1,7 @@
-"""Kafka as a sink: a message for each change or key, with the epoch in a header; at least once.
+"""The Kafka sink: sends a message for each change or key, with the epoch in a header. At least once.
 
-Spark's executors send. A process that dies while it sends an epoch sends it again: readers know it by the header, and
-where each key has its own message ('upsert') a second one changes nothing.
+Spark's executors send the messages. After a crash, an epoch is sent again. Readers can recognise it by the header; with
+mode 'upsert', a repeated message has no effect.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rejoinder.connectors.delivery import Delivery
 from rejoinder.connectors.delivery_hosts import gathered
-from rejoinder.connectors.duplicate_keys import refuse_doubles
+from rejoinder.connectors.duplicate_keys import refuse_duplicate_keys
 from rejoinder.connectors.sink_messages import MESSAGES, Encoder
 from rejoinder.ir.catalog import Sink
 from rejoinder.sql.definitions.sink_definition import key_of
@@ -28,20 +28,20 @@ class KafkaTarget:
 
     sink: Sink
     session: SparkSession
-    remembers: ClassVar[bool] = False
+    stores_epochs: ClassVar[bool] = False
 
     def check(self) -> None:
-        """Refuse a broker that does not answer, and a topic that is not there."""
+        """Raise if the broker does not respond, or the topic does not exist."""
         from rejoinder.exchange.connectors.kafka_topics import partitions_of
 
         partitions_of(self.session, f"sink `{self.sink.name}`", self.sink.options)
 
     def delivered(self) -> int | None:
-        """It does not say."""
+        """Return None: a topic does not store epochs."""
         return None
 
     def deliver(self, delivery: Delivery) -> None:
-        """Send the messages of an epoch; keys stay together, so that each has one message."""
+        """Send the messages of an epoch. Changes of a key go to one task, so that each key has one message."""
         from rejoinder.exchange.connectors.kafka_topics import send
         from rejoinder.exchange.tasks.spark_tasks import frame_through
 
@@ -57,29 +57,31 @@ class KafkaTarget:
 
 @dataclass(frozen=True)
 class LocalTopic:
-    """A topic without a broker, for the test driver: messages with key, value and epoch, kept by the sink's name."""
+    """A topic without a broker, for the test driver. Stores messages with key, value and epoch by sink."""
 
     sink: Sink
     messages: dict[str, list[dict[str, Any]]]
-    remembers: ClassVar[bool] = False
+    stores_epochs: ClassVar[bool] = False
 
     def check(self) -> None:
-        """There is nobody who could refuse."""
+        """Do nothing: there is no broker."""
 
     def delivered(self) -> int | None:
-        """It does not say."""
+        """Return None: a topic does not store epochs."""
         return None
 
     def deliver(self, delivery: Delivery) -> None:
-        """Keep the messages of an epoch."""
-        made = encoder_of(delivery).encode(gathered(delivery.changes)).to_pylist()
-        self.messages.setdefault(self.sink.name, []).extend({**each, "epoch": delivery.epoch} for each in made)
+        """Store the messages of an epoch."""
+        messages = encoder_of(delivery).encode(gathered(delivery.changes)).to_pylist()
+        self.messages.setdefault(self.sink.name, []).extend(
+            {**message, "epoch": delivery.epoch} for message in messages
+        )
 
 
 def encoder_of(delivery: Delivery) -> Encoder:
-    """What makes the messages of a delivery. Raises `SinkFailed` if the sink's key has several rows in the view."""
+    """Return the encoder of a delivery. Raises `SinkFailed` if a key of the sink has several rows in the view."""
     sink, mode = delivery.sink, delivery.sink.options.get("mode", "append")
     encoder = Encoder.of(delivery, mode, key_of(sink, delivery.changes.schema))
     if mode != "append":
-        refuse_doubles(delivery, encoder)
+        refuse_duplicate_keys(delivery, encoder)
     return encoder

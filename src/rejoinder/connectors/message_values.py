@@ -1,4 +1,4 @@
-"""Values of messages: a row as a JSON object, as an Avro record, or the one column beside the key as it is."""
+"""Message values: a row as a JSON object, as an Avro record, or the only column besides the key as it is."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rejoinder.sql.definitions.message_definition import frame_of, value_column
 
 @dataclass(frozen=True)
 class Values:
-    """How a sink writes the rows of its view. Travels to tasks."""
+    """Encodes the rows of a sink's view as message values. Sent to tasks."""
 
     sink: Sink
 
     @property
     def is_json(self) -> bool:
-        """Whether values are text, of which envelopes can be made."""
+        """Whether values are JSON text, which can be put into envelopes."""
         return self.sink.options.get("value_format", "json") == "json"
 
     def write(self, rows: pa.Table) -> pa.Array:
-        """The value of each row. Raises `pa.ArrowInvalid` for a row that the given Avro schema does not take."""
+        """Return the value of each row. Raises `pa.ArrowInvalid` for a row that does not fit the given Avro schema."""
         if self.is_json:
             return single_chunk(json_rows(rows))
         if self.sink.options["value_format"] == "avro":
@@ -33,5 +33,5 @@ class Values:
         return single_chunk(rows.column(value_column(self.sink, rows.schema).name)).cast(pa.binary())
 
     def schema(self, columns: pa.Schema) -> str:
-        """The Avro schema that is given, or else the one of all columns."""
+        """Return the Avro schema from the options, or one of all columns."""
         return self.sink.options.get("avro_schema") or avro_schema(self.sink.view, columns)

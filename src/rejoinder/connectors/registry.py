@@ -1,4 +1,4 @@
-"""Which target a sink's format stands for."""
+"""The registry of sink targets by format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from rejoinder.sql.definitions.sink_definition import PYTHON
 def make_target(
     sink: Sink, identity: str, schema: pa.Schema, host: Host, functions: Mapping[str, Callable[[int, Any], object]]
 ) -> Target:
-    """The target of a sink. Making it touches nothing."""
+    """Return the target of a sink, without any effect on it.
+
+    Raises `Unsupported` if the format needs Spark, and `UnknownName` if its function is not declared.
+    """
     match sink.format:
         case "parquet" | "csv" | "json":
             return FilesTarget(sink, identity)

@@ -1,9 +1,8 @@
-"""Changes of an epoch as messages with a key and a value: appended, upserted, or told as Debezium tells them.
+"""Encode the changes of an epoch as messages with a key and a value, in one of three modes.
 
-`append` sends every change, with `_epoch` and `_diff` in the value. `upsert` sends the row that a key has after the
-epoch, or no value if it has none any more. `debezium` sends what was before and what is after. The last two tell the
-rows of a key apart from those of others by the sink's key; a key with two rows at a time is refused. How a row becomes
-a value is `values`.
+`append` sends every change, with `_epoch` and `_diff` in the value. `upsert` sends the row of a key after the epoch, or
+a tombstone if it has none. `debezium` sends the rows before and after. The last two modes need a sink key that is
+unique in the view; a key with two rows is an error. `message_values` encodes a row as a value.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _EPOCH, _DIFF = DELIVERED_COLUMNS.names
 
 @dataclass(frozen=True)
 class Encoder:
-    """Makes messages of the changes of a sink. All changes of a key must be given at once."""
+    """Encodes the changes of a sink as messages. All changes of a key must be in the same call. Sent to tasks."""
 
     sink: str
     view: str
@@ -44,18 +43,18 @@ class Encoder:
 
     @classmethod
     def of(cls, delivery: Delivery, mode: str, key: tuple[str, ...]) -> Encoder:
-        """The encoder of a delivery."""
+        """Return the encoder of a delivery."""
         sink = delivery.sink
         return cls(sink.name, sink.view, mode, key, Values(sink), delivery.is_snapshot)
 
     def on_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Encode the batches of a partition of Spark's."""
-        held = list(batches)
-        if held:
-            yield from self.encode(pa.Table.from_batches(held)).to_batches()
+        """Encode the batches of a Spark partition."""
+        collected = list(batches)
+        if collected:
+            yield from self.encode(pa.Table.from_batches(collected)).to_batches()
 
     def encode(self, changes: pa.Table) -> pa.Table:
-        """Messages in the order of the changes, or one for each key."""
+        """Return messages in the order of the changes, or one for each key. Raises `SinkFailed` for a duplicate key."""
         if self.mode == "append":
             return self._messages(changes, self.values.write(changes))
         rows = without(changes, [_EPOCH, _DIFF])
@@ -63,34 +62,36 @@ class Encoder:
         keyed = take(rows, np.where(new >= 0, new, old))
         after = self._row_or_null(rows, new)
         if self.mode == "upsert":
-            untold = (new >= 0) & np.asarray(after.is_null())
-            if untold.any():
-                self.refuse(changes, int(new[np.argmax(untold)]), "has NULL for its value, which would delete it,")
+            is_tombstone = (new >= 0) & np.asarray(after.is_null())
+            if is_tombstone.any():
+                self.refuse(
+                    changes, int(new[np.argmax(is_tombstone)]), "has NULL for its value, which would delete it,"
+                )
             return self._messages(keyed, after)
         return self._messages(keyed, self._envelopes(self._row_or_null(rows, old), after, changes))
 
     def _sides(self, changes: pa.Table) -> tuple[Int64, Int64]:
-        """For each key the row that goes and the row that comes, −1 where there is none."""
+        """Return the positions of the removed and the added row of each key, −1 where there is none."""
         groups, signs = group_rows(changes, self.key), numbers(changes, _DIFF)
         sides = []
-        for chosen in (signs < 0, signs > 0):
-            copies = np.bincount(groups.group_of[chosen], np.abs(signs[chosen]), minlength=len(groups.starts))
+        for on_side in (signs < 0, signs > 0):
+            copies = np.bincount(groups.group_of[on_side], np.abs(signs[on_side]), minlength=len(groups.starts))
             if (copies > 1).any():
                 self.refuse(changes, int(groups.starts[np.argmax(copies > 1)]), "has more than one row")
             rows = np.full(len(groups.starts), -1, np.int64)
-            rows[groups.group_of[chosen]] = np.flatnonzero(chosen)
+            rows[groups.group_of[on_side]] = np.flatnonzero(on_side)
             sides.append(rows)
         return sides[0], sides[1]
 
     def refuse(self, changes: pa.Table, row: int, problem: str) -> None:
-        """Raise the error for the key in a row of changes."""
+        """Raise `SinkFailed` for the key in a row of changes."""
         values = changes.select(list(self.key)).slice(row, 1).to_pylist()[0]
-        told = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+        key = ", ".join(f"{name} = {value!r}" for name, value in values.items())
         raise SinkFailed(
             f"a key of sink `{self.sink}` {problem} in `{self.view}`",
             detail=f"columns of the key: {', '.join(values)}; epoch {changes.column(_EPOCH)[row].as_py()}",
-            values=told,
-            hint="name all columns that tell its rows apart: DROP SINK, and CREATE it with another key, "
+            values=key,
+            hint="choose key columns that identify a row: DROP SINK, and CREATE it with another key, "
             "or send all changes: mode 'append'",
         )
 
@@ -99,7 +100,7 @@ class Encoder:
         return pa.table({"key": keys.cast(pa.binary()), "value": values.cast(pa.binary())}, schema=MESSAGES)
 
     def _keys(self, rows: pa.Table) -> pa.Array:
-        """The key as sources read it: as it is if it is bytes, as text if it is one value, else as a JSON object."""
+        """Encode keys as sources read them: bytes as they are, one value as text, several as a JSON object."""
         key = rows.select(list(self.key))
         if self.mode != "append":
             for name in self.key:
@@ -114,14 +115,14 @@ class Encoder:
         return single_chunk(key.column(0) if form == "raw" else project(key, [("key", text)]).column(0))
 
     def _row_or_null(self, rows: pa.Table, places: Int64) -> pa.Array:
-        """Values of rows by position; NULL where the position is −1."""
-        there = places >= 0
-        if not there.any():
+        """Return the values of rows by position; NULL where the position is −1."""
+        exists = places >= 0
+        if not exists.any():
             return pa.nulls(len(places), pa.string())
-        return self.values.write(take(rows, places[there])).take(pa.array(np.cumsum(there) - 1, mask=~there))
+        return self.values.write(take(rows, places[exists])).take(pa.array(np.cumsum(exists) - 1, mask=~exists))
 
     def _envelopes(self, before: pa.Array, after: pa.Array, changes: pa.Table) -> pa.Array:
-        """`before`, `after`, `op` (c, u, d; r in a snapshot), and where it comes from."""
+        """Return Debezium envelopes: `before`, `after`, `op` (c, u, d; r in a snapshot), and `source`."""
         epoch = changes.column(_EPOCH)[0].as_py()
         origin = json.dumps({"connector": "rejoinder", "table": self.view, "sink": self.sink, "epoch": epoch})
         created = pc.if_else(before.is_null(), "r" if self.is_snapshot else "c", "u")

@@ -10,15 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 
 from rejoinder.core.event_times import UNITS, field_of, unit_of
 from rejoinder.errors import AmbiguousName, DefinitionConflict, TypeMismatch, UnknownName, Unsupported, near_misses
 from rejoinder.ir.expression import Expression, column
-from rejoinder.kernels.arrow.columns import Int64
 from rejoinder.plan.physical.arrangement import Key
-from rejoinder.store.runs.time_values import times_of
 
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]
 PRESERVED: dict[Kind, frozenset[int]] = {
@@ -48,7 +45,10 @@ class JoinCondition:
     single: Mapping[int, Expression] = field(default_factory=dict)
 
     def checked(self, *, capped: bool) -> JoinCondition:
-        """Refuse what cannot be joined; without a cap on rows, also a side that nothing bounds."""
+        """Refuse what cannot be joined; without a cap on rows, also a side that nothing bounds.
+
+        A preserved side needs a bound in any case: only a bound says when a row without a partner comes out.
+        """
         if self.kind not in PRESERVED:
             known = list(PRESERVED)
             raise UnknownName(
@@ -82,11 +82,14 @@ class JoinCondition:
                 )
             self._check_bound(given, limited)
         for ordinal, times in enumerate(self.times):
-            if not capped and not any(key in to for to in self.postpone.values() for key in times.values()):
+            if any(key in to for to in self.postpone.values() for key in times.values()):
+                continue
+            if ordinal in self.preserved or not capped:
+                cap = "" if ordinal in self.preserved else ", or cap the rows with `max_rows`"
                 raise Unsupported(
                     f"nothing bounds how long rows of input {ordinal} are kept",
                     detail=f"no bound of the form a >= b - c for a of {', '.join(times)}",
-                    hint="add one to the condition and the postpone map, or cap the rows with `max_rows`",
+                    hint=f"add one to the condition and the postpone map{cap}",
                 )
         return self
 
@@ -153,25 +156,3 @@ class JoinCondition:
         """The columns of a side that have to equal the other side's."""
         schema = self.schemas[ordinal]
         return Key(tuple(column(pair[ordinal], schema.field(pair[ordinal]).type) for pair in self.on))
-
-    def order(self, ordinal: int) -> str | None:
-        """The time of a side that the other side's times bound best: from both ends, or else from one."""
-        ends = {name: sum(bool(found) for found in self._ends(key)) for name, key in self.times[ordinal].items()}
-        best = max(ends, key=lambda name: ends[name])
-        return best if ends[best] else None
-
-    def bounds(self, ordinal: int, table: pa.Table) -> tuple[Int64 | None, Int64 | None]:
-        """The least and greatest order time on the other side that rows of this side can meet, by the bounds."""
-        order = self.order(1 - ordinal)
-        if order is None:
-            return None, None
-        from_below, from_above = self._ends(self.times[1 - ordinal][order])
-        lows = [times_of(table, name) - minus for name, minus in from_below]
-        highs = [times_of(table, name) + minus for name, minus in from_above]
-        return np.maximum.reduce(lows) if lows else None, np.minimum.reduce(highs) if highs else None
-
-    def _ends(self, key: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-        """Columns of the other side that bound a key's time: `time >= column - c`, and `time <= column + c`."""
-        below = [(self.column_of(given), to[key]) for given, to in self.postpone.items() if key in to]
-        above = [(self.column_of(limited), minus) for limited, minus in self.postpone.get(key, {}).items()]
-        return below, above

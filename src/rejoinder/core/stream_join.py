@@ -17,21 +17,25 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.core.join_buffer import ROW, USED, Found, JoinBuffer
 from rejoinder.core.join_condition import JoinCondition
+from rejoinder.core.join_query import ARRIVALS, SIDES, running_join
 from rejoinder.core.messages import LateRows, Message, Rows, with_columns
 from rejoinder.core.operator import Operator
+from rejoinder.core.running_query import ARRIVAL
 from rejoinder.errors import LimitReached, UnknownName, Unsupported
-from rejoinder.kernels.arrow.columns import Int64, contiguous, numbers, replaced, take, without
+from rejoinder.kernels.arrow.columns import contiguous, numbers, replaced, take, without
 from rejoinder.kernels.arrow.consolidate import row_hashes
 from rejoinder.kernels.arrow.hashing import Mask, hash_rows
 from rejoinder.kernels.arrow.sorting import bucket_of
-from rejoinder.kernels.duckdb.evaluate import project, select_rows
+from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.runtime.task import key_columns
 from rejoinder.store.runs.time_values import NO_TIME, times_of
 from rejoinder.watermarks.coalescer import Watermark, smallest
 
 Formula = Literal["min_buffer", "wm_state"]
+USED = "__used"
+ALONE = -1
+"""The arrival number of the partner that a padded row does not have."""
 
 
 class StreamJoin(Operator):
@@ -87,16 +91,11 @@ class StreamJoin(Operator):
             )
         self._max_rows, self._formula = max_rows, formula
         self._instance, self._instances = instance, instances
-        self._buffers = tuple(
-            JoinBuffer(
-                f"input {at}",
-                condition.schemas[at],
-                condition.join_key(at),
-                tuple(condition.times[at]),
-                condition.order(at),
-            )
-            for at in (0, 1)
-        )
+        self._query = running_join(condition, is_capped=max_rows is not None)
+        self._arrivals = 0
+        self._used = [np.zeros(0, np.int64), np.zeros(0, np.int64)]
+        self._most_used = 1000
+        self._at_most = 0
         self._emitted: dict[int, int] = {}
 
     @property
@@ -108,7 +107,10 @@ class StreamJoin(Operator):
 
     def buffer(self, ordinal: int) -> pa.Table:
         """The rows of a side that are kept, as they came, with whether each has found a partner (`__used`)."""
-        return self._buffers[ordinal].content()
+        rows = self._query.content(SIDES[ordinal])
+        rows = take(rows, np.flatnonzero(self._kept(ordinal, rows)))
+        used = np.isin(numbers(rows, ARRIVAL), self._used[ordinal])
+        return replaced(without(rows, [ARRIVAL]), USED, used)
 
     def limits(self) -> dict[int, dict[int, int | None]]:
         """For each key, the smallest time that can still find a partner, by the key whose watermark tells; or None."""
@@ -136,33 +138,20 @@ class StreamJoin(Operator):
         table = take(table, np.flatnonzero(~late)) if late.any() else table
         if not table.num_rows:
             return result
-        able = self._able(ordinal, table)
-        kept = able & ~self._over(ordinal, table)
-        self._refuse_too_many(ordinal, int(kept.sum()))
-        used = np.zeros(table.num_rows, bool)
-        candidates = np.flatnonzero(able)
-        found = self._found(ordinal, table if able.all() else take(table, candidates), candidates)
-        result += self._joined(ordinal, table, found)
-        for pairs in found:
-            used[pairs.left] = True
-            pairs.run.used[pairs.right] = True
-        self._buffers[ordinal].add(take(table, np.flatnonzero(kept)), used[kept])
-        if ordinal in self._join.preserved:
-            result += self._padded(ordinal, take(table, np.flatnonzero(~kept & ~used)))
-        return result
+        self._refuse_too_many(ordinal, table)
+        return result + self._emit(self._query.run({SIDES[ordinal]: self._numbered(table)}, {}))
 
     def on_input_watermark(self, ordinal: int, watermark: Watermark) -> list[Message]:
         """Let go of rows that find no partner any more, then hand watermarks on as far as rows kept allow.
 
         A key that is not of one of this input's times is dropped: nothing on output stands for it.
         """
-        result: list[Message] = []
+        if watermark.key not in self._join.times[ordinal].values():
+            return []
+        time = {self._join.column_of(watermark.key): watermark.time}
+        result = self._emit(self._query.run({}, {SIDES[ordinal]: time}))
+        self._prune()
         limits = self._limits()
-        for at, buffer in enumerate(self._buffers):
-            own = {name: limits[key] for name, key in self._join.times[at].items() if key in limits}
-            rows, used = buffer.expire(own)
-            if at in self._join.preserved:
-                result += self._padded(at, take(rows, np.flatnonzero(~used)))
         for key in self._join.keys:
             value = self._output(key, limits)
             if value is not None and value > self._emitted.get(key, value - 1):
@@ -176,24 +165,29 @@ class StreamJoin(Operator):
 
     def snapshot(self) -> dict[str, Any]:
         """Give rows kept, with their marks, and watermarks; rows that all instances have are given by instance 0."""
-        rows = [
-            None if at == self.broadcast and self._instance else buffer.content()
-            for at, buffer in enumerate(self._buffers)
-        ]
+        rows = [None if at == self.broadcast and self._instance else self.buffer(at) for at in (0, 1)]
         return super().snapshot() | {"rows": rows, "emitted": [list(pair) for pair in sorted(self._emitted.items())]}
 
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
         """Go on from the snapshots of all instances that were, however many: each takes the rows that belong to it."""
         super().restore(*snapshots)
         self._emitted = smallest(dict(snapshot["emitted"]) for snapshot in snapshots)
-        for at, buffer in enumerate(self._buffers):
-            buffer.clear()
+        self._query = running_join(self._join, is_capped=self._max_rows is not None)
+        self._used = [np.zeros(0, np.int64), np.zeros(0, np.int64)]
+        kept: dict[str, pa.Table] = {}
+        for at in (0, 1):
             tables = [snapshot["rows"][at] for snapshot in snapshots if snapshot["rows"][at] is not None]
             if tables:
                 table = contiguous(tables)
                 rows = with_columns(without(table, [USED]), self._join.schemas[at], at)
                 mine = np.flatnonzero(self._belongs(at, rows, self._instances, self._instance))
-                buffer.add(take(rows, mine), np.array(numbers(table, USED), dtype=np.bool_)[mine])
+                kept[SIDES[at]] = self._numbered(take(rows, mine))
+                used = np.array(numbers(table, USED), dtype=np.bool_)[mine]
+                self._used[at] = numbers(kept[SIDES[at]], ARRIVAL)[used]
+        received = self.received()
+        times = [{name: received[key] for name, key in of.items() if key in received} for of in self._join.times]
+        self._at_most = sum(table.num_rows for table in kept.values())
+        self._query.run(kept, dict(zip(SIDES, times, strict=True)))  # what comes out has come out before
 
     def routed(self, ordinal: int, batch: pa.Table, instances: int) -> list[pa.Table]:
         """Split rows of an input for a number of instances; those of the side that goes to all are in each part."""
@@ -224,8 +218,8 @@ class StreamJoin(Operator):
             return None
         if self._formula == "wm_state":
             return min(received, limits[key]) if key in limits else None
-        least = self._buffers[self._join.side_of(key)].least(self._join.column_of(key))
-        return received if least is None else min(received, least)
+        kept = self._query.watermark(self._join.column_of(key))
+        return received if kept is None else min(received, kept)
 
     def _late(self, ordinal: int, table: pa.Table) -> Mask:
         """Rows below a watermark received of one of their own columns, or without a time."""
@@ -253,59 +247,64 @@ class StreamJoin(Operator):
             return np.ones(table.num_rows, bool)
         return np.asarray(project(table, [("able", single)]).column("able").fill_null(False))
 
-    def _refuse_too_many(self, ordinal: int, more: int) -> None:
-        kept = [buffer.rows for buffer in self._buffers]
-        if self._max_rows is not None and sum(kept) + more > self._max_rows:
+    def _kept(self, ordinal: int, table: pa.Table) -> Mask:
+        """Rows that a row to come may join."""
+        return self._able(ordinal, table) & ~self._over(ordinal, table)
+
+    def _refuse_too_many(self, ordinal: int, table: pa.Table) -> None:
+        if self._max_rows is None:
+            return
+        more = int(self._kept(ordinal, table).sum())
+        self._at_most += more
+        if self._at_most <= self._max_rows:
+            return
+        kept = [self.buffer(at).num_rows for at in (0, 1)]  # of the rows that were counted, some have expired
+        self._at_most = sum(kept)
+        if sum(kept) + more > self._max_rows:
             raise LimitReached(
                 f"the join would keep {sum(kept) + more:,} rows, and the limit is {self._max_rows:,}",
                 detail=f"input 0 has {kept[0]:,} and input 1 {kept[1]:,}; {more:,} of input {ordinal} come on top",
                 hint="see which input's watermark does not advance, or raise `max_rows`",
             )
+        self._at_most += more
 
-    def _found(self, ordinal: int, table: pa.Table, at: Int64) -> list[Found]:
-        """The pairs of rows of a batch, which are the rows `at` of it, for which the whole condition holds."""
-        low, high = self._join.bounds(ordinal, table)
-        found = self._buffers[1 - ordinal].find(table, self._join.join_key(ordinal), low, high)
-        if self._join.condition is not None:
-            found = [pairs.of(self._true(table, pairs)) for pairs in found]
-        return [Found(pairs.run, at[pairs.left], pairs.right) for pairs in found if len(pairs.left)]
+    def _numbered(self, table: pa.Table) -> pa.Table:
+        first = self._arrivals
+        self._arrivals += table.num_rows
+        return replaced(table, ARRIVAL, np.arange(first, self._arrivals))
 
-    def _true(self, table: pa.Table, pairs: Found) -> Int64:
-        assert self._join.condition is not None
-        needed = self._join.condition.columns
-        columns = {name: table.column(name).take(pa.array(pairs.left)) for name in needed if name in table.column_names}
-        there = [name for name in needed if name not in columns]
-        columns |= {name: pairs.run.table.column(name).take(pa.array(pairs.right)) for name in there}
-        numbered = replaced(pa.table(columns), ROW, np.arange(len(pairs.left)))
-        return numbers(select_rows(numbered, self._join.condition), ROW)
+    def _emit(self, rows: pa.Table) -> list[Message]:
+        """Messages of the rows that came out: pairs (for SEMI the left rows that had no partner before), then padded.
 
-    def _joined(self, ordinal: int, table: pa.Table, found: list[Found]) -> list[Message]:
-        """The rows that pairs give: both sides, or for SEMI the left rows that had no partner before."""
-        tables = []
-        if self._join.kind == "SEMI":
-            if ordinal == 0:
-                rows = np.unique(np.concatenate([pairs.left for pairs in found])) if found else np.zeros(0, np.int64)
-                tables = [take(table, rows)]
-            else:
-                first = [(pairs.run, np.unique(pairs.right)) for pairs in found]
-                tables = [take(run.table, rows[~run.used[rows]]) for run, rows in first]
-            tables = [each.select(self._join.schemas[0].names) for each in tables if each.num_rows]
-        elif self._join.kind != "ANTI":
-            for pairs in found:
-                here = take(table, pairs.left)
-                there = take(pairs.run.table.select(self._join.schemas[1 - ordinal].names), pairs.right)
-                sides = (here, there) if ordinal == 0 else (there, here)
-                tables.append(pa.table({name: side.column(name) for side in sides for name in side.column_names}))
-        return [Rows(contiguous(tables))] if tables else []
-
-    def _padded(self, ordinal: int, rows: pa.Table) -> list[Message]:
-        """Rows of a side without a partner, NULL in the columns of the other; for ANTI there are none of it."""
+        A row that was restored as used may come out padded: its partner is gone. It is left out.
+        """
         if not rows.num_rows:
             return []
-        if self._join.kind == "ANTI":
-            return [Rows(rows, padded=True)]
-        columns = {}
-        for at, schema in enumerate(self._join.schemas):
-            for each in schema:
-                columns[each.name] = rows.column(each.name) if at == ordinal else pa.nulls(rows.num_rows, each.type)
-        return [Rows(pa.table(columns), padded=True)]
+        arrivals = [numbers(replaced(rows, name, rows.column(name).fill_null(ALONE)), name) for name in ARRIVALS]
+        order = np.lexsort(arrivals)
+        rows, arrivals = take(rows, order), [each[order] for each in arrivals]
+        pairs = np.flatnonzero((arrivals[0] != ALONE) & (arrivals[1] != ALONE))
+        shown = pairs
+        if self._join.kind == "SEMI":
+            lefts, firsts = np.unique(arrivals[0][pairs], return_index=True)
+            shown = pairs[firsts][~np.isin(lefts, self._used[0])]
+        result: list[Message] = []
+        if len(shown) and self._join.kind != "ANTI":
+            result.append(Rows(self._shown(take(rows, shown))))
+        self._used = [np.union1d(used, each[pairs]) for used, each in zip(self._used, arrivals, strict=True)]
+        for at in sorted(self._join.preserved):
+            alone = (arrivals[1 - at] == ALONE) & ~np.isin(arrivals[at], self._used[at])
+            if alone.any():
+                result.append(Rows(self._shown(take(rows, np.flatnonzero(alone))), padded=True))
+        return result
+
+    def _shown(self, rows: pa.Table) -> pa.Table:
+        schemas = self._join.schemas[:1] if self._join.kind in ("SEMI", "ANTI") else self._join.schemas
+        return rows.select([name for schema in schemas for name in schema.names])
+
+    def _prune(self) -> None:
+        """Drop the marks of rows that are no longer kept, each time their number has doubled."""
+        if sum(map(len, self._used)) > self._most_used:
+            for at in (0, 1):
+                self._used[at] = np.intersect1d(self._used[at], numbers(self._query.content(SIDES[at]), ARRIVAL))
+            self._most_used = max(1000, 2 * sum(map(len, self._used)))

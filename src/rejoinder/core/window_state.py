@@ -28,7 +28,7 @@ from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.retention_bound import Limit, Retention
 from rejoinder.plan.physical.steps import Aggregate, Arrange
 from rejoinder.runtime.steps.aggregate import aggregate
-from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.task import Clock, Task
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import open_store
@@ -170,7 +170,7 @@ class WindowState:
 
     def _arranged(self, task: Task) -> None:
         arrange(task, self._arrange)
-        settle(task)
+        insert_runs(task)
         self._settled(task.report.spines.get(self._arrangement.id, self._spine))
 
     def _settled(self, spine: Spine) -> None:

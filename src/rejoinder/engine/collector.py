@@ -1,4 +1,4 @@
-"""Deletes files of old versions after a commit. A failure is a notice: the commit stands, the next one tries again."""
+"""Deletes files of old versions after a commit. A failure becomes a notice; the next commit tries again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ KEEP_VERSIONS = 8
 
 
 class Collector:
-    """Collects for one driver. `notice` says why the last call failed; None if it did not."""
+    """The garbage collector of one driver. `notice` says why the last call failed; None if it succeeded."""
 
     def __init__(self) -> None:
         self.notice: str | None = None
         self._named: garbage.Seen = {}
 
     def collect(self, owner: Committed) -> None:
-        """Delete what only old versions name. Raises `StateDeleted` if no commit is left, and nothing else of ours."""
+        """Delete files that only old versions reference. Raises `StateDeleted` if no commit is left."""
         try:
             garbage.collect(owner.store, KEEP_VERSIONS, named_files, known=owner.manifest, seen=self._named)
         except StateError as failure:

@@ -1,6 +1,6 @@
-"""The content of a manifest in the types of the engine: all that a flow has committed.
+"""The content of a manifest in the types of the engine: everything that a flow has committed.
 
-`Content.read` and `Content.to_json` mirror each other. A commit publishes a content and only then takes it over.
+`Content.read` and `Content.to_json` mirror each other. The engine publishes a content before it adopts it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from rejoinder.host.entropy import token
 from rejoinder.ir.catalog import Catalog
 from rejoinder.plan.join.delta_paths import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
-from rejoinder.planner import Plan
+from rejoinder.plan.planning import Plan
 from rejoinder.state.completeness import complete_sources
 from rejoinder.state.deliveries import Deliveries
 from rejoinder.state.flow_state import State
 from rejoinder.state.manifest_decoding import checked_positions, decoding
-from rejoinder.state.positions import kept, position_files
-from rejoinder.state.sink_progress import Delivered, note_name, recorded, to_json
+from rejoinder.state.positions import position_files, restrict_positions
+from rejoinder.state.sink_progress import Delivered, progress_file, recorded, to_json
 from rejoinder.state.timeline import Timeline
 from rejoinder.state.watermarks import Watermarks
 from rejoinder.store.commits.manifest import Manifest
@@ -31,30 +31,30 @@ Planner = Callable[[Catalog, Mapping[str, Statistics]], Plan]
 
 @dataclass(frozen=True)
 class Content:
-    """What a manifest says of a flow."""
+    """The committed state of a flow."""
 
     catalog: Catalog
     plan: Plan
-    """As it was when it was defined: other statistics could ask for arrangements that do not exist."""
+    """Planned with the statistics of the last definition: others could need arrangements that do not exist."""
     state: State
     timeline: Timeline
     """When each epoch was committed."""
     created: dict[str, int]
     """The epoch at which each view was defined."""
     positions: dict[str, Any]
-    """How far each stream of a source is read (`state.positions`)."""
+    """The position of each stream of a source (`state.positions`)."""
     attached: dict[str, str]
     """The identity of each source that is read."""
     sinks: dict[str, tuple[str, int]]
     """The identity of each sink, and the epoch in which it was defined."""
     delivered: dict[str, Delivered]
-    """How far each sink is, by its identity."""
+    """The progress of each sink, by its identity."""
     watermarks: Watermarks
     deliveries: Deliveries
 
     @classmethod
     def read(cls, store: ObjectStore, manifest: Manifest | None, buckets: int, planned: Planner) -> Content:
-        """The content of a manifest; without one, that of a new flow. Raises `StateError` if it has another shape."""
+        """Decode a manifest; None gives the content of a new flow. Raises `StateError` if a field is malformed."""
         if manifest is None:
             state, watermarks, deliveries = State(buckets), Watermarks(), Deliveries()
             return cls(Catalog(), planned(Catalog(), {}), state, Timeline(), {}, {}, {}, {}, {}, watermarks, deliveries)
@@ -76,27 +76,29 @@ class Content:
         return cls(catalog=catalog, plan=planned(catalog, statistics), **committed)
 
     def settled(self, before: Content, epoch: int, time_ms: int) -> Content:
-        """The content as it is committed after `before`: new sources and sinks get identities, unused parts go."""
+        """Return the content to commit after `before`, with new identities and without unused parts."""
         scans, views = self.plan.dataflow.scans, self.plan.dataflow.views
         watermarks = self.watermarks.restricted_to(scans, views)
         attached = {name: before.attached.get(name) or token(4) for name in scans}
         sinks = {sink.name: before.sinks.get(sink.name) or (token(4), epoch) for sink in self.catalog.sinks}
-        deliveries = self.deliveries.keeping(scans)
+        deliveries = self.deliveries.restricted_to(scans)
         if self.plan is not before.plan:
             complete = complete_sources(self.plan, watermarks.times, deliveries)
-            deliveries = deliveries.noting(complete, epoch, time_ms, self.plan.program)
+            deliveries = deliveries.with_complete(complete, epoch, time_ms, self.plan.program)
         return replace(
             self,
-            positions=kept(self.positions, set(attached.values())),
+            positions=restrict_positions(self.positions, set(attached.values())),
             attached=attached,
             sinks=sinks,
-            delivered={one: self.delivered[one] for one, _ in sinks.values() if one in self.delivered},
+            delivered={
+                identity: self.delivered[identity] for identity, _ in sinks.values() if identity in self.delivered
+            },
             watermarks=watermarks,
             deliveries=deliveries,
         )
 
     def to_json(self, *, since: int, wall: int | None) -> dict[str, Any]:
-        """The fields of a manifest. History begins after epoch `since`; `wall` is what the clock said."""
+        """Return the fields of a manifest. History begins after epoch `since`; `wall` is the system clock."""
         statistics = self.plan.program.statistics
         return {
             "plan": fingerprint(self.plan.dataflow),
@@ -110,7 +112,7 @@ class Content:
                 "attached": self.attached,
                 "sinks": self.sinks,
                 "delivered": to_json(self.delivered),
-                "statistics": {name: [known.rows, known.keys] for name, known in statistics.items()},
+                "statistics": {name: [counts.rows, counts.keys] for name, counts in statistics.items()},
                 "since": since,
                 "watermarks": self.watermarks.to_json(),
                 "deliveries": self.deliveries.to_json(),
@@ -118,11 +120,11 @@ class Content:
         }
 
 
-_FIELDS = tuple(each.name for each in fields(Content))
+_FIELDS = tuple(field.name for field in fields(Content))
 
 
-class Holder:
-    """Has the committed content as attributes of its own, each of which is described at `Content`."""
+class ContentHolder:
+    """Has the committed content as its own attributes. `Content` describes them."""
 
     catalog: Catalog
     plan: Plan
@@ -138,23 +140,23 @@ class Holder:
 
     @property
     def content(self) -> Content:
-        """What is committed."""
+        """The committed content."""
         return Content(**{name: getattr(self, name) for name in _FIELDS})
 
     def take_over(self, content: Content) -> None:
-        """Replace what is committed."""
+        """Replace the committed content."""
         for name in _FIELDS:
             setattr(self, name, getattr(content, name))
 
 
 def named_files(manifest: Manifest) -> set[str]:
-    """All objects that a manifest names."""
+    """Return the names of all objects that a manifest references."""
     files = State.from_json(manifest.spines).files() | Timeline.from_json(manifest.extra["timeline"]).files()
     files |= position_files(manifest.extra["positions"])
-    return files | {note_name(manifest)} if manifest.extra.get("sinks") else files
+    return files | {progress_file(manifest)} if manifest.extra.get("sinks") else files
 
 
 def fingerprint(dataflow: Dataflow) -> str:
-    """A short name of what is kept: arrangements and views. Paths may change without a change of state."""
+    """Return a short hash of the arrangements and views. It does not depend on paths, which need no new state."""
     text = "\n".join([*sorted(a.id for a in dataflow.arrangements), *sorted(dataflow.views)])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

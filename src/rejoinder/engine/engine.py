@@ -1,7 +1,8 @@
-"""The engine: one flow's definitions, state and epochs. Spark and the test driver both drive this class.
+"""The engine: definitions, state and epochs of one flow. Spark and the test driver both drive this class.
 
-Life of an epoch (`run_epoch`): known already? → rounds on the executor → new state from the reports → manifest →
-collection of old files. The manifest is the commit: before it nothing has happened, after it everything has.
+An epoch (`run_epoch`) runs its rounds on the executor, builds the new state from their reports, publishes the manifest,
+and collects old files. The manifest is the commit: an epoch without one has no effect. An epoch that is committed
+already is skipped.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from rejoinder.engine.collector import KEEP_VERSIONS, Collector
-from rejoinder.engine.content import Content, Holder, fingerprint
+from rejoinder.engine.content import Content, ContentHolder, fingerprint
 from rejoinder.engine.epoch import attempt
 from rejoinder.engine.epoch_progress import Progress, lag_of, shown_rows
-from rejoinder.engine.executors.executor import Executor
 from rejoinder.engine.hydration.fill import Filling
 from rejoinder.engine.hydration.redefinition import redefined
 from rejoinder.engine.hydration.removal import reduced
@@ -38,6 +38,7 @@ from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report
 from rejoinder.state.completeness import covers
+from rejoinder.state.executor import Executor
 from rejoinder.state.flow_state import Listed, State
 from rejoinder.state.positions import Position, position_of
 from rejoinder.state.watermarks import Partition, Signals, Times
@@ -52,12 +53,12 @@ PROGRESS_KEPT = 10_000
 SILENT = Signals()
 
 
-class Engine(Holder):
-    """A flow on a store. All methods that change something hold `lock`: an epoch and a definition never overlap.
+class Engine(ContentHolder):
+    """A flow on a store. Methods that change the flow hold `lock`, so an epoch and a definition never overlap.
 
-    `attached` gives each source that is read an identity for as long as something needs it: what is kept of a source
-    and how far it was read belong together, and are forgotten together. `sinks` gives each sink an identity for as long
-    as it is defined, with the epoch in which it was; `delivered` says by identity how far it is.
+    `attached` gives each source an identity for as long as a view reads it. The rows and the position of a source
+    belong together; both are dropped with the identity. `sinks` gives each sink an identity, and the epoch at which it
+    was defined. `delivered` is the progress of each sink, by identity.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Engine(Holder):
         self.store = store
         self.executor = executor
         self.buckets = buckets
-        self.history = max(1, history)  # the last epoch's changes must be readable after it
+        self.history = max(1, history)  # sinks read the changes of the last epoch after its commit
         self.spool = spool
         self.max_pairs = max_pairs
         self.quota = quota
@@ -86,16 +87,16 @@ class Engine(Holder):
         self.publisher = Publisher(store)
         self.clock = clock
         self.collector = Collector()
-        self.started: int | None = None  # on the clock, when silence began to count
+        self.started: int | None = None  # processing time from which on a silent source may become idle
         self._idle: dict[str, set[Partition]] = {}
         self.pending_watermarks = PendingWatermarks()
-        self.topics: Topics | None = None  # who reads records of topics again
+        self.topics: Topics | None = None  # reads records of topics again
         self._notices = Notices()
         self.recover()
 
     @property
     def clock(self) -> Callable[[], int]:
-        """Milliseconds since 1970. Where it is not the clock of the machine, that cannot tell what has elapsed."""
+        """The system clock in milliseconds since 1970. A steady clock is used with it only if it is the machine's."""
         return self.time.clock
 
     @clock.setter
@@ -103,14 +104,14 @@ class Engine(Holder):
         self.time = ProcessingTime(clock, steady_clock if clock is system_clock else None, self.store.time_ms)
 
     def recover(self) -> None:
-        """Take up the last committed state."""
+        """Load the last committed state. Raises `StateError` if it cannot be read."""
         with format_named(self):
             self._recover()
 
     def _recover(self) -> None:
         manifest = newest(self.store)
         content = Content.read(self.store, manifest, self.buckets, plan)
-        self.manifest = manifest  # not before its content is read: the two belong together
+        self.manifest = manifest  # after its content, so that a failed read leaves both as they were
         self.take_over(content)
         if self.manifest is not None:
             self.time.wall = self.manifest.extra.get("clock")
@@ -118,7 +119,7 @@ class Engine(Holder):
         self.watermarks = self.watermarks.with_persisted(self.plan.persisted)
 
     def replan(self) -> None:
-        """Order the paths by the statistics of today; fill what a newer planner wants and the state does not have."""
+        """Plan again with current statistics, and hydrate arrangements that a newer planner needs."""
         with self.lock:
             self.publisher.settle()
             self._reorder()
@@ -127,7 +128,7 @@ class Engine(Holder):
                 self.define(self.catalog)
 
     def _reorder(self) -> None:
-        """Plan with the statistics of today, if the arrangements that are there hold all that this plan needs."""
+        """Adopt a plan with current statistics if the existing arrangements hold all rows that it needs."""
         new = plan(self.catalog, self.state.statistics())
         before, after, times = self.dataflow, new.dataflow, self.times
         same = {a.id for a in after.arrangements} == {a.id for a in before.arrangements}
@@ -143,7 +144,7 @@ class Engine(Holder):
 
     @property
     def times(self) -> Times:
-        """The watermarks, and what is persisted with them."""
+        """The values that formulas are evaluated with: watermarks and persisted values."""
         return self.watermarks.times
 
     @property
@@ -167,10 +168,11 @@ class Engine(Holder):
         positions: dict[str, Any] | Callable[[Mapping[str, str]], dict[str, Any]] | None = None,
         signals: Signals = SILENT,
     ) -> Progress | None:
-        """Run and commit an epoch, once: None if it is the last committed one.
+        """Run and commit an epoch. Returns None, without effect, if it is the last committed one.
 
-        `positions` says how far the sources are read after it (`state.positions`); a function is called once the
-        tasks are done, with the signatures of the files that they read. `signals` are what sources say besides rows.
+        `positions` are the positions of the sources after the epoch (`state.positions`). A function is called after
+        the tasks, with the signatures of the files that they read. `signals` are idle marks and explicit watermarks.
+        Raises `Corrupt` if `epoch` does not follow the last committed one.
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
@@ -179,7 +181,7 @@ class Engine(Holder):
             if epoch != self.epoch + 1:
                 raise Corrupt(
                     f"the sources are at epoch {epoch}, and the state is at epoch {self.epoch}",
-                    detail="what was read and what was committed do not belong together",
+                    detail="the positions of the sources and the committed state do not belong together",
                     hint="start the flow again: the sources are read from the last committed epoch on",
                 )
             start = time.perf_counter()
@@ -188,22 +190,20 @@ class Engine(Holder):
             self.watermarks.check(sources, signals)
             reach("before_tasks", epoch)
             reading = self.time.read(self.timeline.latest, time_ms)
-            self._count_silence(reading.now)
+            self._silence_start(reading.now)
             done = attempt(self, self.content, epoch, splits, signals, reading.now)
             content, totals = done.content, done.totals
             if positions is not None:
-                found = positions(totals.signatures) if callable(positions) else positions
-                content = replace(content, positions=found)
-            self._commit(
-                content, epoch=epoch, reading=reading, accepted=lambda: self._take_in(reading, signals, totals)
-            )
+                new_positions = positions(totals.signatures) if callable(positions) else positions
+                content = replace(content, positions=new_positions)
+            self._commit(content, epoch=epoch, reading=reading, accepted=lambda: self._accept(reading, signals, totals))
             reach("after_commit", epoch)
             self.collector.collect(self)
             reach("after_collection", epoch)
-            return self._note(epoch, time.perf_counter() - start, totals, done.written)
+            return self._record_progress(epoch, time.perf_counter() - start, totals, done.written)
 
-    def _take_in(self, reading: Reading, signals: Signals, totals: Report) -> None:
-        """Go by the time of an epoch that is committed, and forget what sources had said before it."""
+    def _accept(self, reading: Reading, signals: Signals, totals: Report) -> None:
+        """Record that an epoch is committed: advance processing time, and remove the signals that it applied."""
         self.time.accept(reading)
         self._idle = {}
         self.pending_watermarks.remove_applied(signals.explicit)
@@ -249,41 +249,41 @@ class Engine(Holder):
 
     @property
     def is_ticking(self) -> bool:
-        """Whether an epoch may have to come without input: because of the clock, or of what was or may be said."""
+        """Whether an epoch without input may be necessary, because of the clock or of pending signals."""
         return self.has_pending_signals or may_tick(self.plan.program)
 
     @property
     def has_pending_signals(self) -> bool:
-        """Whether a source was said to be idle, or a watermark passed, since the last epoch."""
+        """Whether idle marks or explicit watermarks wait for an epoch."""
         return bool(self._idle or self.pending_watermarks.entries)
 
     def seconds_to_tick(self) -> float | None:
-        """How long until an epoch without input has something to do; 0 if it has by now, None if it never will.
+        """Return the seconds until an epoch without input has something to do: 0 if it has now, None if never.
 
-        Changes wait for the clock, a partition is silent for so long that it is idle, or something was said.
+        It emits changes that are due by the clock, marks silent partitions idle, or applies pending signals.
         """
         with self.lock:
             if self.has_pending_signals:
                 return 0
             now = self.time.now(self.timeline.latest)
-            due = next_due(self.content, self._count_silence(now))
+            due = next_due(self.content, self._silence_start(now))
             return None if due is None else max(0, due - now) / 1000
 
-    def _count_silence(self, now: int) -> int:
-        """Give the time since when silence counts: now at the latest, whatever an attempt that failed believed."""
+    def _silence_start(self, now: int) -> int:
+        """Return the time from which on silence counts, `now` at the latest; a failed attempt may have set more."""
         self.started = now if self.started is None else min(now, self.started)
         return self.started
 
-    def work(self, dataflow: Dataflow, epoch: int, state: State, clock: Clock) -> EpochWork:
-        """What tasks of one epoch do."""
+    def work(self, epoch: int, dataflow: Dataflow, state: State, clock: Clock) -> EpochWork:
+        """Return the work of the tasks of one epoch."""
         return EpochWork(self.setting(dataflow), epoch, state.parts, clock)
 
     def setting(self, dataflow: Dataflow | None = None) -> Setting:
-        """What tasks of every epoch know, as long as nothing is defined anew."""
+        """Return the setting of tasks, which stays the same until the next definition."""
         plan, writer = dataflow or self.dataflow, self.publisher.writer
         return Setting(plan, self.store, self.buckets, self.history, self.spool, self.max_pairs, writer=writer)
 
-    def _note(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
+    def _record_progress(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
         size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
         general = [notice for notice in (self.time.notice, self.collector.notice) if notice is not None]
         notices = (*general, *self._notices.about(totals.null_columns))
@@ -295,51 +295,52 @@ class Engine(Holder):
     # -- definitions ------------------------------------------------------------------------------------------------
 
     def define(self, catalog: Catalog, *, kept: Catalog | None = None) -> None:
-        """Take over a new catalog at an epoch boundary: hydrate what is new, drop what is unused, commit.
+        """Adopt a new catalog at an epoch boundary: hydrate new views, drop unused state, commit.
 
-        `kept` has the definitions that stay (None: those of today). Of any other nothing is taken over, though it may
-        be in the new catalog again. Raises `Incomplete` if rows that something new needs are no longer kept.
+        `kept` has the definitions that keep their state; None means all current ones. A definition that is not in it
+        starts without state, even if the new catalog has it again. Raises `Incomplete` if a new view needs rows that
+        have expired.
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
             before = self.content if kept is None else reduced(self.content, kept)
-            staying = {source.name for source in (kept or self.catalog).sources}
+            kept_sources = {source.name for source in (kept or self.catalog).sources}
             content = redefined(self, before, catalog)
-            self._commit(content, before=before, epoch=self.epoch, accepted=lambda: self._forget_but(staying))
+            self._commit(content, before=before, epoch=self.epoch, accepted=lambda: self._retain_signals(kept_sources))
             reach("after_definition", self.epoch)
             self.collector.collect(self)
 
-    def _forget_but(self, staying: set[str]) -> None:
-        """Forget what was said of sources that were dropped, also if others of their names were created."""
-        names = staying & {source.name for source in self.catalog.sources}
+    def _retain_signals(self, kept: set[str]) -> None:
+        """Remove the pending signals of dropped sources, also of those that were created again by the same name."""
+        names = kept & {source.name for source in self.catalog.sources}
         self.pending_watermarks.retain_sources(names)
         self._idle = {name: partitions for name, partitions in self._idle.items() if name in names}
 
     def annotate(self, positions: dict[str, Any]) -> None:
-        """Commit how far the sources are read, between epochs."""
+        """Commit new positions of the sources between epochs."""
         with self.lock:
             self.publisher.settle()
             self._commit(replace(self.content, positions=positions), epoch=self.epoch)
 
     def file_lines(self, stream: str) -> tuple[list[bytes], int]:
-        """The files that a stream has read, as lines of Spark's log; how many of them came with its newest epoch."""
+        """Return the files that a stream has read, as lines of Spark's log and the number read in the last epoch."""
         files = position_of(self.positions, stream).files
         with deletion_named(self):
             return files.lines(self.store), files.last
 
     def check_fence(self) -> None:
-        """Raise `Fenced` if another driver has committed to this state since we last did."""
+        """Raise `Fenced` if another driver has committed to this state after our last commit."""
         with self.lock, deletion_named(self):
             self.publisher.settle()
             if self.manifest is not None:
                 self.publisher.check_fence(self.manifest)
 
     def check_present(self) -> None:
-        """Raise `StateDeleted` if the state was deleted under us. Lists the manifests."""
+        """Raise `StateDeleted` if the state was deleted while this engine uses it. Lists the manifests."""
         refuse_deleted(self)
 
     def claim(self) -> bool:
-        """Make sure that we are the one driver of this state; True if it took a commit. Raises `Fenced`."""
+        """Become the only driver of this state. Returns whether that took a commit. Raises `Fenced`."""
         with self.lock:
             self.check_fence()
             if self.manifest is None or self.manifest.writer == self.publisher.writer:
@@ -349,28 +350,28 @@ class Engine(Holder):
 
     @property
     def writer_epoch(self) -> int:
-        """How many drivers this flow had before the one of the last commit."""
+        """The number of drivers that this flow had before the driver of the last commit."""
         return 0 if self.manifest is None else self.manifest.writer_epoch
 
     def unreadable(self, source: Source) -> str | None:
-        """Why the rows that a source has delivered cannot be read again; None if they can. Raises `InputError`."""
+        """Return why the delivered rows of a source cannot be read again; None if they can. Raises `InputError`."""
         if source.format in READ_BY_SPARK and self.topics is not None:
             return self.topics.unreadable(source, self.position(source))
         return unreadable(self.store, self.positions, self.attached, source)
 
     def position(self, source: Source) -> Position:
-        """How far the only stream of a source is read."""
+        """Return the position of the only stream of a source."""
         return position_of(self.positions, f"{self.attached[source.name]}/0")
 
     def records(self, filling: Filling) -> list[Listed]:
-        """The records that a filling reads again, in this process."""
+        """Read the topic records of a filling again, in this process. Returns splits."""
         if self.topics is None:
             return []
-        found = [self.topics.collected(source, self.position(source)) for source in filling.topics]
-        return [split for splits in found for split in splits]
+        splits_by_source = [self.topics.collected(source, self.position(source)) for source in filling.topics]
+        return [split for splits in splits_by_source for split in splits]
 
     def reread(self, source: Source) -> list[FileRead]:
-        """The files with all rows that a source has delivered."""
+        """Return the files with all delivered rows of a source."""
         return delivered_files(self.store, self.positions, self.attached, source)
 
     # -- commit -----------------------------------------------------------------------------------------------------
@@ -384,9 +385,10 @@ class Engine(Holder):
         reading: Reading | None = None,
         accepted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Publish the manifest; only then take the new content over, and call `accepted`. Epochs have a `reading`.
+        """Publish a manifest, then adopt the new content and call `accepted`. Epochs have a `reading`.
 
-        `before` has what the content builds on, identities of sources and sinks among it (None: what is committed).
+        `before` is the content that this one builds on, with the identities of sources and sinks; None means the
+        committed one.
         """
         now = self.time.now(self.timeline.latest) if reading is None else reading.now
         if epoch > self.epoch:

@@ -1,9 +1,8 @@
-"""What an epoch did, for whoever watches the flow."""
+"""The progress of an epoch: rows, bytes, lag and notices, for monitoring."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.runtime.task import Report
@@ -11,12 +10,11 @@ from rejoinder.runtime.task import Report
 
 @dataclass(frozen=True)
 class Progress:
-    """What an epoch did. `rows_out` counts changes as written, before netting over buckets.
+    """The progress of an epoch. `rows_out` counts changes as written, before they are netted over buckets.
 
     `lag_seconds` is the age of the newest file that the epoch read, at the commit; None if it read no file. `late` is
-    how many rows came too late, by view and by whose they are. `notices` say what is odd: a clock that is not believed,
-    files of old versions that could not be deleted, a column that is NULL in every record of a file (once for each
-    column).
+    the number of late rows, by view and source. `notices` report irregularities: a clock that is not trusted, files of
+    old versions that could not be deleted, a column that is NULL in every record of a file (once for each column).
     """
 
     epoch: int
@@ -30,20 +28,12 @@ class Progress:
     notices: tuple[str, ...] = ()
 
 
-def totals_of(reports: Mapping[int, Report]) -> Report:
-    """Add up what all buckets counted."""
-    totals = Report()
-    for report in reports.values():
-        totals.add(replace(report, spines={}, changelogs={}, emitted={}).to_json())
-    return totals
-
-
 def shown_rows(totals: Report) -> dict[str, int]:
-    """The changes by view, without those that sources in memory record for themselves."""
+    """Return the number of changes by view, without the changelogs of in-memory sources."""
     return {name: rows for name, rows in totals.rows_out.items() if not name.endswith(SOURCE_CHANGES)}
 
 
 def lag_of(totals: Report, now: int) -> float | None:
-    """The age of the newest file that was read, in seconds; None if none was."""
+    """Return the age in seconds of the newest file that was read; None if none was read."""
     newest = max(totals.newest.values(), default=0)
     return max(0, now - newest) / 1000 if newest else None

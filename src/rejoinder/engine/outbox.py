@@ -1,10 +1,10 @@
-"""The outbox: brings every committed epoch to every sink, in order, and knows how far each has got.
+"""The outbox: delivers every committed epoch to every sink, in order, and tracks the progress of each sink.
 
-How far a sink is lies in the sink itself where it can keep that together with the rows: what it remembers wins. For all
-others, and to know about epochs without changes, it is in the manifest (`state.sink_progress`). An epoch is delivered
-after its commit and before the next one begins. So at most one is under way when a process dies; the next start
-delivers it first. A driver delivers only after it has made sure that no other one has taken over; one that has not
-committed yet takes over first.
+If the target stores epochs together with the rows, the epoch in the target decides. The progress of all other sinks,
+and that of epochs without changes, is in the manifest (`state.sink_progress`). An epoch is delivered after its commit
+and before the next epoch begins. So a crash interrupts at most one delivery, and the next start delivers it first. A
+driver delivers only after it has checked that no other driver has taken over. A driver that has not committed yet
+commits first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rejoinder.secret_options import is_reference, scrubbed
 from rejoinder.sql.bind.binder import bind_view
 from rejoinder.sql.definitions.sink_definition import PYTHON
 from rejoinder.state.changelog_reader import changelog_refs
-from rejoinder.state.sink_progress import Delivered, write_note
+from rejoinder.state.sink_progress import Delivered, write_progress
 
 Function = Callable[[int, Any], object]
 LONGEST_DETAIL = 1000
@@ -38,7 +38,7 @@ SNAPSHOT = -2
 
 
 class Outbox:
-    """The sinks of a flow. `functions` are those of `foreach_epoch`, by the name of their sink."""
+    """The sinks of a flow. `functions` are those of `foreach_epoch`, by name of the sink."""
 
     def __init__(self, engine: Engine, host: Host) -> None:
         self.engine = engine
@@ -47,32 +47,32 @@ class Outbox:
         self._targets: dict[str, Target] = {}
 
     def check_new(self, batch: Batch) -> None:
-        """Refuse sinks that could not be written to, before they are defined. Raises `Fenced` if we were replaced."""
+        """Raise `SinkFailed` if a new sink cannot be written to, or `Fenced` if this driver was replaced."""
         for sink in new_sinks(batch):
             try:
                 with failures_of(sink, None):
                     self._make(sink, "", readable(batch.catalog, sink.view).schema).check()
             except SinkFailed:
-                self.engine.check_fence()  # whoever took over may have defined this very sink
+                self.engine.check_fence()  # a driver that took over may have defined this sink
                 raise
 
     def deliver(self) -> None:
-        """Deliver all epochs that are committed and not delivered yet. Raises `SinkFailed`; the rest waits."""
+        """Deliver all committed epochs that are not delivered yet. Raises `SinkFailed`; later epochs stay pending."""
         engine = self.engine
-        with engine.lock, deletion_named(engine):  # a driver that took over may have collected what we deliver
+        with engine.lock, deletion_named(engine):  # a driver that took over may have collected files of a delivery
             before = dict(engine.delivered)
             for sink in engine.catalog.sinks:
                 identity = engine.sinks[sink.name][0]
                 try:
                     self._deliver(sink, identity)
                 except BaseException:
-                    self._targets.pop(identity, None)  # ask it again how far it is
+                    self._targets.pop(identity, None)  # read its progress again at the next attempt
                     raise
             if engine.delivered != before:
                 self._record()
 
     def progress(self, sink: Sink) -> int | None:
-        """The last epoch that a sink has, as far as is known here; None before its first delivery."""
+        """Return the last epoch that is known to be delivered to a sink; None before its first delivery."""
         delivered = self.engine.delivered.get(self.engine.sinks[sink.name][0])
         return None if delivered is None else delivered.epoch
 
@@ -86,7 +86,7 @@ class Outbox:
         last = engine.delivered[identity].epoch
         since = engine.sinks[sink.name][1]
         while last < engine.epoch:
-            # What a view holds before the first epoch (a count of nothing, say) comes with the first one.
+            # Rows that a view has before the first epoch, such as the count of no rows, are delivered with the first.
             epoch = max(last + 1, since, 0)
             is_snapshot = last < since
             if epoch > engine.epoch:
@@ -96,12 +96,12 @@ class Outbox:
             is_changed = not changes.is_empty
             if is_changed:
                 is_new = engine.claim()
-                if is_new or not is_compared:  # what was delivered may be lost since, or more was by another driver
+                if is_new or not is_compared:  # the target may have lost epochs, or got more from another driver
                     self._compare(sink, identity, target)
                     is_compared = True
                     if is_new or engine.delivered[identity].epoch != last:
                         last = engine.delivered[identity].epoch
-                        continue  # a driver that has just taken over looks at the fence once more
+                        continue  # a driver that has just taken over checks the fence once more
                 with failures_of(sink, epoch):
                     content = self._changes(sink, schema, SNAPSHOT, epoch)
                     unique = partial(self._is_unique, sink)
@@ -124,11 +124,11 @@ class Outbox:
             changed = epoch if is_changed else engine.delivered[identity].changed
             engine.delivered[identity] = Delivered(epoch, changed)
             last = epoch
-            if is_changed and not target.remembers:
+            if is_changed and not target.stores_epochs:
                 self._record()
 
     def _open(self, sink: Sink, identity: str) -> None:
-        """Make the target of a sink, and ask it how far it is."""
+        """Create the target of a sink, and read its progress."""
         with failures_of(sink, None):
             target = self._make(sink, identity, readable(self.engine.catalog, sink.view).schema)
             target.check()
@@ -136,37 +136,38 @@ class Outbox:
         self._targets[identity] = target
 
     def _compare(self, sink: Sink, identity: str, target: Target) -> None:
-        """Ask a sink how far it is: before its first delivery just before its snapshot, or before now.
+        """Compare the progress of a target with the recorded progress, and record the result.
 
-        Raises `SinkFailed` if it has lost what it was given, or has more than was committed.
+        Before its first delivery, a sink is at the epoch before its snapshot, or at its definition with `from 'now'`.
+        Raises `SinkFailed` if the target has lost delivered epochs, or has epochs that are not committed.
         """
         engine = self.engine
         since = engine.sinks[sink.name][1]
         with failures_of(sink, None):
-            known = target.delivered()
-        if known is not None and known > engine.epoch:
-            engine.check_fence()  # whoever took over may have delivered it
+            stored = target.delivered()
+        if stored is not None and stored > engine.epoch:
+            engine.check_fence()  # a driver that took over may have delivered it
             raise SinkFailed(
-                f"sink `{sink.name}` has epoch {known}, and the flow is at epoch {engine.epoch}",
-                detail="the state is older than what the sink has: epochs to come would be taken for delivered",
+                f"sink `{sink.name}` has epoch {stored}, and the flow is at epoch {engine.epoch}",
+                detail="the state is older than the sink: new epochs would be skipped as delivered",
                 hint=f"restore the sink as of epoch {engine.epoch} or earlier, or DROP SINK {sink.name} and create one "
                 "that writes elsewhere",
             )
         first = since if sink.options.get("from") == "now" else since - 1
         recorded = engine.delivered.get(identity, Delivered(first))
-        if target.remembers and recorded.changed is not None:
-            if known is None:
+        if target.stores_epochs and recorded.changed is not None:
+            if stored is None:
                 place = sink.options.get("path") or sink.options.get("dbtable", "")
                 raise SinkFailed(
-                    f"sink `{sink.name}` was given epoch {recorded.changed}, and remembers none",
-                    detail=f"what it had in `{place}` was deleted, is not mounted, or was replaced by something else",
+                    f"epoch {recorded.changed} was delivered to sink `{sink.name}`, which has no epoch now",
+                    detail=f"its data in `{place}` was deleted, is not mounted, or was replaced",
                     hint=f"restore the sink from a backup (or mount it) and run again, or DROP SINK {sink.name} and "
                     "create it again",
                 )
-            if known < recorded.changed:  # an older copy was restored: what it remembers wins
-                recorded = Delivered(known, known)
-        if known is not None and known > recorded.epoch:
-            recorded = Delivered(known, known)
+            if stored < recorded.changed:  # an older copy of the target was restored: its epoch decides
+                recorded = Delivered(stored, stored)
+        if stored is not None and stored > recorded.epoch:
+            recorded = Delivered(stored, stored)
         engine.delivered[identity] = recorded
 
     def _make(self, sink: Sink, identity: str, schema: Any) -> Target:
@@ -195,20 +196,20 @@ class Outbox:
 
     def _record(self) -> None:
         assert self.engine.manifest is not None, "an epoch is committed"
-        write_note(self.engine.store, self.engine.manifest, self.engine.delivered)
+        write_progress(self.engine.store, self.engine.manifest, self.engine.delivered)
 
 
 @contextmanager
 def failures_of(sink: Sink, epoch: int | None) -> Iterator[None]:
-    """Tell whatever goes wrong in a sink in our words: which sink, which epoch, and what is to be done."""
+    """Raise `SinkFailed` instead of any other error in a sink, with the sink, the epoch and a hint."""
     try:
         yield
     except RejoinderError:
         raise
     except Exception as error:  # noqa: BLE001 - a foreign system may fail in any way
-        cause = None if any(map(is_reference, sink.options.values())) else error  # a trace may tell a secret
-        said = scrubbed(str(error).strip(), sink.options)[:LONGEST_DETAIL]
-        detail, values = _told(sink, error, said)
+        cause = None if any(map(is_reference, sink.options.values())) else error  # a traceback may contain a secret
+        message = scrubbed(str(error).strip(), sink.options)[:LONGEST_DETAIL]
+        detail, values = _split_message(sink, error, message)
         if epoch is None:
             hint = "fix it, or DROP SINK it"
             raise SinkFailed(f"sink `{sink.name}` cannot be used", detail=detail, values=values, hint=hint) from cause
@@ -223,18 +224,19 @@ def failures_of(sink: Sink, epoch: int | None) -> Iterator[None]:
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
 
-def _told(sink: Sink, error: Exception, said: str) -> tuple[str, str | None]:
-    """What may be shown of a foreign error, and the rest, which may quote rows.
+def _split_message(sink: Sink, error: Exception, message: str) -> tuple[str, str | None]:
+    """Split a foreign error into the part that may be shown and the rest, which may quote rows.
 
-    A function may quote rows anywhere, Spark behind the name of its condition, a database in its message unless that is
-    about a connection, a name or the like (`DatabaseError.kind`), and below the first line.
+    A function may quote rows anywhere. Spark quotes them after the name of its error condition. A database quotes them
+    in its message, unless that is about a connection, a name or the like (`DatabaseError.kind`). Other systems quote
+    them below the first line.
     """
-    name, first = type(error).__name__, said.partition("\n")[0]
-    kind, condition = getattr(error, "kind", None), _CONDITION.match(said)
-    if sink.format == PYTHON or not said:
-        return f"it raised {name}", said or None
+    name, first = type(error).__name__, message.partition("\n")[0]
+    kind, condition = getattr(error, "kind", None), _CONDITION.match(message)
+    if sink.format == PYTHON or not message:
+        return f"it raised {name}", message or None
     if isinstance(kind, str):
-        return kind, said
+        return kind, message
     if condition is not None:
-        return f"{name}: {condition[1]}", said
-    return f"{name}: {first}", said.removeprefix(first).strip() or None
+        return f"{name}: {condition[1]}", message
+    return f"{name}: {first}", message.removeprefix(first).strip() or None

@@ -1,8 +1,7 @@
-"""Publishes the manifests of one driver: one after the other, and none before the last one is settled.
+"""Publishes the manifests of one driver in order. Each is settled before the next one is sent.
 
-Invariant: a manifest whose answer was lost is published again, with the same bytes, before any other one. So a driver
-never meets a commit of its own as that of another driver, and no epoch is run a second time because nobody knew that
-it was committed.
+Invariant: if the response to a commit was lost, the same bytes are sent again before any other manifest. So a driver
+never takes its own commit for that of another driver, and never runs an epoch again that is committed already.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Publisher:
         self._open = None  # not before: after a Ctrl-C within `accept`, `settle` calls it again
 
     def settle(self) -> None:
-        """Finish a commit whose answer was lost. Raises `Unconfirmed` or `StorageFailed` if it is lost again."""
+        """Finish a commit whose response was lost. Raises `Unconfirmed` or `StorageFailed` if it is lost again."""
         if self._open is None:
             return
         manifest, accept = self._open
@@ -57,14 +56,14 @@ class Publisher:
         self._open = None  # not before: after a Ctrl-C within `accept`, `settle` calls it again
 
     def is_open(self, epoch: int) -> bool:
-        """Tell whether an epoch's commit has been sent and is not settled."""
+        """Return whether the commit of an epoch was sent and is not settled."""
         return self._open is not None and self._open[0].epoch == epoch
 
     def check_fence(self, manifest: Manifest) -> None:
         """Raise `Fenced` if another driver has committed after `manifest`, our last one."""
         newest = max(versions(self.store), default=-1)
         if newest <= manifest.version and self.store.exists(name_of(manifest.version + 1)):
-            newest = manifest.version + 1  # a listing may be late
+            newest = manifest.version + 1  # a listing of an object store may be stale
         if newest > manifest.version:
             raise Fenced(
                 "another driver has taken over this state",

@@ -14,8 +14,8 @@ from rejoinder.errors import InvalidSql, LimitReached
 from rejoinder.ir.catalog import View
 from rejoinder.ir.source_variants import source_of
 from rejoinder.plan.blocks.normal_form import Block
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.rounds.program import Program
-from rejoinder.planner import Plan
 from rejoinder.sql.definitions.view_options import NONE, STATE_BYTES, STATE_ROWS
 from rejoinder.state.flow_state import State
 

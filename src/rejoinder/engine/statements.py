@@ -1,6 +1,6 @@
-"""Carry a statement out: definitions change the flow, everything else is answered from the last committed epoch.
+"""Execute statements: definitions change the flow, all others are answered from the last committed epoch.
 
-Flow, the test driver and the command line all come through here; they differ in how they hand an answer over.
+`Flow`, the test driver and the command line all use `execute`. They differ in how they present an answer.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from rejoinder.state.renderings import (
 
 @dataclass(frozen=True)
 class Queried:
-    """The rows of a query; in the order it asked for, if it did."""
+    """The rows of a query. `is_ordered`: it has an ORDER BY, and the rows are in that order."""
 
     table: pa.Table
     is_ordered: bool
     note: str | None = None
-    """What is not complete about them."""
+    """Which rows are missing; None if the answer is complete."""
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """The changes of a query, read when they are asked for. `view` is its name if the query is the whole of one.
+    """The changes of a query, read on demand. `view` is the name of the view if the query selects all of it.
 
-    `system` are the columns by which the query itself says when and what; `note` what is not as it was.
+    `system`: the system columns that the query selects itself. `note`: which part of the history is missing.
     """
 
     read: Callable[[], Changes]
@@ -65,17 +65,17 @@ class Streamed:
     note: str | None = None
 
     def rows(self) -> Rows:
-        """One row per change and copy, as plain values."""
+        """Return one row per change and copy, as plain values."""
         return stream_rows(self.read(), self.system)
 
     def table(self) -> pa.Table:
-        """The changes in Arrow: with `_epoch`, `_emit_time`, `_undo` and `_diff`, or with the query's own columns."""
+        """Return the changes in Arrow, with `_epoch`, `_emit_time`, `_undo` and `_diff` or the query's own columns."""
         return filled(self.read(), self.system) if self.system else described(self.read())
 
 
 @dataclass(frozen=True)
 class Varied:
-    """The snapshots of a query; `note` says what is not as it was."""
+    """The snapshots of a query. `note`: which part of the history is missing."""
 
     snapshots: Snapshots
     note: str | None = None
@@ -100,7 +100,7 @@ Answer = Queried | Streamed | Varied | Explained | Shown
 
 
 def execute(engine: Engine, statement: Statement) -> Answer | None:
-    """Carry a statement out at an epoch boundary; None for a definition. Raises a `RejoinderError`."""
+    """Execute a statement at an epoch boundary. Returns None for a definition. Raises a `RejoinderError`."""
     with deletion_named(engine):
         return _execute(engine, statement)
 
@@ -128,12 +128,16 @@ def _select(engine: Engine, statement: Select) -> Answer:
 
 
 def _table(engine: Engine, statement: Select) -> Queried:
-    """The rows of a query. What a view holds that waits or forgets is in its changelog, and nowhere else."""
+    """Return the rows of a query.
+
+    The rows of a view with an EMIT clause or bounded state are in its changelog only, so it cannot be computed again
+    from the arrangements.
+    """
     text = statement.query
     named = {name.lower() for name in named_relations(text)}
     views = [view for view in engine.catalog.views if view.name.lower() in named]
-    kept = any(is_waiting(view.query) or view.name + LATE in engine.dataflow.views for view in views)
-    if not kept or whole_relation(text) is not None:
+    needs_changelog = any(is_waiting(view.query) or view.name + LATE in engine.dataflow.views for view in views)
+    if not needs_changelog or whole_relation(text) is not None:
         return Queried(*run_query(engine, text, statement.starting))
     ordered = split_order(as_sources(engine, text), text)
     rows = settled(replay(engine, ordered.query, starting=statement.starting).changes)
@@ -145,9 +149,9 @@ def _stream(engine: Engine, statement: Select) -> Streamed:
     query, ordering = split_ordering(text)
     if ordering != Ordering():
         raise Unsupported(
-            "a STREAM cannot be ordered or cut",
+            "ORDER BY and LIMIT are not supported on a STREAM",
             detail=text,
-            hint="it is in the order of its epochs; SELECT TVR … ORDER BY orders each snapshot",
+            hint="its rows are in the order of their epochs; SELECT TVR … ORDER BY orders each snapshot",
         )
     planned, system = split_system_items(query)
     view = _whole_view(engine, planned)
@@ -173,7 +177,7 @@ def _snapshots(engine: Engine, statement: Select) -> Varied:
 
 
 def _in_order(snapshots: Snapshots, schema: pa.Schema, ordered: Ordered) -> Snapshots:
-    """Each snapshot in the order that was asked for; those that no longer differ become one."""
+    """Order each snapshot, and combine consecutive snapshots that no longer differ."""
     result: list[Snapshot] = []
     columns: list[str] = []
     for snapshot in snapshots:
@@ -188,8 +192,8 @@ def _in_order(snapshots: Snapshots, schema: pa.Schema, ordered: Ordered) -> Snap
 
 def _whole_view(engine: Engine, query: str) -> tuple[str, pa.Schema] | None:
     name = whole_relation(query)
-    found = None if name is None else engine.catalog.find(name)
-    return (found.name, found.schema) if isinstance(found, View) else None
+    relation = None if name is None else engine.catalog.find(name)
+    return (relation.name, relation.schema) if isinstance(relation, View) else None
 
 
 def _changes(engine: Engine, view: str, schema: pa.Schema) -> Changes:
@@ -200,16 +204,19 @@ def _changes(engine: Engine, view: str, schema: pa.Schema) -> Changes:
 
 
 def view_note(engine: Engine, view: str) -> str | None:
-    """What is not complete about the changes of a view."""
+    """Return which changes of a view are missing; None if the history is complete."""
     start = None if engine.manifest is None else history_start(engine.manifest, view)
     return None if start is None else history_note([view], start)
 
 
 def find_view(engine: Engine, name: str) -> tuple[str, pa.Schema]:
-    """The name of a view as it was defined, and its columns. Names compare without case."""
+    """Return the name of a view as it was defined, and its columns. The case of names is ignored.
+
+    Raises `UnknownName`, or `Unsupported` for the late rows of a view that has none.
+    """
     views = {view: schema for view, schema in engine.dataflow.views.items() if not view.endswith(SOURCE_CHANGES)}
-    found = next((view for view in views if view.lower() == name.lower()), None)
-    if found is None:
+    stored = next((view for view in views if view.lower() == name.lower()), None)
+    if stored is None:
         if noted(engine.catalog, name) is not None and name.lower().endswith(LATE):
             raise takes_every_row(name[: -len(LATE)])
         is_source = engine.catalog.find(name) is not None
@@ -218,4 +225,4 @@ def find_view(engine: Engine, name: str) -> tuple[str, pa.Schema]:
             detail=f"views: {', '.join(views) or 'none'}",
             hint="read it with SELECT" if is_source else near_misses(name, views) or "CREATE VIEW it first",
         )
-    return found, views[found]
+    return stored, views[stored]

@@ -1,24 +1,24 @@
-"""When an epoch has something to do although no input arrives."""
+"""Ticks: when an epoch is necessary although no input arrives."""
 
 from __future__ import annotations
 
 from rejoinder.engine.content import Content
-from rejoinder.engine.time.gate_times import next_tick
 from rejoinder.plan.rounds.program import Program
+from rejoinder.state.gate_times import next_tick
 
 
 def may_tick(program: Program) -> bool:
-    """Whether the clock alone may ask for an epoch: for changes that it emits, or sources that become idle."""
+    """Return whether an epoch without input may be necessary: to emit by the clock, or to mark sources idle."""
     timed = any(source.idle_after is not None or source.has_explicit_watermarks for source in program.sources.values())
     return timed or any(gate.interval for gate in program.gates)
 
 
 def next_due(content: Content, started: int) -> int | None:
-    """The processing time at which pending changes are due or a source becomes idle; None if nothing is pending.
+    """Return the processing time at which pending changes are due or a partition becomes idle; None if never.
 
-    `started` is when silence of sources began to count.
+    Silence of partitions counts from `started` on.
     """
     program = content.plan.program
     tick = next_tick(program.gates, content.state, content.timeline.latest)
     idle = content.watermarks.next_idle(program.sources.values(), started)
-    return min((each for each in (tick, idle) if each is not None), default=None)
+    return min((time for time in (tick, idle) if time is not None), default=None)

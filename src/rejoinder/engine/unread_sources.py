@@ -1,7 +1,7 @@
-"""Sources that no view reads: a query on them is answered by a flow of its own, which is removed afterwards.
+"""Queries on sources that no view reads: a temporary flow answers them and is removed afterwards.
 
-That flow reads these sources from their start. All other relations of the query are copied into it as they are at the
-last committed epoch. The state of the flow that is asked does not change.
+The temporary flow reads these sources from their start. All other relations of the query are copied into it as of the
+last committed epoch. The state of the original flow does not change.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from rejoinder.sql.statements.statement_parser import Select
 
 _READER = "reader of "
 _SIDE_EFFECTS = ("cleansource", "sourcearchivedir")
-"""Options by which reading a file changes something. A query must not."""
+"""Options that move or delete files after they are read. A query must not do that."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A flow that answers a query: what it defines, and the rows that are put into it."""
+    """The temporary flow of a query: its definitions, and the rows that are copied into it."""
 
     catalog: Catalog
     copied: dict[str, pa.Table]
 
 
 def unread_sources(engine: Engine, query: str) -> list[Source]:
-    """The sources that a query names and no view reads. In-memory sources are always read."""
+    """Return the sources that a query names and no view reads. In-memory sources are always read."""
     scans = engine.dataflow.scans.values()
     read = {scan.source.name for scan in scans if isinstance(scan, SourceScan)}
     named = {_base(name).lower() for name in named_relations(query)}
@@ -44,16 +44,16 @@ def unread_sources(engine: Engine, query: str) -> list[Source]:
 
 
 def reading_of(engine: Engine, statement: Select) -> Reading:
-    """The flow that answers a query on unread sources. Raises what reading the other relations raises."""
+    """Return the temporary flow for a query on unread sources. Raises if another relation cannot be read."""
     query = statement.query
     unread = unread_sources(engine, query)
     names = {source.name for source in unread}
-    relations: list[Source | View] = [_harmless(source) for source in unread]
+    relations: list[Source | View] = [_without_side_effects(source) for source in unread]
     copied: dict[str, pa.Table] = {}
     for name in named_relations(query):
         relation = engine.catalog.find(name)
         if relation is None or relation.name in names | copied.keys():
-            continue  # a name of WITH, or one that the new flow answers with an error
+            continue  # a name of WITH, or an unknown name, for which the temporary flow raises an error
         copied[relation.name], _, _ = run_query(engine, f"SELECT * FROM `{relation.name}`", statement.starting)
         kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
         relations.append(Source(relation.name, kind, relation.schema))
@@ -62,7 +62,7 @@ def reading_of(engine: Engine, statement: Select) -> Reading:
 
 
 def answer_here(engine: Engine, statement: Select) -> Answer:
-    """Answer from an engine that is about to be removed: nothing is left to be read later."""
+    """Answer a query from a temporary engine. Reads all rows now, since the engine is removed afterwards."""
     answer = execute(engine, statement)
     assert answer is not None, "a query has an answer"
     if isinstance(answer, Streamed):
@@ -72,11 +72,11 @@ def answer_here(engine: Engine, statement: Select) -> Answer:
 
 
 def _base(name: str) -> str:
-    """The source that a name is about: `orders.rejected` is about `orders`."""
+    """Return the relation of a side output: `orders` for `orders.rejected`."""
     return next((name[: -len(end)] for end in (LATE, REJECTED) if name.lower().endswith(end)), name)
 
 
-def _harmless(source: Source) -> Source:
-    """A source that can be read without a change of its files."""
+def _without_side_effects(source: Source) -> Source:
+    """Return the source without options that change its files."""
     options = {option: value for option, value in source.options.items() if option not in _SIDE_EFFECTS}
     return replace(source, options=options)

@@ -21,10 +21,10 @@ from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct
 from rejoinder.plan.join.block_bounds import direct_bounds
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Limit, Retention
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.rounds.labels import Labels
 from rejoinder.plan.time.bound_hints import missing_edit, watermark_edit
 from rejoinder.plan.time.frontier import Frontiers
-from rejoinder.planner import Plan
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Times
 from rejoinder.store.runs.time_values import NO_TIME

@@ -9,7 +9,16 @@ import pyarrow as pa
 from rejoinder.ir.monotone import Step, floor, shift, simplified
 from rejoinder.ir.source_variants import is_on_time, source_of
 from rejoinder.state.row_text import length_text
-from rejoinder.watermarks.formula import Formula, Greatest, Kept, Least, Merged, Stepped, Watermark, watermarks_in
+from rejoinder.watermarks.formula import (
+    Formula,
+    Greatest,
+    Least,
+    RetainedMinimum,
+    Stepped,
+    UnionMinimum,
+    Watermark,
+    watermarks_in,
+)
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 Kinds = Callable[[str, str], pa.DataType]
@@ -40,9 +49,9 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
             text += _stepped(step, kind)
             kind = _counted(step, kind)
         return text
-    if isinstance(formula, Merged):
+    if isinstance(formula, UnionMinimum):
         return f"least of those not idle({', '.join(formula_text(each, kinds) for each in formula.of)})"
-    if isinstance(formula, Kept):
+    if isinstance(formula, RetainedMinimum):
         named = f"{source_of(formula.relation)}.{formula.column}" if is_on_time(formula.relation) else "row"
         held = f"the oldest {named} kept"
         if formula.met is not None:
@@ -85,9 +94,9 @@ def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:
             for step in formula.steps:
                 kind = _counted(step, kind)
             return kind
-        case Kept():
+        case RetainedMinimum():
             return kind_of(formula.own, kinds)
-        case Least() | Greatest() | Merged():
+        case Least() | Greatest() | UnionMinimum():
             return kind_of(formula.of[0], kinds)
 
 

@@ -15,9 +15,9 @@ from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Enrichme
 from rejoinder.plan.join.join_graph import inputs_of
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import Path, PathHop
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.rounds.labels import Labels, shown, written
 from rejoinder.plan.rounds.program import Gate
-from rejoinder.planner import Plan
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Times

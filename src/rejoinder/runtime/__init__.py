@@ -1,1 +1,4 @@
-"""One bucket of one operator, one file each: what a task does with its streams. Mirrors `plan.physical.steps`."""
+"""Execution of a plan: what a task does in each round with its streams and its part of the state.
+
+`steps` has one file for each step of `plan.physical.steps`.
+"""

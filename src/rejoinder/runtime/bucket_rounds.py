@@ -1,8 +1,8 @@
 """The rounds of an epoch as functions from exchange batches to exchange batches: the same on Spark and in process.
 
-Every exchange row is `bucket int, channel int, payload binary`. The channel says what the payload is: the delta of a
-channel of the plan, or (`REPORT`) what earlier rounds of this bucket tell the driver. What is meant for a later round
-is passed on untouched, to the same bucket.
+An exchange row is `bucket int, channel int, payload binary`. The payload is a delta for that channel of the plan, or,
+for channel `REPORT`, the report of earlier rounds of the bucket to the driver. Payloads for later rounds are forwarded
+unchanged to the same bucket.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from rejoinder.runtime.failed_rows import check
 from rejoinder.runtime.null_columns import NullColumns
 from rejoinder.runtime.scan import Split, largest_times, scan
 from rejoinder.runtime.steps.aggregate import aggregate
-from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.clip import clip
 from rejoinder.runtime.steps.distinct import distinct
 from rejoinder.runtime.steps.enrich import enrich
@@ -60,7 +60,7 @@ from rejoinder.runtime.steps.outer.coverage import coverage
 from rejoinder.runtime.steps.outer.match_status import match_status
 from rejoinder.runtime.steps.outer.presence import presence
 from rejoinder.runtime.steps.record import record
-from rejoinder.runtime.steps.stateless import derive, emit, send, settle_changelogs
+from rejoinder.runtime.steps.stateless import derive, emit, insert_changelog_runs, send
 from rejoinder.runtime.steps.sweep import sweep
 from rejoinder.runtime.steps.upsert import upsert
 from rejoinder.runtime.steps.validity import validity
@@ -102,35 +102,39 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Setting:
-    """What does not change from epoch to epoch. `expiry`: what readers leave out, when something new is filled.
-
-    `fills` says that rows of earlier epochs are read, to fill something new: caps of an epoch do not count.
-    """
+    """The settings of a dataflow that stay the same from epoch to epoch."""
 
     plan: Dataflow
     store: ObjectStore
     buckets: int
+    """Number of buckets, which is the parallelism."""
     history: int
+    """Number of epochs that changelogs keep apart."""
     spool: Spool | None = None
+    """Files by which rounds on one host pass large deltas; None on a cluster."""
     max_pairs: int = MAX_PAIRS
+    """Limit of pairs that one lookup may produce."""
     expiry: Mapping[str, Expiry] = field(default_factory=dict)
+    """By arrangement, the expired rows that a hydration must not read."""
     caps: Caps = field(default_factory=caps)
     writer: str = ""
     """The identity of the driver (`engine.publisher`)."""
-    fills: bool = False
+    hydrates: bool = False
+    """Whether this is a hydration. It reads rows of earlier epochs, so the caps of an epoch do not apply."""
 
     def __post_init__(self) -> None:
-        """Refuse functions that this process did not allow: no task runs without a setting."""
+        """Refuse functions that this process does not allow. Every task needs a setting, so none runs without check."""
         refuse_others(self.plan.functions)
 
 
 @dataclass(frozen=True)
 class EpochWork:
-    """What every task of an epoch knows: the setting, and the state before the epoch."""
+    """The input that all tasks of an epoch share."""
 
     setting: Setting
     epoch: int
     before: dict[str, tuple[Spine, ...]] = field(repr=False)
+    """The state before the epoch: by arrangement or changelog, the spine of each bucket."""
     clock: Clock = field(default_factory=Clock)
 
     @property
@@ -140,43 +144,43 @@ class EpochWork:
 
     @property
     def store(self) -> ObjectStore:
-        """Where the runs are."""
+        """The store of the runs."""
         return self.setting.store
 
     @property
     def is_capped(self) -> bool:
-        """Whether what is read is the input of an epoch."""
-        return not self.setting.fills and any(isinstance(scan, SourceScan) for scan in self.plan.scans.values())
+        """Whether the caps of an epoch apply: the tasks read sources, and not for a hydration."""
+        return not self.setting.hydrates and any(isinstance(scan, SourceScan) for scan in self.plan.scans.values())
 
     def close_others(self) -> None:
-        """Let go of runs that are no part of the state any more."""
+        """Unmap runs that are no longer part of the state."""
         keep_open(self.store, {ref.name for spines in self.before.values() for spine in spines for ref in spine.refs})
 
     def task(self, bucket: int) -> Task:
-        """The working memory of one bucket."""
+        """Return a new task for a bucket."""
         parts = {name: spines[bucket] for name, spines in self.before.items()}
-        known = self.setting
+        setting = self.setting
         return Task(
             self.store,
             self.epoch,
             bucket,
-            known.buckets,
+            setting.buckets,
             parts,
-            known.history,
-            known.max_pairs,
+            setting.history,
+            setting.max_pairs,
             self.clock,
-            expiry=known.expiry,
+            expiry=setting.expiry,
         )
 
     def to_text(self) -> str:
-        """Write down what changes from epoch to epoch, for the tasks."""
+        """Serialize the fields that change from epoch to epoch, for the tasks."""
         before = {name: [spine.to_json() for spine in parts] for name, parts in self.before.items()}
         clock = asdict(self.clock)
         return json.dumps({"epoch": self.epoch, "before": before, "clock": clock}, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, setting: Setting, text: str) -> EpochWork:
-        """Read what `to_text` wrote."""
+        """Read what `to_text` returned."""
         data = json.loads(text)
         before = {name: tuple(Spine.from_json(spine) for spine in parts) for name, parts in data["before"].items()}
         return cls(setting, data["epoch"], before, Clock(**data["clock"]))
@@ -184,12 +188,12 @@ class EpochWork:
 
 @dataclass(frozen=True)
 class ScanRound:
-    """Round 0: each row of the input names a split of a source, which runs through the steps chunk by chunk."""
+    """Round 0: each row of the input names a split of a source; its chunks run through the steps one by one."""
 
     work: EpochWork
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Read splits, yield exchange rows."""
+        """Read splits and yield exchange rows."""
         with limited_memory(f"a task of epoch {self.work.epoch} that reads sources"):
             yield from self._read(batches)
 
@@ -199,11 +203,11 @@ class ScanRound:
         for batch in batches:
             for split in Split.from_batch(batch):
                 source = self.work.plan.scans.get(split.source)
-                if source is None:  # dropped since the query was started
+                if source is None:  # dropped since the query started
                     continue
                 expiry, now = self.work.setting.expiry, self.work.clock.now
                 nulls = NullColumns.of(source, split)
-                opened = partial(_note_signature, report, source, split)
+                opened = partial(_report_signature, report, source, split)
                 for stream, table in scan(self.work.store, source, split, self.work.before, expiry, now, opened):
                     task = self.work.task(0)
                     task.streams[stream] = without(table, [PARTITION])
@@ -224,43 +228,43 @@ class ScanRound:
             yield exchange_batch([(0, REPORT, json.dumps(report.to_json()).encode())])
 
 
-def _note_signature(report: Report, source: Scan, split: Split, signature: str) -> None:
-    """Report the signature of a file, if it may be read again."""
+def _report_signature(report: Report, source: Scan, split: Split, signature: str) -> None:
+    """Report the signature of a file that a later hydration may read again."""
     if isinstance(source, SourceScan) and source.source.is_file and split.path is not None:
         report.signatures[split.path] = signature
 
 
 @dataclass(frozen=True)
 class BucketRound:
-    """Round 1 and up: gather the bucket's deltas, run the steps, send on, report."""
+    """Round 1 and up: gather the deltas of a bucket, run the steps, send deltas to later rounds, report."""
 
     work: EpochWork
     number: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Take the exchange rows of one or more buckets, yield those of the next round."""
+        """Process the exchange rows of one or more buckets and yield those for the next round."""
         with limited_memory(f"a task of epoch {self.work.epoch} in round {self.number}"):
-            yield from self._computed(batches)
+            yield from self._run(batches)
 
-    def _computed(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def _run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         if self.number == 1:
             self.work.close_others()
         for bucket, rows in sorted(by_bucket(batches).items()):
             task = self.work.task(bucket)
             forwarded = self.gather(task, rows)
             if self.number == 1 and self.work.is_capped:
-                check_intake(task.report, self.work.epoch, "over all tasks")
+                check_intake(task.report, self.work.epoch, "over all tasks")  # the reports of all scans meet here
             run_steps(task, self.work.plan.rounds[self.number])
-            settle(task)
+            insert_runs(task)
             if self.number == len(self.work.plan.rounds) - 1:
-                settle_changelogs(task)
+                insert_changelog_runs(task)
             reach("round", self.work.epoch)
             yield from exchange_rows(task, self.work.setting.spool)
             forwarded.append((bucket, REPORT, json.dumps(task.report.to_json()).encode()))
             yield exchange_batch(forwarded)
 
     def gather(self, task: Task, rows: list[tuple[int, pa.Buffer]]) -> list[tuple[int, int, Any]]:
-        """Decode this round's channels into streams; give back what is meant for later rounds."""
+        """Decode the payloads for this round into streams; return the exchange rows for later rounds."""
         channels = self.work.plan.channels
         parts: dict[int, list[pa.Table]] = {}
         forwarded: list[tuple[int, int, Any]] = []
@@ -284,7 +288,7 @@ def run_steps(task: Task, steps: Iterable[Step]) -> None:
 
 
 def by_bucket(batches: Batches) -> dict[int, list[tuple[int, pa.Buffer]]]:
-    """Sort exchange rows by bucket, keeping their order."""
+    """Return exchange rows by bucket, in their order."""
     result: dict[int, list[tuple[int, pa.Buffer]]] = {}
     for batch in batches:
         buckets, channels = batch.column(0).to_pylist(), batch.column(1).to_pylist()
@@ -294,11 +298,11 @@ def by_bucket(batches: Batches) -> dict[int, list[tuple[int, pa.Buffer]]]:
 
 
 def exchange_rows(task: Task, spool: Spool | None) -> Iterator[pa.RecordBatch]:
-    """Encode a task's outbox: through the spool if there is one and it is worth it; else large deltas in pieces."""
+    """Yield the outbox of a task as exchange rows: large outboxes through the spool, if any; else in pieces."""
     outbox, task.outbox = task.outbox, []
     if not outbox:
         return
-    tables = {id(table): table for _, _, table in outbox}  # what goes to all buckets is written once
+    tables = {id(table): table for _, _, table in outbox}  # a table for all buckets is written once
     if spool is not None and sum(table.nbytes for table in tables.values()) > INLINE_BYTES:
         written = spool.write(task.epoch, [drop_unit_diffs(table) for table in tables.values()])
         references = dict(zip(tables, written, strict=True))
@@ -308,12 +312,12 @@ def exchange_rows(task: Task, spool: Spool | None) -> Iterator[pa.RecordBatch]:
     for number, table in tables.items():
         pieces = max(1, -(-table.nbytes // PAYLOAD_BYTES))
         size = -(-table.num_rows // pieces)
-        payloads[number] = [encode(table.slice(at, size)) for at in range(0, table.num_rows, size)]
+        payloads[number] = [encode(table.slice(start, size)) for start in range(0, table.num_rows, size)]
     yield exchange_batch([(b, c, payload) for b, c, table in outbox for payload in payloads[id(table)]])
 
 
 def exchange_batch(rows: list[tuple[int, int, Any]]) -> pa.RecordBatch:
-    """Make a batch of the exchange schema."""
+    """Return a batch of the exchange schema."""
     buckets, channels, payloads = zip(*rows, strict=True)
     arrays = [pa.array(buckets, pa.int32()), pa.array(channels, pa.int32()), pa.array(payloads, pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, schema=EXCHANGE)

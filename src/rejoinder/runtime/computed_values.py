@@ -12,9 +12,9 @@ from rejoinder.runtime.future_rows import rejected_rows
 
 
 def with_computed(rows: pa.Table, source: Source, path: str | None) -> tuple[pa.Table, pa.Table | None]:
-    """Rows with the computed columns of their source; and those on which one fails, as rejected records.
+    """Return the rows with the computed columns of their source, and rows on which one fails as rejected records.
 
-    Such a row is a malformed record: raises `MalformedInput` unless the source diverts these.
+    Such a row is a malformed record: raises `MalformedInput` unless the source diverts malformed records.
     """
     if not source.outputs:
         return rows, None
@@ -30,8 +30,8 @@ def with_computed(rows: pa.Table, source: Source, path: str | None) -> tuple[pa.
             f"a computed column of `{source.name}` fails on a record" + (f" of `{path}`" if path else ""),
             detail=f"{errors[0].fact}: {errors[0].detail}" if errors[0].detail else errors[0].fact,
             values=errors[0].values,
-            hint="guard it with CASE or TRY_CAST, or set OPTIONS (malformed 'divert') to send such records to "
-            f"`{source.rejected}`",
+            hint="guard the expression with CASE or TRY_CAST, or set OPTIONS (malformed 'divert') to send such records "
+            f"to `{source.rejected}`",
         )
     records = without(failed, [ERROR, *(name for name, _ in source.outputs)])
     return sound, rejected_rows(records, [error.fact for error in errors], source, path)

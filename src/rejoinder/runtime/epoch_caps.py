@@ -1,7 +1,7 @@
-"""Caps on what one epoch reads: each task stops at its own sum, and the first bucket at the sum of all tasks.
+"""Caps on the input of one epoch: checked in each task of round 0, and over all tasks in round 1.
 
-A task that goes beyond the cap by itself is stopped at the chunk that does. Tasks of Spark do not know each other;
-what they read together is known where their reports meet, before anything is looked up, kept or committed.
+A task whose own input exceeds a cap stops at that chunk. Spark's tasks do not know each other; their sum is known in
+round 1, where their reports meet, before anything is looked up, stored or committed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _REMEDY = (
 
 
 def check_intake(report: Report, epoch: int, place: str) -> None:
-    """Raise `LimitReached` if what a report counts is more than an epoch may read. `place` is where it was counted."""
+    """Raise `LimitReached` if a report counts more than an epoch may read. `place` says where it was counted."""
     limits = caps()
     rows, size = sum(report.rows_in.values()), sum(report.bytes_in.values())
     for amount, unit, cap in ((rows, "rows", "max_epoch_rows"), (size, "bytes", "max_epoch_bytes")):

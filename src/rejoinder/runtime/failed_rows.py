@@ -1,8 +1,8 @@
-"""Rows on which an expression failed: counted where their path ends, and raised if any are left over in the epoch.
+"""Rows on which an expression failed: counted where their path ends. The epoch fails if their sum is not zero.
 
-Algebra: nothing is committed while an expression fails on a row of a relation, so there is no such row before an epoch.
-The changes of an epoch, over all paths, rounds and buckets, add up to the number of such rows after it. Therefore one
-sum is enough: it is zero if and only if every row on which something failed was cancelled.
+Algebra: no epoch is committed in which an expression fails on a row of a relation, so before an epoch there is no such
+row. The changes of an epoch, over all paths, rounds and buckets, add up to the number of such rows after it. Therefore
+one sum is enough: it is zero if and only if every row on which an expression failed was cancelled.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rejoinder.runtime.task import Report, Task
 def check(task: Task, step: Check) -> None:
     """Run the step.
 
-    A row on which the predicate alone fails is counted where it meets others. One on which a key fails, too, meets
-    none: it is counted here.
+    A row on which only the predicate fails is counted where its path ends. A row on which a key fails as well matches
+    nothing, so its path would never end: it is counted here.
     """
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
@@ -34,22 +34,22 @@ def check(task: Task, step: Check) -> None:
     outputs = [(str(number), expression) for number, expression in enumerate(step.expressions)]
     for part in parts:
         if part is not None and part.num_rows:
-            settled(task, filter_project_marked(part, None, outputs, tuple(part.column_names)))
+            count_failed(task, filter_project_marked(part, None, outputs, tuple(part.column_names)))
 
 
-def settled(task: Task, rows: pa.Table) -> pa.Table:
-    """Count the rows on which something failed, at the end of their path, and give the others."""
+def count_failed(task: Task, rows: pa.Table) -> pa.Table:
+    """Count the rows on which an expression failed, at the end of their path; return the others."""
     sound, failed = split_marked(rows)
     if failed is not None:
-        counted = pa.table({"error": failed.column(ERROR), "rows": diffs(failed)})
-        net = counted.group_by("error", use_threads=False).aggregate([("rows", "sum")])
+        counts = pa.table({"error": failed.column(ERROR), "rows": diffs(failed)})
+        net = counts.group_by("error", use_threads=False).aggregate([("rows", "sum")])
         for text, count in zip(net.column("error").to_pylist(), net.column("rows_sum").to_pylist(), strict=True):
             task.report.failed[text] = task.report.failed.get(text, 0) + count
     return sound
 
 
 def raise_failed(reports: Iterable[Report]) -> None:
-    """Raise `EvaluationError` if rows on which an expression failed are left over: the first error, by its text."""
+    """Raise `EvaluationError` if rows on which an expression failed remain: the first error in order of its text."""
     net: dict[str, int] = {}
     for report in reports:
         for text, count in report.failed.items():

@@ -1,8 +1,8 @@
-"""Calls of a Python function: several are out at a time, and answers are fetched as they come.
+"""Concurrent calls of a Python function; answers are fetched as they arrive.
 
-Asynchronous functions run on an event loop, one for all calls of a process, so that what a function keeps from call to
-call (a client with its connections) stays usable. It has a thread of its own: calls go on while the caller works, and
-it works where a loop is running already (a notebook). Plain functions run in threads, as many as may be out.
+Asynchronous functions run on one event loop per process, so that objects that a function reuses from call to call (a
+client with its connections) stay usable. The loop has its own thread: calls proceed while the caller works, also where
+another loop is already running (a notebook). Plain functions run in as many threads as calls may be open.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _making = threading.Lock()
 
 
 class FunctionCalls(Generic[Argument, Answer, Ticket]):
-    """Start calls, and fetch the answers as they come.
+    """Starts calls and returns their answers as they arrive.
 
-    A call that fails or takes longer than `timeout` seconds is tried `retries` times more, after pauses that double. A
-    plain function cannot be stopped: one that is given up goes on in its thread.
+    A call that fails or takes longer than `timeout` seconds is retried `retries` times, with pauses that double. A
+    plain function cannot be cancelled: after a timeout it continues in its thread.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class FunctionCalls(Generic[Argument, Answer, Ticket]):
         return self.open < self._concurrency
 
     def start(self, argument: Argument, ticket: Ticket) -> None:
-        """Call the function; `ticket` comes back with the answer."""
-        future = asyncio.run_coroutine_threadsafe(self._answered(argument), _loop())
+        """Call the function; `fetch` returns `ticket` with the answer."""
+        future = asyncio.run_coroutine_threadsafe(self._call(argument), _loop())
         done, out = self._done, self._out
         out.add(future)
 
@@ -69,7 +69,7 @@ class FunctionCalls(Generic[Argument, Answer, Ticket]):
         self.open += 1
 
     def fetch(self, *, wait: bool, timeout: float | None = None) -> tuple[Ticket, Future[Answer]] | None:
-        """Give the next call that ended; None if there is none (within the timeout)."""
+        """Return the next call that has ended; None if there is none (within the timeout). Blocks if `wait`."""
         if not self.open:
             return None
         try:
@@ -80,7 +80,7 @@ class FunctionCalls(Generic[Argument, Answer, Ticket]):
         return ended
 
     def close(self) -> None:
-        """Give up calls that are open."""
+        """Cancel the open calls."""
         self._done = queue.SimpleQueue()
         _cancel(self._out)
         self.open = 0
@@ -96,31 +96,31 @@ class FunctionCalls(Generic[Argument, Answer, Ticket]):
     ) -> None:
         self.close()
 
-    def _answered(self, argument: Argument) -> Coroutine[Any, Any, Answer]:
+    def _call(self, argument: Argument) -> Coroutine[Any, Any, Answer]:
         if is_asynchronous(self._function):
             call = cast("Callable[[Argument], Awaitable[Answer]]", self._function)
-            return _tried(lambda: call(argument), self._timeout, self._retries)
+            return _with_retries(lambda: call(argument), self._timeout, self._retries)
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="rejoinder-call")
         plain, threads = cast("Callable[[Argument], Answer]", self._function), self._threads
-        return _tried(lambda: _in_thread(plain, argument, threads), self._timeout, self._retries)
+        return _with_retries(lambda: _in_thread(plain, argument, threads), self._timeout, self._retries)
 
 
 def is_asynchronous(function: Callable[..., object]) -> bool:
-    """Whether calling a function gives something to await."""
+    """Whether a call of a function returns an awaitable."""
     called = function if inspect.isroutine(function) else type(function).__call__
     return inspect.iscoroutinefunction(called)
 
 
 class TooSlowError(TimeoutError):
-    """A call that took longer than its timeout: its text is ours."""
+    """A call that took longer than its timeout. Its text contains no values."""
 
 
-async def _tried(call: Callable[[], Awaitable[Answer]], timeout: float | None, retries: int) -> Answer:
+async def _with_retries(call: Callable[[], Awaitable[Answer]], timeout: float | None, retries: int) -> Answer:
     for attempt in range(retries):
         try:
             return await _in_time(call(), timeout)
-        except Exception:  # noqa: BLE001  # whatever it was: the last attempt says so
+        except Exception:  # noqa: BLE001  # the last attempt raises
             await asyncio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt))
     return await _in_time(call(), timeout)
 
@@ -129,7 +129,7 @@ async def _in_time(answer: Awaitable[Answer], timeout: float | None) -> Answer:
     try:
         return await asyncio.wait_for(answer, timeout)
     except asyncio.TimeoutError as failure:
-        if timeout is None or failure.args:  # it is the function's own
+        if timeout is None or failure.args:  # the function itself raised it
             raise
         raise TooSlowError(f"no answer within {timeout:g} s") from None
 
@@ -145,7 +145,7 @@ def _cancel(out: set[Future[Any]]) -> None:
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """The loop of this process; a worker that was forked from another process has one of its own."""
+    """Return the event loop of this process; a forked worker has its own."""
     with _making:
         if os.getpid() not in _loops:
             loop = asyncio.new_event_loop()

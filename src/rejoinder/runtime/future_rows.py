@@ -1,7 +1,7 @@
-"""Rows from the future: those whose event time is further ahead of the epoch's clock than a source allows.
+"""Future rows: rows whose event time is further ahead of the epoch's clock than a source allows.
 
-One row with a wrong year would push the watermark past everything that follows, and make all of it late. With option
-`max_ahead` such a row is refused: it goes to the rejected relation and moves no watermark.
+A single row with a wrong year would advance the watermark so far that all following rows are late. With the option
+`max_ahead` such a row is rejected: it goes to the rejected relation and advances no watermark.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rejoinder.store.runs.time_values import NO_TIME, times_of
 DAY = 86_400_000_000
 
 
-def split_ahead(rows: pa.Table, source: Source, now: int, path: str | None) -> tuple[pa.Table, pa.Table | None]:
-    """The rows that are not too far ahead of `now` (microseconds); and the others, as rejected records."""
+def split_future_rows(rows: pa.Table, source: Source, now: int, path: str | None) -> tuple[pa.Table, pa.Table | None]:
+    """Return the rows that are not too far ahead of `now` (microseconds), and the others as rejected records."""
     if source.max_ahead is None:
         return rows, None
-    ahead = np.zeros(rows.num_rows, bool)
+    is_future = np.zeros(rows.num_rows, bool)
     reasons = np.full(rows.num_rows, "", object)
     for column in source.watermarks:
         kind = rows.schema.field(column).type
@@ -29,26 +29,25 @@ def split_ahead(rows: pa.Table, source: Source, now: int, path: str | None) -> t
             continue
         limit = now + source.max_ahead
         times = times_of(rows, column)
-        found = (times > (limit // DAY if pa.types.is_date32(kind) else limit)) & (times != NO_TIME) & ~ahead
-        reasons[found] = f"`{column}` is further ahead of the clock than max_ahead allows"
-        ahead |= found
-    if not ahead.any():
+        is_above = (times > (limit // DAY if pa.types.is_date32(kind) else limit)) & (times != NO_TIME)
+        reasons[is_above & ~is_future] = f"`{column}` is further ahead of the clock than max_ahead allows"
+        is_future |= is_above
+    if not is_future.any():
         return rows, None
-    refused = np.flatnonzero(ahead)
-    return take(rows, np.flatnonzero(~ahead)), rejected_rows(
-        take(rows, refused), reasons[refused].tolist(), source, path
-    )
+    future = np.flatnonzero(is_future)
+    rejected = rejected_rows(take(rows, future), reasons[future].tolist(), source, path)
+    return take(rows, np.flatnonzero(~is_future)), rejected
 
 
 def rejected_rows(rows: pa.Table, reasons: list[str], source: Source, path: str | None) -> pa.Table:
-    """Records of the rejected relation: where they came from as far as that is known, the row, and why."""
+    """Return records of the rejected relation: the origin as far as it is known, the row, and the reason."""
     schema = source.rejected_schema
-    known = {
+    columns = {
         schema.names[0]: pa.array([path] * rows.num_rows, pa.string()),
         "text": as_json(rows),
         "reason": pa.array(reasons, pa.string()),
     }
     if schema == REJECTED_RECORDS and PARTITION in rows.column_names:
-        known["partition"] = rows.column(PARTITION).cast(pa.int32())
-    columns = [known.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+        columns["partition"] = rows.column(PARTITION).cast(pa.int32())
+    arrays = [columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)

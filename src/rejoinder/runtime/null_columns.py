@@ -1,6 +1,6 @@
-"""Columns that are NULL in every record of a file: mostly keys that are spelled differently from the column.
+"""Columns that are NULL in every record of a file: usually keys that are spelled differently from the column.
 
-Only files of JSON are watched: elsewhere a column that a file does not have is an error. Cost: none per row.
+Only JSON files are checked: in other formats a missing column is an error. Cost: none per row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rejoinder.runtime.task import Report
 
 @dataclass
 class NullColumns:
-    """Looks at the chunks of one file; `names` are the columns in which no value was seen yet."""
+    """Checks the chunks of one file; `names` are the columns without a value so far."""
 
     source: str
     path: str
@@ -26,14 +26,14 @@ class NullColumns:
 
     @classmethod
     def of(cls, scan: Scan, split: Split) -> NullColumns:
-        """Watch a split; nothing of it unless it is a file of JSON."""
+        """Return the check for a split; it checks nothing unless the split is a JSON file."""
         is_file = isinstance(scan, SourceScan) and split.path is not None and split.payload is None
         if not is_file or not isinstance(scan, SourceScan) or scan.source.format != "json":
             return cls(split.source, "", "")
         return cls(split.source, split.path or "", scan.stream, set(scan.source.recorded.schema.names))
 
     def see(self, stream: str, table: pa.Table) -> None:
-        """Take a chunk in."""
+        """Check a chunk."""
         if self.names and stream == self.stream:
             self.rows += table.num_rows
             self.names = {name for name in self.names if table.column(name).null_count == table.num_rows}

@@ -9,7 +9,7 @@ from rejoinder.kernels.duckdb.json_text import json_rows
 
 
 def as_json(rows: pa.Table) -> pa.ChunkedArray:
-    """The payload of each row as a JSON object.
+    """Return the payload of each row as a JSON object.
 
     >>> as_json(pa.table({"id": [1], "name": ["a"]})).to_pylist()
     ['{"id":1,"name":"a"}']

@@ -1,7 +1,7 @@
-"""Scan: from a split of a source to deltas, in chunks of bounded size.
+"""Scan: read a split of a source as deltas, in chunks of bounded size.
 
-A *split* is what one task reads at a time: a file, a batch of records handed over by Spark, or one bucket of an
-arrangement (to hydrate). Chunks of one split come in the order of its rows.
+A *split* is one unit of reading: a file, a batch of records from Spark, or one bucket of an arrangement (for a
+hydration). The chunks of a split are in the order of its rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rejoinder.kernels.arrow.scatter import decode
 from rejoinder.plan.blocks.accumulators import UNIT_SCHEMA
 from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, DueScan, Scan, SourceScan, UnitScan
 from rejoinder.runtime.computed_values import with_computed
-from rejoinder.runtime.future_rows import split_ahead
+from rejoinder.runtime.future_rows import split_future_rows
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import lies_in, read_run
@@ -53,7 +53,7 @@ SPLITS = pa.schema([("source", pa.string()), ("path", pa.string()), ("modified",
 class Split:
     """One unit of reading. `modified` orders the splits of a source within an epoch.
 
-    A path alone is a file, a payload alone rows that Spark handed over; with both, it holds records of a topic.
+    A split with only a path is a file; with only a payload, rows from Spark; with both, records of a topic.
     """
 
     source: str
@@ -63,7 +63,7 @@ class Split:
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch) -> Iterator[Split]:
-        """Read the rows of the split schema."""
+        """Yield the splits of a batch with the schema `SPLITS`."""
         for source, path, modified, payload in zip(*batch.columns, strict=True):
             yield cls(source.as_py(), path.as_py(), modified.as_py() or 0, payload.as_buffer())
 
@@ -77,9 +77,9 @@ def scan(
     now: int,
     opened: Callable[[str], None] = lambda signature: None,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield (stream, delta) chunks of a split. `now` is the epoch's clock, in microseconds.
+    """Yield the chunks of a split as (stream, delta). `now` is the clock of the epoch, in microseconds.
 
-    `opened` is called with the signature of the split's file, if it is one.
+    If the split is a file, `opened` is called with its signature.
     """
     if isinstance(scan_, ArrangementScan):
         name = scan_.arrangement.id
@@ -109,13 +109,13 @@ def scan(
         assert split.path is not None
         tables = read_file(split.path, recorded, CHUNK_ROWS, opened)
         place = split.path
-    for usable, table in tables:
-        if not usable:
+    for is_usable, table in tables:
+        if not is_usable:
             yield source.rejected, table
         elif table.num_rows:
             delta, failed = with_computed(_as_delta(table, recorded, sequence, place), source, split.path)
-            delta, ahead = split_ahead(delta, source, now, split.path)
-            for rejected in (failed, ahead):
+            delta, future = split_future_rows(delta, source, now, split.path)
+            for rejected in (failed, future):
                 if rejected is not None:
                     yield source.rejected, rejected
             if delta.num_rows:
@@ -134,21 +134,21 @@ def _scan_arrangement(
 
 
 def _scan_due(store: ObjectStore, scan_: DueScan, spine: Spine) -> Iterator[tuple[str, pa.Table]]:
-    """The changes whose time has come, from the runs that hold some."""
+    """Yield the pending changes that are due, from the runs whose span contains any."""
     for ref in spine.refs:
         if not lies_in(ref, EMIT_AT, scan_.after, scan_.until):
             continue
         run = without(read_run(store, ref), [HASH])
-        releases = times_of(run, EMIT_AT)
-        due = np.flatnonzero((releases > scan_.after) & (releases <= scan_.until))
+        times = times_of(run, EMIT_AT)
+        due = np.flatnonzero((times > scan_.after) & (times <= scan_.until))
         for chunk in _chunks(take(without(run, [EMIT_AT, GATE]), due)):
             yield scan_.stream, chunk
 
 
 def largest_times(scan_: Scan, stream: str, table: pa.Table) -> Iterator[tuple[Input, dict[str, int]]]:
-    """The partitions in a chunk of a source, each with the largest time of the columns whose watermark follows it.
+    """Yield the partitions in a chunk of a source, with the largest time of each column that drives a watermark.
 
-    A row that does not say its partition, by NULL, moves none.
+    Rows with NULL as partition advance no watermark.
     """
     if not isinstance(scan_, SourceScan) or stream != scan_.stream or not scan_.source.watermarks:
         return
@@ -156,31 +156,31 @@ def largest_times(scan_: Scan, stream: str, table: pa.Table) -> Iterator[tuple[I
     names = [name for name, delay in source.watermarks.items() if delay is not None]
     by = PARTITION if PARTITION in table.column_names else source.partition_by
     if by is None:
-        largest = [pc.max(table.column(name)).cast(table.field(name).type) for name in names]
-        found = pa.table([pa.array([each.as_py()], each.type) for each in largest], names=names)
-        yield 0, _times(found, names, 1)[0]
+        scalars = [pc.max(table.column(name)).cast(table.field(name).type) for name in names]
+        largest = pa.table([pa.array([scalar.as_py()], scalar.type) for scalar in scalars], names=names)
+        yield 0, _times(largest, names, 1)[0]
         return
     keyed = pa.table([table.column(by), *(table.column(name) for name in names)], names=["", *names])
-    found = keyed.group_by("", use_threads=False).aggregate([(name, "max") for name in names])
-    found = found.rename_columns([name.removesuffix("_max") for name in found.column_names])
-    for partition, times in zip(found.column("").to_pylist(), _times(found, names, found.num_rows), strict=True):
+    largest = keyed.group_by("", use_threads=False).aggregate([(name, "max") for name in names])
+    largest = largest.rename_columns([name.removesuffix("_max") for name in largest.column_names])
+    for partition, times in zip(largest.column("").to_pylist(), _times(largest, names, largest.num_rows), strict=True):
         if partition is not None:
             yield partition, times
 
 
 def _times(table: pa.Table, names: list[str], rows: int) -> list[dict[str, int]]:
-    """Each row, one per partition, as its times by column; NULL is none."""
+    """Return the times of each row by column, without NULL."""
     columns = {name: times_of(table, name).tolist() for name in names}
     return [{name: column[row] for name, column in columns.items() if column[row] != NO_TIME} for row in range(rows)]
 
 
 def _chunks(table: pa.Table) -> Iterator[pa.Table]:
-    for at in range(0, table.num_rows, CHUNK_ROWS):
-        yield table.slice(at, CHUNK_ROWS)
+    for start in range(0, table.num_rows, CHUNK_ROWS):
+        yield table.slice(start, CHUNK_ROWS)
 
 
 def _as_delta(table: pa.Table, source: Source, sequence: int, place: str) -> pa.Table:
-    """Give the declared columns in the declared types, the multiplicity of each row, and the order of arrival."""
+    """Return rows with the declared columns and types, the diff of each row, and, for a table, its order of arrival."""
     delta = conform(table, source.schema, place, source.name)
     if PARTITION in table.column_names:
         delta = delta.append_column(PARTITION, table.column(PARTITION))
@@ -188,13 +188,15 @@ def _as_delta(table: pa.Table, source: Source, sequence: int, place: str) -> pa.
     if signs is not None:
         delta = drop_unit_diffs(replaced(delta, DIFF, signs))
     if source.kind == "table":
-        told = table.column(SEQUENCE).combine_chunks() if SEQUENCE in table.column_names else None
-        delta = replaced(delta, SEQUENCE, np.full(delta.num_rows, sequence, np.int64) if told is None else told)
+        if SEQUENCE in table.column_names:
+            delta = replaced(delta, SEQUENCE, table.column(SEQUENCE).combine_chunks())
+        else:
+            delta = replaced(delta, SEQUENCE, np.full(delta.num_rows, sequence, np.int64))
     return delta
 
 
 def _signs(table: pa.Table, source: Source, place: str) -> pa.Array | None:
-    """Read the op or diff column: signed multiplicities."""
+    """Return the diffs of rows from the op or diff column; None if the source has neither."""
     if DIFF in table.column_names:
         return table.column(DIFF).combine_chunks().cast(pa.int64())
     declared, name = source.diff or source.op, mark_of(table, source)
@@ -209,10 +211,10 @@ def _signs(table: pa.Table, source: Source, place: str) -> pa.Array | None:
     try:
         return signs_of(table.column(name), source)
     except Unreadable as failure:
-        words = f"a word; inserts: {', '.join(sorted(INSERTS))}; deletes: {', '.join(sorted(DELETES))}"
+        words = f"an operation; inserts: {', '.join(sorted(INSERTS))}; deletes: {', '.join(sorted(DELETES))}"
         raise MalformedInput(
             failure.plain,
             detail=f"column `{name}` in {place}",
             values=failure.values or None,
-            hint=f"every record must say what it does, by {'a number of copies' if source.diff else words}",
+            hint=f"every record needs {'a number of copies' if source.diff else words}",
         ) from None

@@ -1,4 +1,4 @@
-"""A task: one bucket in one round of one epoch, with its streams, its part of the state, and what it sends on."""
+"""A task: one bucket in one round of one epoch, with its streams, its part of the state, and its outbox."""
 
 from __future__ import annotations
 
@@ -31,30 +31,35 @@ MAX_PAIRS = 50_000_000
 
 @dataclass
 class Report:
-    """What a task tells the driver: names and counts, never rows.
-
-    `rows_in`, `bytes_in`: what was read, by source; `newest`: when the newest file of each source was written (ms);
-    `observed`: the largest time of each event-time column, by source and partition; `late`: how many rows came too
-    late, by view and by whose they are; `failed`: the net number of rows on which an expression failed, by error;
-    `null_columns`: columns that are NULL in every record of a file, with that file, by source; `signatures`: that of
-    each file of a source that was read, by path.
-    """
+    """What a task reports to the driver: names and counts, never rows."""
 
     spines: dict[str, Spine] = field(default_factory=dict)
+    """New spine by arrangement."""
     emitted: dict[str, list[RunRef]] = field(default_factory=dict)
+    """By view, changelog runs that are not in a spine yet."""
     changelogs: dict[str, Spine] = field(default_factory=dict)
+    """New spine of the changelog by view."""
     rows_in: dict[str, int] = field(default_factory=dict)
+    """Rows read by source."""
     bytes_in: dict[str, int] = field(default_factory=dict)
+    """Decoded bytes read by source."""
     rows_out: dict[str, int] = field(default_factory=dict)
+    """Changes written by view."""
     newest: dict[str, int] = field(default_factory=dict)
+    """When the newest file of each source was written, in milliseconds since 1970."""
     observed: dict[str, dict[Input, dict[str, int]]] = field(default_factory=dict)
+    """The largest time of each event-time column, by source and partition."""
     late: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Number of late rows by view and input."""
     failed: dict[str, int] = field(default_factory=dict)
+    """Net number of rows on which an expression failed, by error."""
     null_columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By source, the columns that are NULL in every record of a file, with that file."""
     signatures: dict[str, str] = field(default_factory=dict)
+    """Signature of each source file that was read, by path."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain data for a metadata row."""
+        """Return plain data for an exchange row."""
         return {
             "spines": {name: spine.to_json() for name, spine in self.spines.items()},
             "emitted": {name: [ref.to_json() for ref in refs] for name, refs in self.emitted.items()},
@@ -71,7 +76,7 @@ class Report:
         }
 
     def add(self, data: Mapping[str, Any]) -> None:
-        """Take in what an earlier round reported."""
+        """Add the report of an earlier round."""
         self.spines |= {name: Spine.from_json(spine) for name, spine in data["spines"].items()}
         self.changelogs |= {name: Spine.from_json(spine) for name, spine in data["changelogs"].items()}
         for name, refs in data["emitted"].items():
@@ -97,67 +102,76 @@ class Report:
                 self.observe(source, partition, columns)
 
     def count_read(self, source: str, rows: pa.Table) -> None:
-        """Note that rows of a source were read."""
+        """Count rows of a source that were read."""
         self.rows_in[source] = self.rows_in.get(source, 0) + rows.num_rows
         self.bytes_in[source] = self.bytes_in.get(source, 0) + rows.nbytes
 
     def count_late(self, view: str, name: str, rows: int) -> None:
-        """Note that rows of an input came too late for a view."""
+        """Count late rows of an input, for a view."""
         counts = self.late.setdefault(view, {})
         counts[name] = counts.get(name, 0) + rows
 
     def observe(self, source: str, partition: Input, times: Mapping[str, int]) -> None:
-        """Note that a partition of a source had rows, and their largest event times by column."""
-        known = self.observed.setdefault(source, {}).setdefault(partition, {})
+        """Record that a partition of a source had rows, and their largest event times by column."""
+        largest = self.observed.setdefault(source, {}).setdefault(partition, {})
         for column, value in times.items():
-            known[column] = max(value, known.get(column, value))
+            largest[column] = max(value, largest.get(column, value))
 
 
 @dataclass(frozen=True)
 class Clock:
-    """What time it is: the clock of the epoch (microseconds), how far each waiting view is released, the watermarks."""
+    """The times of an epoch."""
 
     now: int = 0
+    """Processing time of the epoch, in microseconds since 1970."""
     emitted_up_to: Mapping[str, int] = field(default_factory=dict)
+    """By arrangement of pending changes, the time up to which they were emitted."""
     watermarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Watermarks before the epoch, by source and column."""
 
 
 @dataclass
 class Task:
-    """The working memory of a task. `before` is the committed state, `report.spines` what this epoch made of it.
-
-    `arranged` are the runs of this round, which are not in their spines yet; `merging` is how these are merged. A
-    change never meets what may be forgotten; who fills something new by scans has to leave it out: `expiry`.
-    """
+    """The working memory of a task."""
 
     store: ObjectStore
     epoch: int
     bucket: int
+    """Number of the bucket that the task processes."""
     buckets: int
+    """Number of buckets."""
     before: Mapping[str, Spine]
+    """The committed state: spine by arrangement or changelog. `report.spines` are the new spines."""
     history: int
+    """Number of epochs that changelogs keep apart."""
     max_pairs: int = MAX_PAIRS
+    """Limit of pairs that one lookup may produce."""
     clock: Clock = field(default_factory=Clock)
     streams: dict[str, pa.Table] = field(default_factory=dict)
+    """The deltas of this round by stream."""
     arranged: dict[str, list[RunRef]] = field(default_factory=dict)
+    """By arrangement, the runs of this round, which are not in a spine yet."""
     compactions: dict[str, Compaction] = field(default_factory=dict)
+    """How the spines of `arranged` are compacted."""
     expiry: Mapping[str, Expiry] = field(default_factory=dict)
+    """By arrangement, expired rows that a hydration must leave out. A change of an epoch never matches such rows."""
     report: Report = field(default_factory=Report)
     outbox: list[tuple[int, int, pa.Table]] = field(default_factory=list)
+    """Deltas for later rounds: (bucket, channel, rows)."""
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The hashes that this task is responsible for."""
+        """The range of hashes of this bucket."""
         return hash_range(self.bucket, self.buckets)
 
     def runs(self, arrangement: str, *, after: bool) -> list[pa.Table]:
-        """The runs of an arrangement, without or with this epoch's changes."""
+        """Return the runs of an arrangement, with this epoch's changes if `after`."""
         runs = [read_run(self.store, ref) for ref in self.refs(arrangement, after=after)]
         expiry = self.expiry.get(arrangement)
         return runs if expiry is None else [expiry.drop_expired(run) for run in runs]
 
     def refs(self, arrangement: str, *, after: bool) -> Iterable[RunRef]:
-        """Where they are."""
+        """Return references to the runs of an arrangement, with this epoch's changes if `after`."""
         before = self.before.get(arrangement, Spine())
         if not after:
             return before.refs
@@ -167,7 +181,7 @@ class Task:
 
 
 def expiry_of(retention: Retention, watermarks: Mapping[str, Mapping[str, int]]) -> Expiry:
-    """What may be forgotten of an arrangement by now."""
+    """Return the expiry of an arrangement at these watermarks."""
 
     def below(limit: Limit) -> Below:
         return Below(limit.column, value_of(limit.below, watermarks, LEAST), limit.keeps_nulls)
@@ -176,7 +190,7 @@ def expiry_of(retention: Retention, watermarks: Mapping[str, Mapping[str, int]])
 
 
 def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:
-    """Evaluate the parts of a key on a table. A part that fails on a row is NULL there (`steps.Check` says so)."""
+    """Evaluate the parts of a key on a table. A part that fails on a row is NULL there; `steps.Check` reports it."""
     if all(part.is_column for part in key.parts):
         return [table.column(part.columns[0]) for part in key.parts]
     keyed = project(table, [(str(i), or_null(part)) for i, part in enumerate(key.parts)])
@@ -184,24 +198,27 @@ def key_columns(table: pa.Table, key: Key) -> list[pa.ChunkedArray]:
 
 
 def partition_hashes(table: pa.Table, key: Key) -> tuple[UInt64, Mask | None]:
-    """Hash a table for partitioning. Rows that match nothing are spread by their content instead of piled up."""
+    """Return the hashes of rows for partitioning, and which rows have a key that can match; None for all.
+
+    Rows that cannot match are hashed by their content: otherwise they would all go to one bucket.
+    """
     columns = key_columns(table, key)
     keys, valid = hash_rows(columns, table.num_rows), valid_keys(columns, key)
     return (keys, None) if valid is None else (np.where(valid, keys, row_hashes(table)), valid)
 
 
 def valid_keys(columns: Sequence[pa.ChunkedArray], key: Key) -> Mask | None:
-    """The rows whose key can equal another: no NULL but where NULL equals NULL. None stands for all rows."""
+    """Return a mask of the rows whose key can match: without NULL, unless that part is null-safe. None for all rows."""
     valid: Mask | None = None
     for number, column in enumerate(columns):
         if column.null_count and number not in key.null_safe:
-            here = np.asarray(column.is_valid())
-            valid = here if valid is None else valid & here
+            not_null = np.asarray(column.is_valid())
+            valid = not_null if valid is None else valid & not_null
     return valid
 
 
 def needles(table: pa.Table, key: Key, *, hashed: bool) -> pa.Table:
-    """Prepare a stream for lookup: rows that can match, with `__hash` of the key, sorted by it."""
+    """Return the rows of a stream that can match, with `__hash` of the key, sorted by it."""
     columns = key_columns(table, key)
     keyed = table
     if not hashed or HASH not in table.column_names:

@@ -1,7 +1,7 @@
-"""Read views: the table at an epoch, and the changes between epochs, from the one changelog.
+"""Read views from their changelog: the rows at an epoch, and the changes between epochs.
 
-Readers need the store and a manifest, no engine: they run anywhere, on slices of the hash range, and net what
-different buckets wrote for the same row.
+Readers need only the store and a manifest. They run in any process, on slices of the hash range, and net the changes
+that different buckets wrote for the same row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHOLE = (0, LAST_HASH)
 
 
 def changelog_refs(manifest: Manifest, view: str) -> list[RunRef]:
-    """The runs of a view's changelog."""
+    """Return the runs of a view's changelog. Raises `UnknownName`."""
     state = State.from_json(manifest.spines)
     if view not in state.changelogs:
         known = list(state.changelogs)
@@ -39,7 +39,7 @@ def changelog_refs(manifest: Manifest, view: str) -> list[RunRef]:
 
 
 def check_epoch(manifest: Manifest, view: str, epoch: int) -> None:
-    """Refuse an epoch that is not there, or not there any more."""
+    """Raise `NotCommitted` if an epoch is not committed yet, or no longer in the history of a view."""
     since, created = manifest.extra["since"], manifest.extra["created"].get(view, -1)
     if epoch > manifest.epoch:
         raise NotCommitted(
@@ -56,13 +56,13 @@ def check_epoch(manifest: Manifest, view: str, epoch: int) -> None:
 
 
 def history_start(manifest: Manifest, view: str) -> int | None:
-    """The epoch at which the known changes of a view begin, if it changed before; None if all of them are kept."""
+    """Return the epoch at which the history of a view starts; None if all its changes are kept."""
     since: int = manifest.extra["since"]
     return since if since > max(0, manifest.extra["created"].get(view, -1)) else None
 
 
 def history_note(names: Sequence[str], start: int) -> str:
-    """What to say of a rendering that begins with the content of views at an epoch."""
+    """Return the note for a rendering that begins with the content of views at an epoch."""
     listed = ", ".join(f"`{name}`" for name in names)
     return (
         f"the history of {listed} starts at epoch {start}: the first rows are the content at that epoch; keep more "
@@ -71,7 +71,7 @@ def history_note(names: Sequence[str], start: int) -> str:
 
 
 def from_start(changes: pa.Table, start: int | None) -> pa.Table:
-    """Changes with those up to an epoch as one, the content at that epoch: some of them may be merged already."""
+    """Combine the changes up to `start` into the content at that epoch: some of them may be compacted already."""
     if start is None:
         return changes
     return consolidate(replaced(changes, EPOCH, np.maximum(numbers(changes, EPOCH), start)))
@@ -86,7 +86,7 @@ def read_table(
     as_of: int | None = None,
     hashes: tuple[int, int] = WHOLE,
 ) -> pa.Table:
-    """The rows of a view at an epoch, each with its multiplicity in `__diff`, within a range of row hashes."""
+    """Return the rows of a view at an epoch, within a range of row hashes. `__diff` is the number of copies."""
     epoch = manifest.epoch if as_of is None else as_of
     if as_of is not None:
         check_epoch(manifest, view, as_of)
@@ -105,7 +105,7 @@ def read_changes(
     until: int,
     hashes: tuple[int, int] = WHOLE,
 ) -> pa.Table:
-    """The net changes of a view in the epochs after `after` up to `until`, with `__epoch` and `__diff`."""
+    """Return the net changes of a view in the epochs after `after` up to `until`, with `__epoch` and `__diff`."""
     refs = [ref for ref in changelog_refs(manifest, view) if ref.epochs[0] <= until and ref.epochs[1] > after]
     return consolidate(_rows(store, refs, schema, after, until, hashes))
 
@@ -120,9 +120,9 @@ def net_rows(
     hashes: tuple[int, int],
     keep: Callable[[pa.Table], pa.Table] | None = None,
 ) -> pa.Table:
-    """The rows of some runs that came after `after` up to `until`, netted over the epochs, with `__diff`.
+    """Return the changes of some runs after `after` up to `until`, netted over the epochs, with `__diff`.
 
-    `keep`, if given, leaves rows of a run out before anything is done with them: all changes of a row, or none.
+    `keep` filters the rows of each run first. It must keep all changes of a row, or none.
     """
     return consolidate(without(_rows(store, refs, schema, after, until, hashes, keep), [EPOCH]))
 
@@ -154,7 +154,7 @@ def _rows(
 
 
 def expanded(table: pa.Table) -> pa.Table:
-    """Each row as often as its multiplicity says, without reserved columns."""
+    """Repeat each row by its number of copies, and remove reserved columns."""
     counts = diffs(table)
     rows = without(table, [DIFF, HASH, EPOCH])
     if bool(np.all(counts == 1)):
@@ -163,7 +163,7 @@ def expanded(table: pa.Table) -> pa.Table:
 
 
 def epoch_of(store: ObjectStore, manifest: Manifest, as_of: int | datetime | None) -> int:
-    """The epoch that `as_of` means: itself, the last one committed by a time, or the last one of all."""
+    """Return the epoch of `as_of`: an epoch, the last epoch committed at a time, or the last epoch for None."""
     if as_of is None:
         return manifest.epoch
     if isinstance(as_of, datetime):
@@ -174,11 +174,11 @@ def epoch_of(store: ObjectStore, manifest: Manifest, as_of: int | datetime | Non
 
 
 def milliseconds(time: datetime) -> int:
-    """A time of the clock in milliseconds; one without a zone is in UTC."""
+    """Convert a time to milliseconds since 1970. A time without a zone is in UTC."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
     return round(aware.timestamp() * 1000)
 
 
 def timeline_of(manifest: Manifest) -> Timeline:
-    """The commit times of a manifest's history."""
+    """Return the commit times of a manifest's history."""
     return Timeline.from_json(manifest.extra["timeline"])

@@ -1,7 +1,7 @@
-"""The one rule by which new things are filled: which arrangements hold all rows that are needed, and which do not.
+"""Completeness: which existing arrangements have all rows that a new plan needs.
 
-Retention decides. An arrangement holds every row of its relation that its users could still ask for at the last commit;
-what a new plan asks for has to be a part of that, or it is filled anew.
+Retention decides. An arrangement has every row of its relation that its users could still need at the last commit. If a
+new plan needs more rows, the arrangement is hydrated again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rejoinder.ir.source_variants import NEVER, source_of, variant_of
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Retention
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.retained_relations import Gap, Holdings
 from rejoinder.plan.time.start_condition import clock_columns
-from rejoinder.planner import Plan
 from rejoinder.runtime.task import expiry_of
 from rejoinder.state.deliveries import Deliveries
 from rejoinder.state.flow_state import State
@@ -27,11 +27,11 @@ from rejoinder.state.watermarks import Times
 from rejoinder.store.runs.expiry import Below
 
 QUERY = "ad-hoc query"
-"""The name of a query that is asked once, in a plan."""
+"""The name of an ad-hoc query in a plan."""
 
 
 class Present(Protocol):
-    """What is committed: the engine."""
+    """The committed state: the engine."""
 
     plan: Plan
     state: State
@@ -40,15 +40,15 @@ class Present(Protocol):
     @property
     def times(self) -> Times: ...
     def unreadable(self, source: Source) -> str | None:
-        """Why the rows that a source has delivered cannot be read again; None if they can. Raises `InputError`."""
+        """Return why the delivered rows of a source cannot be read again; None if they can. Raises `InputError`."""
         ...
 
 
 def covers(old: Retention | None, before: Times, new: Retention | None, after: Times) -> bool:
-    """Whether an arrangement with the retention `old` holds all rows that one with the retention `new` keeps.
+    """Return whether an arrangement with the retention `old` has all rows that one with the retention `new` keeps.
 
-    A user of the new one asks for a row as long as none of its limits has passed it. So it is enough that an old user
-    has no limit but such as are passed no later.
+    A new user needs a row until one of its limits has passed it. So it is enough that there is an old user for which
+    each limit passes a row no earlier than some limit of the new user.
     """
     if old is None:
         return True
@@ -76,26 +76,26 @@ def _includes(user: tuple[Below, ...], wanted: tuple[Below, ...]) -> bool:
 
 
 def holdings_of(present: Present, new: Plan, after: Times) -> Holdings:
-    """What the committed state offers to a new plan, whose watermarks are `after`."""
+    """Return the parts of the committed state that a new plan can be hydrated from. Its watermarks are `after`."""
     before, dataflow, state = present.times, present.plan.dataflow, present.state
-    there = [a for a in dataflow.arrangements if a.id in state.arrangements]
+    existing = [a for a in dataflow.arrangements if a.id in state.arrangements]
 
     def holds(arrangement: Arrangement, retention: Retention | None) -> bool:
         return covers(dataflow.retentions.get(arrangement.id), before, retention, after)
 
-    asked = new.dataflow.retentions
-    ids = {a.id for a in there}
-    held = {a.id for a in new.dataflow.arrangements if a.id in ids and holds(a, asked.get(a.id))}
+    needed = new.dataflow.retentions
+    ids = {a.id for a in existing}
+    held = {a.id for a in new.dataflow.arrangements if a.id in ids and holds(a, needed.get(a.id))}
     donors = {
         a.id: donor
         for a in new.dataflow.arrangements
         if a.id not in held
-        for donor in there
-        if donor.relation == a.relation and holds(donor, asked.get(a.id))
+        for donor in existing
+        if donor.relation == a.relation and holds(donor, needed.get(a.id))
     }
     sources = new.program.sources
     return Holdings(
-        complete=tuple(a for a in there if holds(a, None)),
+        complete=tuple(a for a in existing if holds(a, None)),
         held=held,
         donors=donors,
         views=set(dataflow.views) & set(state.changelogs),
@@ -109,7 +109,7 @@ def holdings_of(present: Present, new: Plan, after: Times) -> Holdings:
 
 
 def _since(present: Present) -> dict[str, list[tuple[Arrangement, str, int]]]:
-    """By source, the arrangements that hold every row with a column not below a bound."""
+    """Return, by source, the arrangements with every row whose column is not below a bound."""
     result: dict[str, list[tuple[Arrangement, str, int]]] = {}
     late, retentions = present.deliveries.late, present.plan.dataflow.retentions
     for arrangement in present.plan.dataflow.arrangements:
@@ -125,7 +125,7 @@ def _since(present: Present) -> dict[str, list[tuple[Arrangement, str, int]]]:
 
 
 def complete_sources(plan: Plan, times: Times, deliveries: Deliveries) -> dict[str, bool]:
-    """Whether something holds all rows of a source, by source; those that keep their changes always do."""
+    """Return by source whether its rows are complete. Tables and sources with a changelog always are."""
     result = {name: source.keeps_changes or source.kind == "table" for name, source in plan.program.sources.items()}
     for arrangement in plan.dataflow.arrangements:
         variant = variant_of(arrangement.relation)
@@ -138,15 +138,15 @@ def complete_sources(plan: Plan, times: Times, deliveries: Deliveries) -> dict[s
 
 
 def _gap(present: Present, source: str, reason: str) -> Gap:
-    """Say what is missing of a source, since when and because of whom."""
+    """Describe which rows of a source are missing, since when, and because of which views."""
     plan, expired = present.plan, dict[str, int]()
     declared = plan.program.sources.get(source)
     for arrangement in plan.dataflow.arrangements:
         retention = plan.dataflow.retentions.get(arrangement.id)
         if source_of(arrangement.relation) == source and retention is not None:
-            bounds = [each for user in expiry_of(retention, present.times).users for each in user]
-            for each in bounds:
-                expired[each.column] = min(each.bound, expired.get(each.column, each.bound))
+            bounds = [limit for user in expiry_of(retention, present.times).users for limit in user]
+            for limit in bounds:
+                expired[limit.column] = min(limit.bound, expired.get(limit.column, limit.bound))
     kinds = {} if declared is None else {field.name: field.type for field in declared.schema}
     listed = [
         f"rows with `{name}` below {_time(bound, kinds[name])} have expired"
@@ -156,10 +156,10 @@ def _gap(present: Present, source: str, reason: str) -> Gap:
     began = present.deliveries.incomplete.get(source)
     cause = ""
     if began is not None:
-        at = datetime.fromtimestamp(began.time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+        time = datetime.fromtimestamp(began.time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         views = ", ".join(f"`{view}`" for view in began.views)
-        kept = f"only {views} read `{source}`, with bounded state" if views else f"no view reads all of `{source}`"
-        cause = f"since epoch {max(0, began.epoch)} ({at} UTC) {kept}"
+        readers = f"only {views} read `{source}`, with bounded state" if views else f"no view reads all of `{source}`"
+        cause = f"since epoch {max(0, began.epoch)} ({time} UTC) {readers}"
     held = _since(present).get(source, [])
     clocks = () if declared is None else clock_columns(declared)
     since = [_time(bound, kinds[name]) for _, name, bound in held if name in clocks and bound != LEAST]
@@ -168,5 +168,5 @@ def _gap(present: Present, source: str, reason: str) -> Gap:
 
 
 def _time(value: int, kind: pa.DataType) -> str:
-    """An event time as people write it."""
+    """Format an event time."""
     return str(as_column(np.array([value]), kind)[0].as_py()).removesuffix("+00:00")

@@ -1,4 +1,4 @@
-"""What each source has delivered so far, and since when some of it is missing: a part of the commit."""
+"""Deliveries of each source: its last epoch with rows, its last late row, and since when it is incomplete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rejoinder.plan.rounds.program import Program
 
 @dataclass(frozen=True)
 class Incompleteness:
-    """Since when no arrangement holds all rows of a source: the epoch, its time, and the views that read it then."""
+    """Since when no arrangement has all rows of a source: the epoch, its time, and the views that read it then."""
 
     epoch: int
     time_ms: int
@@ -20,15 +20,15 @@ class Incompleteness:
 
 
 def _readers(source: str, program: Program) -> tuple[str, ...]:
-    """The views that read a source, or some of its rows."""
+    """Return the views that read a source, or some of its rows."""
     return tuple(name for name, block in program.views.items() if source in sources_of(block, program.relations))
 
 
 @dataclass(frozen=True)
 class Deliveries:
-    """By source: the last epoch that brought rows, the last in which a late row was left out, since when it has gaps.
+    """By source: `last` epoch with rows, last epoch in which a `late` row was left out, since when it is `incomplete`.
 
-    A source that nobody reads any more has none of these: it is read from its start when somebody does.
+    A source that no view reads has no entries. If a view reads it again, it is read from its start.
     """
 
     last: Mapping[str, int] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Deliveries:
     def after(
         self, epoch: int, rows: Mapping[str, int], late: Mapping[str, Mapping[str, int]], program: Program
     ) -> Deliveries:
-        """The same after an epoch with so many rows by source, and with late rows by view."""
+        """Return a copy after an epoch, with the number of rows by source and of late rows by view."""
         delivered = {name: epoch for name, count in rows.items() if count}
         missed = [view for view, counts in late.items() if view in program.views and any(counts.values())]
         blocks = [program.views[view] for view in missed]
@@ -47,32 +47,32 @@ class Deliveries:
             return self
         return replace(self, last={**self.last, **delivered}, late={**self.late, **left_out})
 
-    def keeping(self, sources: Iterable[str]) -> Deliveries:
-        """Only what concerns sources that are read."""
+    def restricted_to(self, sources: Iterable[str]) -> Deliveries:
+        """Return a copy with these sources only."""
         read = set(sources)
         return Deliveries(
             {name: epoch for name, epoch in self.last.items() if name in read},
             {name: epoch for name, epoch in self.late.items() if name in read},
-            {name: each for name, each in self.incomplete.items() if name in read},
+            {name: since for name, since in self.incomplete.items() if name in read},
         )
 
-    def noting(self, complete: Mapping[str, bool], epoch: int, time_ms: int, program: Program) -> Deliveries:
-        """The same after a definition, by which some sources are held completely and others are not."""
-        found = {
+    def with_complete(self, complete: Mapping[str, bool], epoch: int, time_ms: int, program: Program) -> Deliveries:
+        """Return a copy after a definition; `complete` tells by source whether its rows are complete now."""
+        incomplete = {
             name: self.incomplete.get(name) or Incompleteness(epoch, time_ms, _readers(name, program))
             for name, is_complete in complete.items()
             if not is_complete
         }
-        return replace(self, incomplete=found)
+        return replace(self, incomplete=incomplete)
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain data for the manifest."""
-        incomplete = {name: [each.epoch, each.time_ms, list(each.views)] for name, each in self.incomplete.items()}
+        """Return plain data for the manifest."""
+        incomplete = {name: [since.epoch, since.time_ms, list(since.views)] for name, since in self.incomplete.items()}
         return {"last": dict(self.last), "late": dict(self.late), "incomplete": incomplete}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Deliveries:
-        """Read what `to_json` gave."""
+        """Decode the result of `to_json`."""
         incomplete = {
             name: Incompleteness(epoch, time_ms, tuple(views))
             for name, (epoch, time_ms, views) in data["incomplete"].items()

@@ -1,4 +1,4 @@
-"""The state of a flow between epochs: which runs make up which arrangement and changelog, bucket by bucket."""
+"""The state of a flow between epochs: the runs of each arrangement and changelog, by bucket."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from rejoinder.store.runs.spine import Spine
 
 Parts = dict[str, tuple[Spine, ...]]
 Listed = tuple[str, str | None, int, bytes | None]
-"""A split that is named by the driver: relation, path, bucket or time of the file, rows."""
+"""A split listed by the driver: relation, path, bucket or time of the file, rows."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Arrangements are cut by hash range, one part per bucket; changelogs by the bucket that wrote them."""
+    """The runs of a flow. Arrangements are split by hash range, changelogs by the bucket that wrote them."""
 
     buckets: int
     arrangements: Parts = field(default_factory=dict)
     changelogs: Parts = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain data for the manifest."""
+        """Return plain data for the manifest."""
         return {
             "buckets": self.buckets,
             "arrangements": {name: [s.to_json() for s in parts] for name, parts in self.arrangements.items()},
@@ -42,7 +42,7 @@ class State:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> State:
-        """Read what `to_json` gave."""
+        """Decode the result of `to_json`."""
 
         def parts(spines: Mapping[str, Any]) -> Parts:
             return {name: tuple(Spine.from_json(s) for s in listed) for name, listed in spines.items()}
@@ -51,11 +51,11 @@ class State:
 
     @property
     def parts(self) -> Parts:
-        """What tasks see, by name."""
+        """Arrangements and changelogs as tasks see them, by name."""
         return {**self.arrangements, **self.changelogs}
 
     def cut(self, buckets: int) -> State:
-        """The same state for another number of buckets. No file is touched: references are clipped."""
+        """Return the state for another number of buckets. Only references are clipped; no file is read or written."""
         if buckets == self.buckets:
             return self
         ranges = [hash_range(bucket, buckets) for bucket in range(buckets)]
@@ -66,14 +66,14 @@ class State:
         changelogs = {}
         for name, parts in self.changelogs.items():
             folded = [Spine() for _ in range(buckets)]
-            for at, part in enumerate(parts):
-                old = folded[at % buckets]
-                folded[at % buckets] = Spine((*old.refs, *part.refs), old.credit + part.credit)
+            for number, part in enumerate(parts):
+                spine = folded[number % buckets]
+                folded[number % buckets] = Spine((*spine.refs, *part.refs), spine.credit + part.credit)
             changelogs[name] = tuple(folded)
         return State(buckets, arrangements, changelogs)
 
     def with_reports(self, reports: Mapping[int, Report]) -> State:
-        """The state after an epoch whose buckets reported this."""
+        """Return the state after an epoch, from the reports of its buckets."""
         arrangements, changelogs = dict(self.arrangements), dict(self.changelogs)
         for bucket, report in reports.items():
             for target, spines in ((arrangements, report.spines), (changelogs, report.changelogs)):
@@ -83,17 +83,17 @@ class State:
                     target[name] = tuple(parts)
         return State(self.buckets, arrangements, changelogs)
 
-    def keeping(self, arrangements: Iterable[str], changelogs: Iterable[str]) -> State:
-        """Only what a plan still needs; what it needs and is not there yet is empty."""
-        none = (Spine(),) * self.buckets
+    def restricted_to(self, arrangements: Iterable[str], changelogs: Iterable[str]) -> State:
+        """Return a copy with these arrangements and changelogs only. Those that do not exist yet are empty."""
+        empty = (Spine(),) * self.buckets
         return State(
             self.buckets,
-            {name: self.arrangements.get(name, none) for name in arrangements},
-            {name: self.changelogs.get(name, none) for name in changelogs},
+            {name: self.arrangements.get(name, empty) for name in arrangements},
+            {name: self.changelogs.get(name, empty) for name in changelogs},
         )
 
     def splits(self, dataflow: Dataflow) -> list[Listed]:
-        """What a hydration reads of the state: the buckets of the arrangements and changelogs that it scans."""
+        """Return the splits of a hydration: one for each bucket of the arrangements and changelogs that it scans."""
         splits: list[Listed] = [
             (name, None, 0, None) for name, scan in dataflow.scans.items() if isinstance(scan, UnitScan)
         ]
@@ -106,29 +106,29 @@ class State:
         ]
 
     def expired(self, gates: Iterable[Gate], retentions: Mapping[str, Retention], clock: Clock) -> State:
-        """The state without the runs that are released, or over, as a whole."""
+        """Return the state without runs that are completely emitted or expired."""
         arrangements = dict(self.arrangements)
-        expiry = {name: expiry_of(retention, clock.watermarks) for name, retention in retentions.items()}
+        expiries = {name: expiry_of(retention, clock.watermarks) for name, retention in retentions.items()}
         pending = [gate.pending.id for gate in gates]
-        expiry |= {name: Expiry.below(EMIT_AT, clock.emitted_up_to[name] + 1) for name in pending}
-        for name, each in expiry.items():
+        expiries |= {name: Expiry.below(EMIT_AT, clock.emitted_up_to[name] + 1) for name in pending}
+        for name, expiry in expiries.items():
             parts = arrangements.get(name, ())
             arrangements[name] = tuple(
-                replace(part, refs=tuple(ref for ref in part.refs if not each.is_expired(ref))) for part in parts
+                replace(part, refs=tuple(ref for ref in part.refs if not expiry.is_expired(ref))) for part in parts
             )
         return replace(self, arrangements=arrangements)
 
     def files(self) -> set[str]:
-        """The names of all runs."""
+        """Return the names of all runs."""
         return {ref.name for parts in self.parts.values() for part in parts for ref in part.refs}
 
     def net_rows(self, store: ObjectStore, arrangement: str) -> int:
-        """How many rows an arrangement has, rows that are gone not counted. Reads all its runs."""
+        """Return the number of rows of an arrangement, without retracted rows. Reads all its runs."""
         refs = [ref for part in self.arrangements.get(arrangement, ()) for ref in part.refs]
         return sum(int(diffs(read_run(store, ref)).sum()) for ref in refs)
 
     def statistics(self) -> dict[str, Statistics]:
-        """Rows and keys of each arrangement. Keys are counted per run: the largest run tells best."""
+        """Return rows and keys of each arrangement. Keys are counted per run; the largest run gives the estimate."""
         result = {}
         for name, parts in self.arrangements.items():
             refs = [ref for part in parts for ref in part.refs]
@@ -150,7 +150,7 @@ def _scanned(scan: ArrangementScan | DueScan | ChangelogScan) -> str:
 
 
 def bytes_written(before: State, after: State) -> int:
-    """Bytes of the runs that are new in `after`."""
+    """Return the bytes of the runs that are new in `after`."""
     known = before.files()
     new = {ref.name: ref.size for parts in after.parts.values() for part in parts for ref in part.refs}
     return sum(size for name, size in new.items() if name not in known)

@@ -1,4 +1,4 @@
-"""What the folders are called in which rows that a program inserts lie until an epoch reads them."""
+"""The names of inbox folders, in which inserted rows are stored until an epoch reads them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 
 
 def inbox_name(source: str, identity: str) -> str:
-    """The name of the folder of a source. It is hashed: the name of a source may hold anything.
+    """Return the name of the inbox folder of a source. It is a hash, since a source name may have any characters.
 
     `identity` is that of the source in the manifest (`attached`). A source that is dropped and created again has
-    another one, so rows that waited for the first are never rows of the second, whoever defines it.
+    another identity, so it never gets pending rows of the earlier source.
 
     >>> inbox_name("Orders", "a1") == inbox_name("orders", "a1") != inbox_name("orders", "b2")
     True

@@ -1,4 +1,4 @@
-"""Reads what a manifest says about a flow; one that another version wrote differently is an error with a name."""
+"""Decode a manifest, and report one that another version has written in another format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POSITIONS = {"spark", STREAMS}
 
 @contextmanager
 def decoding(manifest: Manifest) -> Iterator[None]:
-    """Turn a field that is missing or of another shape into `StateError`. The manifest is whole: its checksum fits."""
+    """Raise `StateError` for a missing or malformed field. The checksum is valid, so the manifest is not damaged."""
     try:
         yield
     except RejoinderError:
@@ -29,8 +29,8 @@ def decoding(manifest: Manifest) -> Iterator[None]:
 
 
 def checked_positions(manifest: Manifest) -> dict[str, Any]:
-    """The positions of sources. Raises `ValueError` if they are kept in another way: rows would be read twice."""
+    """Return the positions of sources. Raises `ValueError` for another format, since rows would be read twice."""
     positions: Mapping[str, Any] = manifest.extra["positions"]
     if not _POSITIONS.issuperset(positions) or ("spark" in positions and STREAMS not in positions):
-        raise ValueError("positions of sources are kept in another way")
+        raise ValueError("the positions of sources have another format")
     return dict(positions)

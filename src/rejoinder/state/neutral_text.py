@@ -1,7 +1,7 @@
-"""Texts of rows and names that cannot act on who reads them: a terminal, or a spreadsheet that opens a CSV file.
+"""Neutralise text from rows and names, so that it cannot control a terminal or a spreadsheet that opens a CSV file.
 
-Control characters and marks of writing direction are replaced by a visible sign. A text that a spreadsheet would take
-for a formula gets an apostrophe before it; numbers stay as they are, also those that are text.
+Control characters and marks of writing direction are replaced by a visible character. A text that a spreadsheet would
+read as a formula gets an apostrophe before it. Numbers stay as they are, also numbers as text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def neutral(text: str) -> str:
-    """A text on one line, every control character and direction mark shown as a sign of its own; as long as before.
+    """Return a text on one line, with a visible character for each control character and direction mark.
+
+    The length stays the same.
 
     >>> neutral("a\\x1b[2Jb\\u202ec\\n")
     'a␛[2Jb�c⏎'
@@ -37,21 +39,21 @@ def neutral(text: str) -> str:
 
 
 def neutral_lines(text: str) -> str:
-    """The same for a text of several lines, which keeps its line ends and tabs."""
+    """Neutralise a text of several lines, which keeps its line ends and tabs."""
     return text.translate(_NEUTRAL_LINES)
 
 
 def escaped_json(line: str) -> str:
-    r"""A line of JSON with what JSON leaves as it is, and a terminal does not, as escapes: the values are the same.
+    r"""Escape characters of a JSON line that a terminal would interpret. The values stay the same.
 
     >>> escaped_json('"\u202e"')
     '"\\u202e"'
     """
-    return _ODD_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+    return _ODD_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 def guarded(value: str) -> str:
-    """A field of CSV that no spreadsheet takes for a formula, and no terminal for a command.
+    """Return a CSV field that a spreadsheet does not read as a formula, nor a terminal as a command.
 
     >>> guarded("=1+1"), guarded("-12.5"), guarded("-x"), guarded("plain")
     ("'=1+1", '-12.5', "'-x", 'plain')
@@ -61,10 +63,10 @@ def guarded(value: str) -> str:
 
 
 def guarded_table(table: pa.Table) -> pa.Table:
-    """The same for all texts of a table, and for the names of its columns. Cost: three passes over the texts."""
-    for at, field in enumerate(table.schema):
+    """Guard all texts of a table, and the names of its columns. Cost: three passes over the texts."""
+    for number, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            column = table.column(at)
+            column = table.column(number)
             if pc.any(pc.match_substring_regex(column, _ODD_FIELD)).as_py():
                 column = pc.replace_substring_regex(column, _ODD_FIELD, "\ufffd")
             is_formula = pc.and_not(
@@ -73,5 +75,5 @@ def guarded_table(table: pa.Table) -> pa.Table:
             if pc.any(is_formula).as_py():
                 prefixed = pc.binary_join_element_wise(pa.scalar("'", field.type), column, pa.scalar("", field.type))
                 column = pc.if_else(is_formula, prefixed, column)
-            table = table.set_column(at, field, column)
+            table = table.set_column(number, field, column)
     return table.rename_columns([guarded(name) for name in table.column_names])

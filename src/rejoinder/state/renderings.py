@@ -1,6 +1,6 @@
-"""The three renderings of a relation, from its changes: TABLE, STREAM and TVR.
+"""The three renderings of a relation from its changes: TABLE, STREAM and TVR.
 
-The changes come from a view's changelog, or from a query that was replayed (`engine.queries.change_replay`).
+The changes are from a view's changelog, or from a replayed query (`engine.queries.change_replay`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, numbers, t
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.sql.statements.stream_columns import System
 from rejoinder.state.changelog_reader import expanded, from_start, history_start, read_changes, read_table, timeline_of
-from rejoinder.state.row_text import table_text, text
+from rejoinder.state.row_text import plain, table_text, text
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
 
@@ -55,7 +55,7 @@ class Snapshot:
 
     @property
     def period(self) -> str:
-        """When the rows held, in words."""
+        """The period of the snapshot as text."""
         since = "the beginning" if self.since is None else text(self.since)
         until = "now" if self.until is None else text(self.until)
         return f"from {since}{'' if self.epoch < 0 else f' (epoch {self.epoch})'} to {until}"
@@ -69,15 +69,17 @@ class Snapshots(list[Snapshot]):
         self.columns = list(columns)
 
     def __str__(self) -> str:
-        parts = [f"{one.period}\n{table_text(one.rows, self.columns) if one.rows else '(empty)'}" for one in self]
-        return "\n\n".join(parts)
+        def part(snapshot: Snapshot) -> str:
+            return f"{snapshot.period}\n{table_text(snapshot.rows, self.columns) if snapshot.rows else '(empty)'}"
+
+        return "\n\n".join(map(part, self))
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The net changes of a relation: its columns with `__epoch` and `__diff`, and when epochs were committed (ms).
+    """The net changes of a relation: its columns with `__epoch` and `__diff`, and commit times in milliseconds.
 
-    Without `start`, all of them. Else earlier changes are not known, and those of that epoch are the content then.
+    If `start` is set, earlier changes are not kept, and the changes of that epoch are the content at that epoch.
     """
 
     table: pa.Table
@@ -87,14 +89,14 @@ class Changes:
 
 
 def changes_of(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema) -> Changes:
-    """All changes of a view that are kept."""
+    """Return all changes of a view in the history."""
     start = history_start(manifest, view)
     table = from_start(read_changes(store, manifest, view, schema, after=-2, until=manifest.epoch), start)
     return Changes(table, schema, timeline_of(manifest).times(store), start)
 
 
 def settled(changes: Changes) -> pa.Table:
-    """The rows that changes add up to."""
+    """Return the rows after all changes."""
     rows = consolidate(without(changes.table, [EPOCH, HASH]))
     return without(expanded(rows), [DIFF]).select(changes.schema.names)
 
@@ -103,35 +105,24 @@ def settled(changes: Changes) -> pa.Table:
 
 
 def plain_rows(table: pa.Table, *, is_ordered: bool = False) -> Rows:
-    """Rows as dicts of plain values; unless they are ordered, in an order that depends on the values only.
+    """Return rows as dicts of plain values. Times are in UTC, without zone.
 
-    Times are in UTC, without zone.
+    Unless `is_ordered`, the rows are sorted by their values.
     """
     rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in _python_rows(table)]
     return Rows(rows if is_ordered else sorted(rows, key=sort_key), table.column_names)
 
 
 def _python_rows(table: pa.Table) -> list[Row]:
-    """Rows as dicts, maps as dicts too; as pairs where a key comes twice or cannot be one in Python."""
+    """Return rows as dicts. Maps are dicts too, or pairs if a key is repeated or not hashable in Python."""
     try:
         return list(table.to_pylist(maps_as_pydicts="strict"))
     except (KeyError, TypeError):
         return list(table.to_pylist())
 
 
-def plain(value: Any) -> Any:
-    """A value without time zones."""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(timezone.utc).replace(tzinfo=None)
-    if isinstance(value, dict):
-        return {plain(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [plain(inner) for inner in value]
-    return value
-
-
 def sort_key(row: Row) -> list[tuple[int, str, Any]]:
-    """Order rows by their values, NULL first and NaN last; rows that SQL calls equal have equal keys."""
+    """Return the sort key of a row: by values, NULL first and NaN last. Rows that are equal in SQL have equal keys."""
     return [_value_key(value) for value in row.values()]
 
 
@@ -141,7 +132,7 @@ def _value_key(value: Any) -> tuple[int, str, Any]:
     if isinstance(value, float) and math.isnan(value):
         return 2, "", 0
     if isinstance(value, bool | int | float):
-        return 1, "", value + 0  # -0.0 and 0.0 are one value
+        return 1, "", value + 0  # -0.0 equals 0.0
     if isinstance(value, dict | list):
         inner = value.items() if isinstance(value, dict) else enumerate(value)
         return 1, type(value).__name__, str([(name, _value_key(item)) for name, item in inner])
@@ -149,7 +140,7 @@ def _value_key(value: Any) -> tuple[int, str, Any]:
 
 
 def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, as_of: int | None) -> Rows:
-    """TABLE: the rows of the view now, or as of an epoch."""
+    """Return TABLE: the rows of the view now, or as of an epoch."""
     return plain_rows(expanded(read_table(store, manifest, view, schema, as_of=as_of)))
 
 
@@ -159,7 +150,7 @@ def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Sch
 def net_changes(
     store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, epoch: int
 ) -> list[tuple[Row, int]]:
-    """The net changes of one epoch, retractions first."""
+    """Return the net changes of one epoch, retractions first."""
     changes = read_changes(store, manifest, view, schema, after=epoch - 1, until=epoch)
     return _signed(changes)
 
@@ -171,7 +162,7 @@ def _signed(changes: pa.Table) -> list[tuple[Row, int]]:
 
 
 def described(changes: Changes) -> pa.Table:
-    """STREAM for a machine: the columns, then `_epoch`, `_emit_time`, `_undo` and `_diff`; retractions come first."""
+    """Return STREAM as Arrow: the columns, then `_epoch`, `_emit_time`, `_undo` and `_diff`; retractions first."""
     epochs, amounts = numbers(changes.table, EPOCH), diffs(changes.table)
     values = _system_values(changes, epochs, amounts)
     rows = without(changes.table, [EPOCH, DIFF]).select(changes.schema.names)
@@ -181,14 +172,14 @@ def described(changes: Changes) -> pa.Table:
 
 
 def filled(changes: Changes, system: Mapping[str, System]) -> pa.Table:
-    """STREAM with the system columns where the query has them, a row for every copy; retractions come first."""
+    """Return STREAM as Arrow with the system columns that the query selects, a row for each copy; retractions first."""
     epochs, amounts = numbers(changes.table, EPOCH), diffs(changes.table)
     order = np.repeat(np.lexsort((amounts > 0, epochs)), np.abs(amounts)[np.lexsort((amounts > 0, epochs))])
     values = _system_values(changes, epochs, amounts)
     rows = without(changes.table, [EPOCH, DIFF]).select(changes.schema.names)
-    for at, name in enumerate(rows.column_names):
+    for number, name in enumerate(rows.column_names):
         if name in system:
-            rows = rows.set_column(at, name, values[system[name]])
+            rows = rows.set_column(number, name, values[system[name]])
     return take(rows, order)
 
 
@@ -203,9 +194,9 @@ def _system_values(changes: Changes, epochs: Any, amounts: Any) -> dict[str, pa.
 
 
 def stream_rows(changes: Changes, system: Mapping[str, System] | None = None) -> Rows:
-    """STREAM: every change, one row per copy, undos of an epoch first.
+    """Return STREAM: every change, one row per copy, retractions of an epoch first.
 
-    `_epoch`, `_emit_time` and `_undo` are its last columns; with `system`, what those names stand for, in their places.
+    The last columns are `_epoch`, `_emit_time` and `_undo`; with `system`, only the system columns that it names.
     """
     added = [] if system else [name for name in CHANGE_COLUMNS.names if name != "_diff"]
     result = []
@@ -221,10 +212,10 @@ def stream_rows(changes: Changes, system: Mapping[str, System] | None = None) ->
 
 
 def epochs_of(changes: Changes) -> list[tuple[int, datetime | None, list[tuple[Row, int]]]]:
-    """The epochs in which a relation changed, with commit time and net changes."""
+    """Return the epochs in which a relation changed, with commit time and net changes."""
     grouped: dict[int, list[int]] = {}
-    for at, epoch in enumerate(changes.table.column(EPOCH).to_pylist()):
-        grouped.setdefault(epoch, []).append(at)
+    for row, epoch in enumerate(changes.table.column(EPOCH).to_pylist()):
+        grouped.setdefault(epoch, []).append(row)
     return [
         (epoch, moment(changes.times.get(epoch)), _signed(changes.table.take(rows)))
         for epoch, rows in sorted(grouped.items())
@@ -232,7 +223,7 @@ def epochs_of(changes: Changes) -> list[tuple[int, datetime | None, list[tuple[R
 
 
 def moment(milliseconds: int | None) -> datetime | None:
-    """A commit time as a datetime in UTC, without zone."""
+    """Convert a commit time to a datetime in UTC, without zone."""
     if milliseconds is None:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).replace(tzinfo=None)
@@ -242,9 +233,9 @@ def moment(milliseconds: int | None) -> datetime | None:
 
 
 def snapshots_of(changes: Changes) -> Snapshots:
-    """TVR: the sequence of different snapshots with the time in which each held.
+    """Return TVR: the sequence of distinct snapshots with their periods.
 
-    The first is the empty one, or the content at the epoch at which the known changes start.
+    The first one is empty, or the content at the epoch at which the history starts.
     """
     first = -1 if changes.start is None else changes.start
     result: list[Snapshot] = [Snapshot(first, moment(changes.times.get(first)), None, [])]
@@ -252,11 +243,11 @@ def snapshots_of(changes: Changes) -> Snapshots:
     for epoch, when, signed in epochs_of(changes):
         for row, diff in signed:
             key = tuple(sort_key(row))
-            known, count = rows.pop(key, (row, 0))
+            first_row, count = rows.pop(key, (row, 0))
             if count + diff:
-                rows[key] = known, count + diff
+                rows[key] = first_row, count + diff
         shown = sorted((row for row, count in rows.values() for _ in range(count)), key=sort_key)
-        if epoch <= first:  # what an aggregate of nothing gives is there from the beginning
+        if epoch <= first:  # an aggregate without groups has a row before the first epoch
             result = [replace(result[0], rows=shown)]
             continue
         result[-1] = replace(result[-1], until=when)

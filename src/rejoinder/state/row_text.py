@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -22,8 +22,19 @@ UNITS = (
 )
 
 
+def plain(value: Any) -> Any:
+    """A value without time zones."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).replace(tzinfo=None)
+    if isinstance(value, dict):
+        return {plain(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return value
+
+
 def text(value: Any) -> str:
-    """A value on one line.
+    """Format a value on one line.
 
     >>> text({"start": datetime(2026, 1, 1, 10), "end": datetime(9999, 12, 31)})
     '[2026-01-01 10:00, inf)'
@@ -57,7 +68,7 @@ def text(value: Any) -> str:
 
 
 def length_text(microseconds: int) -> str:
-    """A length of time in the largest unit that gives a whole number.
+    """Format a length of time in the largest unit that gives a whole number.
 
     >>> length_text(90_000_000), length_text(3_600_000_000), length_text(0)
     ('90 seconds', '1 hour', '0 seconds')
@@ -69,7 +80,7 @@ def length_text(microseconds: int) -> str:
 
 
 def _window(start: datetime, end: datetime) -> str:
-    """The date once, and seconds only where an end has some."""
+    """Format a window: the date once, and seconds only if an end has some."""
     ends = [moment for moment in (start, end) if moment.date() != OPEN_END]
     precision = "minutes" if all(not moment.second and not moment.microsecond for moment in ends) else "auto"
     shown = [_trimmed(moment.isoformat(sep=" ", timespec=precision)) for moment in ends]
@@ -83,12 +94,12 @@ def _trimmed(moment: str) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a value stands to the right of its column."""
+    """Return whether a value is a number, which is aligned to the right."""
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def table_text(rows: Sequence[Row], columns: Sequence[str]) -> str:
-    """Rows as an aligned table without borders, numbers to the right.
+    """Format rows as an aligned table without borders, numbers to the right.
 
     >>> print(table_text([{"id": 7, "name": "Ada"}, {"id": 12, "name": None}], ["id", "name"]))
     id  name
@@ -97,7 +108,7 @@ def table_text(rows: Sequence[Row], columns: Sequence[str]) -> str:
     12  NULL
     """
     cells = [[text(row[name]) for name in columns] for row in rows]
-    widths = [max([len(name), *(len(line[at]) for line in cells)]) for at, name in enumerate(columns)]
+    widths = [max([len(name), *(len(line[number]) for line in cells)]) for number, name in enumerate(columns)]
     right = [any(is_number(row[name]) for row in rows) for name in columns]
     columns = [neutral(name) for name in columns]
     lines = [columns, ["─" * width for width in widths], *cells]

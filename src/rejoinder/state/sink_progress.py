@@ -1,9 +1,9 @@
-"""How far each sink is: in the manifest as of its commit, and since then in a note that belongs to that manifest.
+"""The progress of sinks: in the manifest as of its commit, and after it in a progress file of that manifest.
 
-An epoch is delivered after its commit, so its manifest cannot say that it was. A note can: one small object per
-version, named by the version, that carries the checksum of its manifest and its own. The next manifest takes over what
-the note says. So a note is never read with another state than its own: an older or restored state does not find it, and
-a damaged one is an error.
+An epoch is delivered after its commit, so its manifest cannot contain the delivery. The progress file can. It is one
+small object per version, named by the version, with its own checksum and that of its manifest. The next manifest takes
+its content over. So a progress file is never read with another state: an older or restored state does not find it, and
+a damaged file is an error.
 """
 
 from __future__ import annotations
@@ -23,61 +23,61 @@ FOLDER = "sinks"
 
 @dataclass(frozen=True)
 class Delivered:
-    """How far a sink is."""
+    """The progress of a sink."""
 
     epoch: int
-    """The last epoch that it has taken, or that had nothing for it."""
+    """The last epoch that was delivered, or had no changes."""
     changed: int | None = None
-    """The last of these epochs that had something for it."""
+    """The last of these epochs that had changes."""
 
 
 Progress = Mapping[str, Delivered]
 
 
 def to_json(progress: Progress) -> dict[str, Any]:
-    """Give plain data for a manifest or a note, by identity of the sink."""
-    return {identity: [each.epoch, each.changed] for identity, each in progress.items()}
+    """Return plain data for a manifest or a progress file, by identity of the sink."""
+    return {identity: [delivered.epoch, delivered.changed] for identity, delivered in progress.items()}
 
 
 def from_json(data: Mapping[str, Any]) -> dict[str, Delivered]:
-    """Read what `to_json` gave."""
+    """Decode the result of `to_json`."""
     return {
         str(identity): Delivered(int(epoch), None if changed is None else int(changed))
         for identity, (epoch, changed) in data.items()
     }
 
 
-def note_name(manifest: Manifest) -> str:
-    """The object that says what was delivered since a manifest was committed."""
+def progress_file(manifest: Manifest) -> str:
+    """Return the name of the progress file of a manifest."""
     return f"{FOLDER}/{manifest.version:020d}.json"
 
 
-def write_note(store: ObjectStore, manifest: Manifest, progress: Progress) -> None:
-    """Say how far the sinks are, until the next manifest does."""
+def write_progress(store: ObjectStore, manifest: Manifest, progress: Progress) -> None:
+    """Write the progress file of a manifest. It counts until the next commit."""
     body = json.dumps({"manifest": manifest.checksum, "delivered": to_json(progress)}, sort_keys=True).encode()
-    store.put(note_name(manifest), body + b"\n" + _checksum(body))
+    store.put(progress_file(manifest), body + b"\n" + _checksum(body))
 
 
 def recorded(store: ObjectStore, manifest: Manifest) -> dict[str, Delivered]:
-    """How far the sinks are at a manifest. Raises `Corrupt` if its note is damaged or belongs to another manifest."""
-    known = from_json(manifest.extra.get("delivered", {}))
-    data = store.find(note_name(manifest))
+    """Return the progress of sinks at a manifest. Raises `Corrupt` if its progress file is damaged."""
+    committed = from_json(manifest.extra.get("delivered", {}))
+    data = store.find(progress_file(manifest))
     if data is None:
-        return known
+        return committed
     body, _, checksum = data.partition(b"\n")
     if checksum != _checksum(body):
         raise _damaged(store, manifest, "it fails its checksum")
-    note = json.loads(body)
-    if note["manifest"] != manifest.checksum:
+    fields = json.loads(body)
+    if fields["manifest"] != manifest.checksum:
         raise _damaged(store, manifest, "it was written for another commit")
-    return known | from_json(note["delivered"])
+    return committed | from_json(fields["delivered"])
 
 
-def _damaged(store: ObjectStore, manifest: Manifest, why: str) -> Corrupt:
+def _damaged(store: ObjectStore, manifest: Manifest, reason: str) -> Corrupt:
     return Corrupt(
-        "the note of what sinks have taken is damaged",
-        detail=f"`{note_name(manifest)}` in {store.url}: {why}",
-        hint=f"restore it from a backup, or delete it: sinks that do not remember epochs themselves (functions, the "
+        "the progress file of the sinks is damaged",
+        detail=f"`{progress_file(manifest)}` in {store.url}: {reason}",
+        hint=f"restore it from a backup, or delete it: sinks that do not store epochs themselves (functions, the "
         f"console, topics) then get the changes of epoch {manifest.epoch} once more",
     )
 

@@ -1,4 +1,4 @@
-"""The timeline: when each epoch was committed. Recent epochs are in the manifest, older ones in blocks it names."""
+"""The timeline: the commit time of each epoch. Recent epochs are in the manifest, older ones in blocks."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Timeline:
     blocks: tuple[tuple[int, int, CheckedRef], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain data for the manifest."""
+        """Return plain data for the manifest."""
         blocks = [[first, last, *ref.to_json()] for first, last, ref in self.blocks]
         return {"recent": [list(entry) for entry in self.recent], "blocks": blocks}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Timeline:
-        """Read what `to_json` gave."""
+        """Decode the result of `to_json`."""
         recent = tuple((int(epoch), int(time)) for epoch, time in data["recent"])
         blocks = ((int(first), int(last), CheckedRef.from_json(ref)) for first, last, *ref in data["blocks"])
         return cls(recent, tuple(blocks))
 
     def after(self, store: ObjectStore, epoch: int, time_ms: int, since: int) -> Timeline:
-        """Add an epoch. Now and then the oldest entries move to a block; blocks before `since` are forgotten."""
+        """Return a copy with one more epoch. Old entries are moved to a block; blocks before `since` are dropped."""
         recent = (*self.recent, (epoch, time_ms))
         blocks = tuple(block for block in self.blocks if block[1] >= since)
         if len(recent) < 2 * BLOCK:
@@ -52,23 +52,23 @@ class Timeline:
         return self.recent[-1][1] if self.recent else 0
 
     def files(self) -> set[str]:
-        """The objects that hold older epochs."""
+        """Return the names of the blocks."""
         return {ref.name for _, _, ref in self.blocks}
 
     def entries(self, store: ObjectStore) -> list[tuple[int, int]]:
-        """All epochs that are remembered, with their times. Raises `Corrupt` if a block is missing or damaged."""
+        """Return all epochs of the history with their times. Raises `Corrupt` if a block is missing or damaged."""
         texts = (read_checked(store, ref, "a block of the times of epochs") for _, _, ref in self.blocks)
         older = [tuple(entry) for text in texts for entry in json.loads(text)]
         return [(int(epoch), int(time)) for epoch, time in [*older, *self.recent]]
 
     def times(self, store: ObjectStore) -> dict[int, int]:
-        """Milliseconds by epoch."""
+        """Return the commit times in milliseconds, by epoch."""
         return dict(self.entries(store))
 
     def epoch_at(self, store: ObjectStore, time_ms: int) -> int:
-        """The last epoch committed at or before a time."""
+        """Return the last epoch committed at or before a time. Raises `NotCommitted` if there is none."""
         entries = self.entries(store)
-        at = bisect.bisect_right([time for _, time in entries], time_ms)
-        if at == 0:
+        count = bisect.bisect_right([time for _, time in entries], time_ms)
+        if count == 0:
             raise NotCommitted("no epoch was committed by that time", hint="read a later time, or keep more history")
-        return entries[at - 1][0]
+        return entries[count - 1][0]

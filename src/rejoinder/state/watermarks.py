@@ -18,17 +18,16 @@ import pyarrow as pa
 from rejoinder.errors import LimitReached, MissingInput, WatermarkRegress, near_misses
 from rejoinder.ir.catalog import MOST_PARTITIONS, Source
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
-from rejoinder.state.renderings import plain
-from rejoinder.state.row_text import text
+from rejoinder.state.row_text import plain, text
 from rejoinder.watermarks.coalescer import Input
-from rejoinder.watermarks.formula import PERSISTED, Kept, Merged, Persisted, value_of
+from rejoinder.watermarks.formula import PERSISTED, Persisted, RetainedMinimum, UnionMinimum, value_of
 from rejoinder.watermarks.source_watermarks import SourceWatermarks
 
 Partition = Input
 Times = Mapping[str, Mapping[str, int]]
 PartitionTimes = Mapping[str, Mapping[Partition, Mapping[str, int]]]
 Snapshot = Mapping[str, Any]
-Oldest = Callable[[Kept, Times], int]
+Oldest = Callable[[RetainedMinimum, Times], int]
 SHOWN = 50
 
 
@@ -127,7 +126,7 @@ class Watermarks:
         times = {**self.values, PERSISTED: values}
         for formula in formulas:
             value = values.get(formula.key, LEAST)
-            if isinstance(formula, Merged):
+            if isinstance(formula, UnionMinimum):
                 value = max(value, self._union_value(formula, times))
             elif oldest is not None:
                 value = max(value, min(value_of(formula.own, times, LEAST), oldest(formula, times)))
@@ -143,7 +142,7 @@ class Watermarks:
         """
         return replace(self, emitted_up_to=dict(emitted_up_to))
 
-    def _union_value(self, union: Merged, times: Times) -> int:
+    def _union_value(self, union: UnionMinimum, times: Times) -> int:
         branches = zip(union.of, union.sources, strict=True)
         active = [branch for branch, names in branches if not all(self.is_idle(name) for name in names)]
         return min((value_of(branch, times, LEAST) for branch in active), default=LEAST)
@@ -266,7 +265,7 @@ class Watermarks:
         for partition in (*signals.partitions.get(source.name, ()), *observed, *explicit, *idle):
             marks.add(partition)
         _check_number(source, marks.partitions)
-        marks.together(_keyed(observed, columns), _keyed(explicit, columns))
+        marks.update(_keyed(observed, columns), _keyed(explicit, columns))
         marks.idle(*marks.silent(), *idle)
         snapshot = marks.snapshot()
         last: dict[Partition, Mapping[str, int]] = dict(previous["explicit"]) if previous else {}

@@ -28,7 +28,6 @@ from rejoinder.connectors.delivery_hosts import LocalHost
 from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped, new_sources
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine
-from rejoinder.engine.executors.executor import LocalExecutor, split_batch
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.maintenance.vacuum import Vacuumed, vacuum
 from rejoinder.engine.outbox import Function, Outbox
@@ -66,6 +65,7 @@ from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
 from rejoinder.state.changelog_reader import epoch_of
+from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.renderings import (
     Row,
     Rows,

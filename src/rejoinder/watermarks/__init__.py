@@ -1,1 +1,1 @@
-"""Watermarks: of sources and partitions, combined over inputs, and as formulas."""
+"""Watermarks: of sources and partitions, coalesced over inputs, and formulas over them."""

@@ -1,7 +1,7 @@
-"""Formulas over watermarks, and over what is persisted of earlier epochs: how far merges and joins are.
+"""Formulas over watermarks and over persisted values of earlier epochs: the watermarks of unions and joins.
 
-A formula is planned once and worked out whenever something moves. All of them rise: what a formula gave once is true
-for good.
+A formula is planned once and evaluated whenever a watermark advances. Formulas are monotone: their values never fall,
+so a bound that held once holds forever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Least:
-    """The least of several formulas."""
+    """The minimum of several formulas."""
 
     of: tuple[Formula, ...]
 
@@ -36,7 +36,7 @@ class Least:
 
 @dataclass(frozen=True)
 class Greatest:
-    """The greatest of several formulas."""
+    """The maximum of several formulas."""
 
     of: tuple[Formula, ...]
 
@@ -46,7 +46,7 @@ class Greatest:
 
 @dataclass(frozen=True)
 class Stepped:
-    """A formula sent through steps: rounded down to a window, moved."""
+    """A formula with steps applied: shifted, or rounded down to the start of a window."""
 
     of: Formula
     steps: tuple[Step, ...]
@@ -61,84 +61,94 @@ class Stepped:
 
 
 @dataclass(frozen=True)
-class Merged:
-    """The least over the branches of a union that are not idle: those with a source that is not. It never goes back.
+class UnionMinimum:
+    """The watermark of a union: the minimum over its branches that are not idle. It never falls.
 
-    What it was last is kept with the watermarks, under `key`. While all branches are idle it stays where it is. `place`
-    is the union of a gate, whose past must not reach further back than that of what sorts out late changes there.
+    A branch is idle if all its sources are. While all branches are idle, the value does not change. The last value is
+    persisted with the watermarks under `key`.
     """
 
     of: tuple[Formula, ...]
+    """The formula of each branch."""
     sources: tuple[tuple[str, ...], ...]
+    """The sources of each branch."""
     place: str = ""
+    """The union of a gate. A gate has a value of its own: its history must not start before that of the late filter."""
 
     def __str__(self) -> str:
         return f"merged({', '.join(map(str, self.of))})"
 
     @property
     def key(self) -> str:
-        """What identifies it: the formulas of its branches, and the sources that they read."""
-        read = (f"{formula} of {', '.join(names)}" for formula, names in zip(self.of, self.sources, strict=True))
-        return f"merged({'; '.join(read)})" + (f" at {self.place}" if self.place else "")
+        """The identity in the manifest: the formulas of the branches and their sources.
+
+        Manifests contain this text, and with it that of `str` of every formula: neither may change.
+        """
+        branches = (f"{formula} of {', '.join(names)}" for formula, names in zip(self.of, self.sources, strict=True))
+        return f"merged({'; '.join(branches)})" + (f" at {self.place}" if self.place else "")
 
 
 @dataclass(frozen=True)
-class Kept:
-    """How far a join is with a column of an input: `own`, its frontier, or the oldest row that is kept if that is less.
+class RetainedMinimum:
+    """The watermark of a column in the result of a join: the minimum of `own` and of the retained rows.
 
-    A time in a change of the join has come with it, or is that of a row that is kept of the `relation`, for the `user`:
-    what the join makes. Changes of the other inputs meet no row below `met`; None: no condition says so.
-
-    It never goes back: what it was last is kept with the watermarks, under `key`, which names the join and the column
-    whatever the formulas are. Before it is worked out, no more is known than the least of `own` and `met`.
+    A row of the result has the time of a changed row, or that of a retained row that the change looked up. The value
+    never falls: the last one is persisted with the watermarks under `key`. Before the first evaluation it is the
+    minimum of `own` and `met`.
     """
 
     own: Formula
+    """The frontier of the column in its input."""
     met: Formula | None
+    """Changes of the other inputs look up no row below this; None if no condition bounds them."""
     user: str
+    """The result of the join."""
     relation: str
+    """The relation whose rows are retained for `user`."""
     column: str
+    """The column of `relation`."""
     key: str
+    """Identity in the manifest: the join and the column, independent of the formulas."""
 
     def __str__(self) -> str:
         return f"kept({self.relation}.{self.column}, {self.key})"
 
 
-Formula = Watermark | Least | Greatest | Stepped | Merged | Kept
-Persisted = Merged | Kept
+Formula = Watermark | Least | Greatest | Stepped | UnionMinimum | RetainedMinimum
+Persisted = UnionMinimum | RetainedMinimum
 
 PERSISTED = "#persisted"
-"""Where the last values of merges and joins are, by key, among the watermarks: no source has such a name."""
+"""The entry of the watermarks with the last values of unions and joins, by key. No source has such a name."""
 
 
 def least(formulas: Sequence[Formula]) -> Formula:
-    """The least of formulas, each once."""
-    each = tuple(dict.fromkeys(formulas))
-    return each[0] if len(each) == 1 else Least(each)
+    """Return the minimum of formulas, without duplicates."""
+    distinct = tuple(dict.fromkeys(formulas))
+    return distinct[0] if len(distinct) == 1 else Least(distinct)
 
 
 def greatest(formulas: Sequence[Formula]) -> Formula:
-    """The greatest of formulas, each once."""
-    each = tuple(dict.fromkeys(formulas))
-    return each[0] if len(each) == 1 else Greatest(each)
+    """Return the maximum of formulas, without duplicates."""
+    distinct = tuple(dict.fromkeys(formulas))
+    return distinct[0] if len(distinct) == 1 else Greatest(distinct)
 
 
 def lowered(formula: Formula, by: int) -> Formula:
-    """A formula minus a constant."""
+    """Return a formula minus a constant."""
     match formula:
         case Watermark():
             return Watermark(formula.source, formula.column, formula.minus + by)
         case Least():
-            return Least(tuple(lowered(each, by) for each in formula.of))
+            return Least(tuple(lowered(part, by) for part in formula.of))
         case Greatest():
-            return Greatest(tuple(lowered(each, by) for each in formula.of))
-        case Stepped() | Merged() | Kept():
+            return Greatest(tuple(lowered(part, by) for part in formula.of))
+        case Stepped() | UnionMinimum() | RetainedMinimum():
             return raised(formula, shift(-by))
 
 
 def raised(formula: Formula, steps: tuple[Step, ...]) -> Formula:
-    """A formula sent through steps."""
-    if all(step.width == step.unit == 1 for step in steps) and not isinstance(formula, Stepped | Merged | Kept):
+    """Return a formula with steps applied."""
+    if all(step.width == step.unit == 1 for step in steps) and isinstance(formula, Watermark | Least | Greatest):
         return lowered(formula, -sum(step.plus for step in steps))
     if isinstance(formula, Stepped):
         return replace(formula, steps=(*formula.steps, *steps))
@@ -146,33 +156,33 @@ def raised(formula: Formula, steps: tuple[Step, ...]) -> Formula:
 
 
 def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none: int) -> int:
-    """Work a formula out; a watermark, or what is persisted, that is not there yet is `none`, the least of all."""
+    """Evaluate a formula. A watermark or persisted value that does not exist yet is `none`, the smallest value."""
     match formula:
         case Watermark():
-            found = watermarks.get(formula.source, {}).get(formula.column)
-            return none if found is None else found - formula.minus
+            watermark = watermarks.get(formula.source, {}).get(formula.column)
+            return none if watermark is None else watermark - formula.minus
         case Least():
-            return min(value_of(each, watermarks, none) for each in formula.of)
+            return min(value_of(part, watermarks, none) for part in formula.of)
         case Greatest():
-            return max(value_of(each, watermarks, none) for each in formula.of)
+            return max(value_of(part, watermarks, none) for part in formula.of)
         case Stepped():
-            found = value_of(formula.of, watermarks, none)
-            return none if found == none else stepped(found, formula.steps)
-        case Merged():
+            value = value_of(formula.of, watermarks, none)
+            return none if value == none else stepped(value, formula.steps)
+        case UnionMinimum():
             return watermarks.get(PERSISTED, {}).get(formula.key, none)
-        case Kept(own, met):
-            bound = none if met is None else min(value_of(each, watermarks, none) for each in (own, met))
+        case RetainedMinimum(own, met):
+            bound = none if met is None else min(value_of(part, watermarks, none) for part in (own, met))
             return max(bound, watermarks.get(PERSISTED, {}).get(formula.key, none))
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that a formula is made of."""
+    """Return the direct parts of a formula."""
     match formula:
         case Watermark():
             return ()
         case Stepped():
             return (formula.of,)
-        case Kept(own, met):
+        case RetainedMinimum(own, met):
             return (own,) if met is None else (own, met)
         case _:
             return formula.of
@@ -180,15 +190,15 @@ def parts_of(formula: Formula) -> tuple[Formula, ...]:
 
 def persisted_in(formula: Formula) -> Iterator[Persisted]:
     """Yield the parts of a formula whose values are persisted, inner parts first."""
-    for each in parts_of(formula):
-        yield from persisted_in(each)
-    if isinstance(formula, Merged | Kept):
+    for part in parts_of(formula):
+        yield from persisted_in(part)
+    if isinstance(formula, UnionMinimum | RetainedMinimum):
         yield formula
 
 
 def watermarks_in(formula: Formula) -> Iterator[Watermark]:
-    """The watermarks that a formula is made of."""
+    """Yield the watermarks that a formula reads."""
     if isinstance(formula, Watermark):
         yield formula
-    for each in parts_of(formula):
-        yield from watermarks_in(each)
+    for part in parts_of(formula):
+        yield from watermarks_in(part)

@@ -1,8 +1,7 @@
-"""Make the watermarks of a source: each partition's follow its largest times at a lag, the slowest partition decides.
+"""Generate the watermarks of a source: the minimum over its partitions of the largest event time minus a lag.
 
-A watermark may also be told by who knows more than the times show: the higher of the two counts. A partition without
-events for longer than a timeout is idle, and is said to be so once. The clock is handed in, so that time passes in a
-test as the test says.
+A partition may also get explicit watermarks; the higher of the two counts. A partition without events for longer than a
+timeout becomes idle. The clock is a parameter, so that tests control the time.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rejoinder.watermarks.coalescer import Input, Released, WatermarkCoalescer
+from rejoinder.watermarks.coalescer import Emitted, Input, WatermarkCoalescer
 
 IDLE_AFTER_SECONDS = 60.0
 
 
 class SourceWatermarks:
-    """Watermarks of the event-time columns of a source; `lags` gives the lag of each key.
+    """Watermarks of the event-time columns of a source; `lags` is the lag of each key.
 
     >>> source = SourceWatermarks(1, lags={0: 3})
     >>> [source.events(0, {0: seen}) for seen in (10, 8, 12)]
@@ -40,54 +39,55 @@ class SourceWatermarks:
 
     @property
     def partitions(self) -> tuple[Input, ...]:
-        """The partitions that are known, in the order in which they became so."""
+        """The partitions, in the order in which they were added."""
         return self._coalescer.inputs
 
     def add(self, partition: Input) -> None:
-        """Make a partition known: it holds every key back until it sends it or is idle. Nothing if it is known."""
+        """Add a partition, if it is new. It blocks every key until it sends that key or is idle."""
         if partition not in self._seen:
             self._coalescer.add(partition)
             self._seen[partition] = self._clock()
 
-    def events(self, partition: Input, largest: Mapping[int, int]) -> Released:
-        """Take in the largest time of each key among new events of a partition; give what this releases."""
-        return self.together({partition: largest}, {})
+    def events(self, partition: Input, largest: Mapping[int, int]) -> Emitted:
+        """Receive the largest time of each key among new events of a partition, and return what is emitted."""
+        return self.update({partition: largest}, {})
 
-    def together(self, events: Mapping[Input, Mapping[int, int]], told: Mapping[Input, Mapping[int, int]]) -> Released:
-        """Take in what partitions sent at once: the largest times of their events, and watermarks that are told.
+    def update(self, events: Mapping[Input, Mapping[int, int]], explicit: Mapping[Input, Mapping[int, int]]) -> Emitted:
+        """Receive the largest event times and the explicit watermarks of partitions at once; return what is emitted.
 
-        Gives what this releases. A told watermark that is behind the times seen adds nothing.
+        An explicit watermark below that of the event times has no effect.
         """
-        values: dict[Input, dict[int, int]] = {}
-        for partition in (*events, *told):
+        watermarks: dict[Input, dict[int, int]] = {}
+        for partition in (*events, *explicit):
             self._seen[partition] = self._clock()
-            values[partition] = {key: seen - self._lags[key] for key, seen in events.get(partition, {}).items()}
-            for key, value in told.get(partition, {}).items():
-                values[partition][key] = max(value, values[partition].get(key, value))
-        return self._coalescer.together(values)
+            by_key = {key: largest - self._lags[key] for key, largest in events.get(partition, {}).items()}
+            for key, value in explicit.get(partition, {}).items():
+                by_key[key] = max(value, by_key.get(key, value))
+            watermarks[partition] = by_key
+        return self._coalescer.update(watermarks)
 
-    def idle(self, *partitions: Input) -> Released:
-        """Leave partitions out until their next event or watermark; give what this releases."""
+    def idle(self, *partitions: Input) -> Emitted:
+        """Mark partitions as idle until their next event or watermark; return what is emitted."""
         return self._coalescer.idle(*partitions)
 
-    def tick(self) -> Released:
-        """Let time pass: partitions that were silent for long become idle; give what this releases."""
+    def tick(self) -> Emitted:
+        """Mark partitions as idle that exceeded the timeout; return what is emitted."""
         return self._coalescer.idle(*self.silent())
 
     def silent(self) -> list[Input]:
-        """The partitions that sent nothing for as long as it takes to be idle."""
+        """Return the partitions that sent nothing for longer than the timeout."""
         if self._idle_after is None:
             return []
         now = self._clock()
         return [partition for partition, seen in self._seen.items() if now - seen >= self._idle_after]
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state as plain JSON data."""
+        """Return the state as plain JSON data."""
         return {**self._coalescer.snapshot(), "seen": [[name, seen] for name, seen in self._seen.items()]}
 
     def restore(self, *snapshots: Mapping[str, Any], since: float | None = None) -> None:
-        """Go on from snapshots. Silence is counted from then on, but not from before `since`, or from now on."""
+        """Continue from snapshots. The timeout counts from the last event, or from `since` (default: now) if later."""
         self._coalescer.restore(*snapshots)
         start = self._clock() if since is None else since
         seen = [dict(snapshot["seen"]) for snapshot in snapshots]
-        self._seen = {p: max([start, *(each[p] for each in seen if p in each)]) for p in self._coalescer.inputs}
+        self._seen = {p: max([start, *(times[p] for times in seen if p in times)]) for p in self._coalescer.inputs}

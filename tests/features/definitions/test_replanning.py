@@ -10,7 +10,8 @@ import pytest
 from rejoinder.engine import engine
 from rejoinder.engine.hydration import redefinition
 from rejoinder.ir.catalog import Catalog, Index
-from rejoinder.planner import Plan, plan
+from rejoinder.plan.planning import Plan
+from rejoinder.planner import plan
 from rejoinder.testing import Driver
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from rejoinder.errors import AmbiguousName, InvalidSql, RejoinderError, UnknownName, Unsupported
 from rejoinder.testing import Driver
+from tests.kit import at, changed, flow
 
 SOURCES = """
 CREATE STREAM clicks (id INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 2 MINUTES);
@@ -26,24 +27,9 @@ PER_WINDOW = (
 )
 
 
-def flow(query: str, **options: Any) -> Driver:
-    driver = Driver(**options)
-    driver.sql(SOURCES)
-    driver.sql(f"CREATE VIEW v AS {query}")
-    return driver
-
-
-def at(minute: int, second: int = 0) -> datetime:
-    return datetime(2024, 1, 1, 12, minute, second)
-
-
-def changed(driver: Driver, time: int | None = None) -> list[tuple[Any, ...]]:
-    return [(*row.values(), diff) for row, diff in driver.step(time)["v"]]
-
-
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_every_interval_nets_what_happened_in_between(parallelism: int) -> None:
-    driver = flow("SELECT count(*) AS n FROM clicks EMIT EVERY INTERVAL 10 SECONDS", parallelism=parallelism)
+    driver = flow(SOURCES, "SELECT count(*) AS n FROM clicks EMIT EVERY INTERVAL 10 SECONDS", parallelism=parallelism)
     for time in (1_000, 3_000):
         driver.insert("clicks", {"id": time, "ts": at(0)})
         assert changed(driver, time) == []
@@ -57,7 +43,7 @@ def test_every_interval_nets_what_happened_in_between(parallelism: int) -> None:
 
 
 def test_final_windows_come_out_once_in_the_epoch_that_makes_them_final() -> None:
-    driver = flow(f"{PER_WINDOW} EMIT FINAL")
+    driver = flow(SOURCES, f"{PER_WINDOW} EMIT FINAL")
     driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
     assert changed(driver) == []
     driver.insert("clicks", {"id": 3, "ts": at(3)}, {"id": 4, "ts": at(6, 59)})
@@ -88,7 +74,7 @@ NAMED = f"SELECT {TUMBLED} AS w, count(*) AS n FROM clicks"
     ],
 )
 def test_the_end_of_a_window_may_be_named_by_an_output(query: str) -> None:
-    driver = flow(query)
+    driver = flow(SOURCES, query)
     driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
     assert changed(driver) == []
     driver.insert("clicks", {"id": 3, "ts": at(7)})
@@ -97,7 +83,9 @@ def test_the_end_of_a_window_may_be_named_by_an_output(query: str) -> None:
 
 @pytest.mark.parametrize(("past", "emitted"), [("ts", []), ("c.ts", [1])])
 def test_outputs_go_before_columns_of_from_unless_these_are_qualified(past: str, emitted: list[int]) -> None:
-    driver = flow(f"SELECT id, ts + INTERVAL 1 HOUR AS ts, ts AS x FROM clicks c EMIT WHEN WATERMARK PAST {past}")
+    driver = flow(
+        SOURCES, f"SELECT id, ts + INTERVAL 1 HOUR AS ts, ts AS x FROM clicks c EMIT WHEN WATERMARK PAST {past}"
+    )
     driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
     assert [row[0] for row in changed(driver)] == emitted
 
@@ -106,7 +94,9 @@ def test_outputs_go_before_columns_of_from_unless_these_are_qualified(past: str,
 @pytest.mark.parametrize("item", ["a.w AS w", "a.w"])
 def test_an_output_may_be_called_like_an_ambiguous_column(item: str, past: str) -> None:
     groups = "(SELECT TUMBLE(ts, INTERVAL 5 MINUTES) AS w, COUNT(*) AS n FROM clicks GROUP BY 1)"
-    driver = flow(f"SELECT {item}, a.n FROM {groups} a JOIN {groups} b ON a.w = b.w EMIT WHEN WATERMARK PAST {past}")
+    driver = flow(
+        SOURCES, f"SELECT {item}, a.n FROM {groups} a JOIN {groups} b ON a.w = b.w EMIT WHEN WATERMARK PAST {past}"
+    )
     driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
     assert changed(driver) == []
     driver.insert("clicks", {"id": 3, "ts": at(7)})
@@ -117,20 +107,20 @@ def test_an_ambiguous_name_in_emit_is_called_that_and_columns_are_listed() -> No
     groups = "(SELECT TUMBLE(ts, INTERVAL 5 MINUTES) AS w, COUNT(*) AS n FROM clicks GROUP BY 1)"
     join = f"SELECT a.n FROM {groups} a JOIN {groups} b ON a.w = b.w EMIT WHEN WATERMARK PAST"
     with pytest.raises(AmbiguousName, match="column `w` is ambiguous"):
-        flow(f"{join} w.end")
+        flow(SOURCES, f"{join} w.end")
     with pytest.raises(UnknownName) as failure:
-        flow(f"{join} z.end")
+        flow(SOURCES, f"{join} z.end")
     assert "columns here: `a.w`, `a.n`, `b.w`, `b.n`" in str(failure.value)
 
 
 def test_a_column_that_is_called_end_is_no_end_of_a_window() -> None:
-    driver = flow("SELECT w.id FROM (SELECT id, ts AS end FROM clicks) w EMIT WHEN WATERMARK PAST w.end")
+    driver = flow(SOURCES, "SELECT w.id FROM (SELECT id, ts AS end FROM clicks) w EMIT WHEN WATERMARK PAST w.end")
     driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(3)})
     assert changed(driver) == [], "one more row of 12:01 could come"
 
 
 def test_what_waits_is_forgotten_when_it_is_out() -> None:
-    driver = flow(f"{PER_WINDOW} EMIT FINAL")
+    driver = flow(SOURCES, f"{PER_WINDOW} EMIT FINAL")
     driver.insert("clicks", *({"id": n, "ts": at(n)} for n in range(50)))
     driver.step()
     driver.insert("clicks", {"id": 99, "ts": datetime(2024, 1, 2)})
@@ -140,7 +130,7 @@ def test_what_waits_is_forgotten_when_it_is_out() -> None:
 
 
 def test_past_a_column_means_that_no_row_at_that_time_comes() -> None:
-    driver = flow("SELECT id FROM orders EMIT WHEN WATERMARK PAST ts")
+    driver = flow(SOURCES, "SELECT id FROM orders EMIT WHEN WATERMARK PAST ts")
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(1)}, {"id": 2, "cur": "e", "ts": None})
     assert changed(driver) == []
     assert [(row["input"], row["behind"]) for row in driver.late("v")] == [("orders", None)], "it has no time"
@@ -188,7 +178,7 @@ def test_a_slow_time_of_the_same_source_holds_nothing() -> None:
 
 
 def test_a_validity_join_that_hides_the_window_is_final_once_the_order_time_is_past() -> None:
-    driver = flow(f"SELECT o.id, v.rate FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST WINDOW_END(v.w)")
+    driver = flow(SOURCES, f"SELECT o.id, v.rate FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST WINDOW_END(v.w)")
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)})
     driver.insert("rates", {"cur": "e", "rate": 114, "ts": at(1)})
     assert changed(driver) == []
@@ -205,7 +195,7 @@ def test_a_validity_join_that_hides_the_window_is_final_once_the_order_time_is_p
 )
 def test_a_version_that_is_left_out_still_ends_the_one_before(kind: str, wanted: list[Any]) -> None:
     shown = "o.id, v.rate" if kind in ("JOIN", "LEFT JOIN") else "o.id"
-    driver = flow(f"SELECT {shown} FROM orders o {kind} {VALID} AND v.rate > 0 EMIT WHEN WATERMARK PAST o.ts")
+    driver = flow(SOURCES, f"SELECT {shown} FROM orders o {kind} {VALID} AND v.rate > 0 EMIT WHEN WATERMARK PAST o.ts")
     driver.insert("rates", {"cur": "e", "rate": 2, "ts": at(1)}, {"cur": "e", "rate": 0, "ts": at(6)})
     changed(driver)
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(10)})
@@ -219,8 +209,8 @@ def test_a_version_that_is_left_out_still_ends_the_one_before(kind: str, wanted:
 def test_rows_without_a_partner_wait_for_a_time_of_their_own(kind: str) -> None:
     shown = f"SELECT o.id, v.rate, WINDOW_END(v.w) AS until FROM orders o {kind} JOIN {VALID} EMIT WHEN WATERMARK PAST"
     with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a partner do not have[\s\S]*COALESCE"):
-        flow(f"{shown} WINDOW_END(v.w)")
-    driver = flow(f"{shown} COALESCE(WINDOW_END(v.w), o.ts)")
+        flow(SOURCES, f"{shown} WINDOW_END(v.w)")
+    driver = flow(SOURCES, f"{shown} COALESCE(WINDOW_END(v.w), o.ts)")
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)}, {"id": 2, "cur": "f", "ts": at(6)})
     assert changed(driver) == []
     driver.insert("rates", {"cur": "e", "rate": 114, "ts": at(2)}, {"cur": "e", "rate": 119, "ts": at(9)})
@@ -238,7 +228,7 @@ def test_groups_of_rows_without_a_partner_wait_for_a_time_of_their_own(policy: s
         window = f"TUMBLE({time}, INTERVAL 5 MINUTES)"
         near = "o.cur = r.cur AND r.ts BETWEEN o.ts AND o.ts + INTERVAL 1 MINUTE"
         rows = f"SELECT {window} AS w, count(*) AS n FROM orders o LEFT JOIN rates r ON {near} {where}"
-        return flow(f"{rows} GROUP BY {window} EMIT {policy}")
+        return flow(SOURCES, f"{rows} GROUP BY {window} EMIT {policy}")
 
     for where in ("", "WHERE r.rate IS NULL OR r.rate > 1"):
         with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a partner do not have[\s\S]*COALESCE"):
@@ -270,7 +260,9 @@ def test_versions_without_a_watermark_cannot_be_waited_for(query: str) -> None:
 
 
 def test_a_validity_join_that_shows_the_window_waits_for_its_end() -> None:
-    driver = flow(f"SELECT o.id, WINDOW_END(v.w) AS until FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST v.w.end")
+    driver = flow(
+        SOURCES, f"SELECT o.id, WINDOW_END(v.w) AS until FROM orders o JOIN {VALID} EMIT WHEN WATERMARK PAST v.w.end"
+    )
     driver.insert("orders", {"id": 1, "cur": "e", "ts": at(5)})
     driver.insert("rates", {"cur": "e", "rate": 114, "ts": at(1)}, {"cur": "e", "rate": 119, "ts": at(9)})
     for source in ("rates", "orders"):
@@ -314,7 +306,7 @@ REFUSED = [
 @pytest.mark.parametrize(("query", "error"), REFUSED, ids=[query for query, _ in REFUSED])
 def test_a_policy_that_cannot_be_kept_is_refused_with_a_hint(query: str, error: type[RejoinderError]) -> None:
     with pytest.raises(error) as raised:
-        flow(query)
+        flow(SOURCES, query)
     assert raised.value.detail and raised.value.hint
 
 
@@ -329,7 +321,7 @@ def test_the_column_to_declare_is_named() -> None:
 
 
 def test_a_view_that_does_not_wait_cannot_be_built_on_one_that_waits() -> None:
-    driver = flow(f"{PER_WINDOW} EMIT FINAL")
+    driver = flow(SOURCES, f"{PER_WINDOW} EMIT FINAL")
     with pytest.raises(Unsupported, match="`v` has an EMIT clause"):
         driver.sql("CREATE VIEW w AS SELECT n FROM v")
     with pytest.raises(Unsupported):
@@ -337,7 +329,7 @@ def test_a_view_that_does_not_wait_cannot_be_built_on_one_that_waits() -> None:
 
 
 def test_a_query_on_a_view_that_waits_sees_what_is_out() -> None:
-    driver = flow(f"{PER_WINDOW} EMIT FINAL")
+    driver = flow(SOURCES, f"{PER_WINDOW} EMIT FINAL")
     driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(9)})
     driver.step()
     assert driver.sql("SELECT n + 1 AS more FROM v") == [{"more": 2}]

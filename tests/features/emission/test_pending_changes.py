@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rejoinder.engine.status.pending_changes import waiting
+from rejoinder.engine.status.pending_changes import pending_views
 from rejoinder.testing import Driver
 
 
@@ -17,12 +17,12 @@ def test_who_waits_for_what() -> None:
         "CREATE VIEW both AS SELECT a.id FROM a JOIN b ON a.id = b.id EMIT WHEN WATERMARK PAST b.ts;"
         "CREATE VIEW plain AS SELECT id FROM a"
     )
-    assert waiting(driver._engine) == {}
+    assert pending_views(driver._engine) == {}
     times = [datetime(2024, 1, 1, 12, 0, second) for second in (0, 30)]
     driver.insert("a", *({"id": 1, "ts": time} for time in times))
     driver.insert("b", {"id": 1, "ts": times[0]})
     driver.step(1_000)
-    assert waiting(driver._engine) == {
+    assert pending_views(driver._engine) == {
         "every": "until 1970-01-01 00:00:10 (UTC)",
         "past": "for the watermark of a.ts",
         "both": "for the watermarks of a.ts and b.ts",
@@ -30,7 +30,7 @@ def test_who_waits_for_what() -> None:
     driver.watermark("a", datetime(2024, 1, 1, 12, 0, 20))
     driver.watermark("b", datetime(2024, 1, 1, 12, 0, 20))
     driver.step(10_000)
-    assert waiting(driver._engine) == {"past": "for the watermark of a.ts"}, "the row of 30 seconds"
+    assert pending_views(driver._engine) == {"past": "for the watermark of a.ts"}, "the row of 30 seconds"
     driver.watermark("a", datetime(2024, 1, 1, 12, 0, 31))
     driver.step(11_000)
-    assert waiting(driver._engine) == {}
+    assert pending_views(driver._engine) == {}

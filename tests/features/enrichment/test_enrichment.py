@@ -195,9 +195,9 @@ def test_a_call_is_given_up_after_its_timeout() -> None:
 @pytest.mark.parametrize(
     ("what", "reason"),
     [
-        ("column", "it gave a column `numbr`, and the declared ones are number"),
-        ("type", "column `number` is not of type int32"),
-        ("shape", "it gave a int, not a dict of columns"),
+        ("column", "it returned a column `numbr`; the declared columns are number"),
+        ("type", "column `number` does not have type int32"),
+        ("shape", "it returned a int, not a dict of columns"),
     ],
 )
 def test_answers_that_do_not_fit(what: str, reason: str) -> None:
@@ -212,7 +212,7 @@ def test_answers_that_do_not_fit(what: str, reason: str) -> None:
 def test_a_batch_with_too_few_answers() -> None:
     driver = opened(query=enriched("a", "too_few", ", batch => 2"))
     driver.insert("a", {"id": 1, "what": "x"}, {"id": 2, "what": "x"})
-    with pytest.raises(FunctionFailed, match="it gave 1 answers for a batch of 2 rows"):
+    with pytest.raises(FunctionFailed, match="it returned 1 answers for a batch of 2 rows"):
         driver.step()
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from rejoinder.errors import EvaluationError, LimitReached
 from rejoinder.testing import Driver
+from tests.kit import flow, rows
 
+SOURCES = "CREATE STREAM orders (id INT, cur STRING);CREATE TABLE rates (cur STRING, per INT, PRIMARY KEY (cur))"
 Row = dict[str, Any]
 NOW = "FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP"
 JOINS = {
@@ -47,14 +49,6 @@ JOINS = {
 }
 
 
-def flow(view: str, parallelism: int = 2) -> Driver:
-    driver = Driver(parallelism=parallelism)
-    driver.sql("CREATE STREAM orders (id INT, cur STRING)")
-    driver.sql("CREATE TABLE rates (cur STRING, per INT, PRIMARY KEY (cur))")
-    driver.sql(f"CREATE VIEW v AS {view}")
-    return driver
-
-
 def rate(driver: Driver, per: int, cur: str = "EUR") -> None:
     driver.insert("rates", {"cur": cur, "per": per})
 
@@ -63,14 +57,10 @@ def order(driver: Driver, number: int = 1) -> None:
     driver.insert("orders", {"id": number, "cur": "EUR"})
 
 
-def rows(driver: Driver) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in driver.table("v")), key=repr)
-
-
 @cache
 def answer(view: str) -> list[tuple[Any, ...]]:
     """The rows of a flow that never saw the bad rate."""
-    driver = flow(view)
+    driver = flow(SOURCES, view, parallelism=2)
     rate(driver, 4)
     order(driver)
     driver.step()
@@ -82,7 +72,7 @@ class TestGone:
     """A rate of 0 that was corrected."""
 
     def test_before_any_order_came(self, view: str) -> None:
-        driver = flow(JOINS[view])
+        driver = flow(SOURCES, JOINS[view], parallelism=2)
         rate(driver, 0)
         driver.step()
         rate(driver, 4)
@@ -92,7 +82,7 @@ class TestGone:
         assert rows(driver) == answer(JOINS[view])
 
     def test_in_the_epoch_of_the_order(self, view: str) -> None:
-        driver = flow(JOINS[view])
+        driver = flow(SOURCES, JOINS[view], parallelism=2)
         rate(driver, 0)
         driver.step()
         rate(driver, 4)
@@ -101,7 +91,7 @@ class TestGone:
         assert rows(driver) == answer(JOINS[view])
 
     def test_before_the_view_was_made(self, view: str) -> None:
-        driver = flow("SELECT * FROM rates")
+        driver = flow(SOURCES, "SELECT * FROM rates", parallelism=2)
         rate(driver, 0)
         driver.step()
         rate(driver, 4)
@@ -111,11 +101,11 @@ class TestGone:
         driver.restart()
         if "arrival" not in view:
             driver.sql(f"CREATE VIEW w AS {JOINS[view]}")
-            assert sorted((tuple(row.values()) for row in driver.table("w")), key=repr) == answer(JOINS[view])
+            assert rows(driver, "w") == answer(JOINS[view])
             assert sorted((tuple(r.values()) for r in driver.sql(JOINS[view])), key=repr) == answer(JOINS[view])
 
     def test_a_rate_that_stays_fails_the_epoch_of_the_order(self, view: str) -> None:
-        driver = flow(JOINS[view])
+        driver = flow(SOURCES, JOINS[view], parallelism=2)
         rate(driver, 0)
         driver.step()
         order(driver)
@@ -133,7 +123,7 @@ class TestGone:
     ("between", "restart", "parallelism"), [(0, True, 1), (1, False, 7), (10, True, 7), (40, False, 1)]
 )
 def test_whatever_is_merged_between(between: int, restart: bool, parallelism: int) -> None:
-    driver = flow(JOINS["output"], parallelism)
+    driver = flow(SOURCES, JOINS["output"], parallelism=parallelism)
     rate(driver, 0)
     driver.step()
     rate(driver, 4)

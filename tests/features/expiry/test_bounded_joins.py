@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from rejoinder.errors import InvalidSql, LateRow
 from rejoinder.testing import Driver
+from tests.kit import changed, flow, kept
 
 SOURCES = """
 CREATE STREAM o (id INT, t BIGINT, WATERMARK t);
@@ -19,26 +18,10 @@ INNER = f"SELECT o.id, o.t AS ot, d.t AS dt FROM o JOIN d {WITHIN}"
 LEFT = f"SELECT o.id, o.t AS ot, d.t AS dt FROM o LEFT JOIN d {WITHIN}"
 
 
-def flow(query: str, **options: Any) -> Driver:
-    driver = Driver(**options)
-    driver.sql(SOURCES)
-    driver.sql(f"CREATE VIEW v AS {query}")
-    return driver
-
-
-def kept(driver: Driver) -> dict[str, int]:
-    parts = driver._engine.state.arrangements
-    return {name: sum(ref.rows for part in spines for ref in part.refs) for name, spines in parts.items()}
-
-
-def changed(driver: Driver) -> list[tuple[Any, ...]]:
-    return [(*row.values(), diff) for row, diff in driver.step()["v"]]
-
-
 @pytest.mark.parametrize("query", [INNER, LEFT, f"SELECT o.id FROM o LEFT ANTI JOIN d {WITHIN}"])
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_state_is_empty_once_the_watermarks_have_passed(query: str, parallelism: int) -> None:
-    driver = flow(query, parallelism=parallelism)
+    driver = flow(SOURCES, query, parallelism=parallelism)
     driver.insert("o", *({"id": n, "t": n} for n in range(100)))
     driver.insert("d", *({"id": n, "t": n + 5} for n in range(0, 100, 2)))
     driver.step()
@@ -58,7 +41,7 @@ def _files(driver: Driver) -> list[tuple[str, int]]:
 
 
 def test_what_can_still_match_is_kept() -> None:
-    driver = flow(INNER)
+    driver = flow(SOURCES, INNER)
     driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 6})
     driver.step()
     driver.watermark("d", 16)
@@ -73,7 +56,7 @@ def test_what_can_still_match_is_kept() -> None:
 
 
 def test_late_means_strictly_below() -> None:
-    driver = flow(INNER)
+    driver = flow(SOURCES, INNER)
     driver.watermark("o", 5)
     driver.step()
     driver.insert("o", {"id": 1, "t": 5}, {"id": 1, "t": 4})
@@ -83,7 +66,7 @@ def test_late_means_strictly_below() -> None:
 
 
 def test_a_view_without_bounds_beside_it_takes_every_row() -> None:
-    driver = flow(INNER)
+    driver = flow(SOURCES, INNER)
     driver.sql("CREATE VIEW w AS SELECT o.id, o.t AS ot, d.t AS dt FROM o JOIN d ON o.id = d.id")
     driver.watermark("o", 50)
     driver.watermark("d", 50)
@@ -97,7 +80,8 @@ def test_a_view_without_bounds_beside_it_takes_every_row() -> None:
 
 def test_bounds_reach_over_three_inputs() -> None:
     driver = flow(
-        f"SELECT o.id, r.t AS rt FROM o JOIN d {WITHIN} JOIN r ON d.id = r.id AND r.t BETWEEN d.t - 1 AND d.t + 4"
+        SOURCES,
+        f"SELECT o.id, r.t AS rt FROM o JOIN d {WITHIN} JOIN r ON d.id = r.id AND r.t BETWEEN d.t - 1 AND d.t + 4",
     )
     limits = {name: str(kept) for name, kept in driver._engine.dataflow.retentions.items()}
     assert limits["o#on-time[id]"] == "t >= least(d.t - 10, r.t - 14)"
@@ -115,7 +99,7 @@ def test_bounds_reach_over_three_inputs() -> None:
     "condition", ["o.id = d.id", "o.id = d.id AND d.t >= o.t", "o.id = d.id AND (d.t = o.t OR d.t = o.t + 1)"]
 )
 def test_without_a_bound_for_each_input_everything_is_kept(condition: str) -> None:
-    driver = flow(f"SELECT o.id FROM o JOIN d ON {condition}")
+    driver = flow(SOURCES, f"SELECT o.id FROM o JOIN d ON {condition}")
     assert driver._engine.dataflow.retentions == {}
     driver.insert("o", {"id": 1, "t": 1})
     driver.watermark("o", 100)
@@ -137,7 +121,7 @@ def test_without_a_bound_for_each_input_everything_is_kept(condition: str) -> No
 )
 def test_the_condition_of_an_outer_join_bounds_what_it_pairs_and_nothing_else(query: str, wanted: bool) -> None:
     """That r.t would equal both says nothing of pairs of o and d that have no r."""
-    driver = flow(f"SELECT o.id, o.t AS ot, d.t AS dt FROM {query}")
+    driver = flow(SOURCES, f"SELECT o.id, o.t AS ot, d.t AS dt FROM {query}")
     driver.insert("o", {"id": 1, "t": 5})
     driver.step()
     for name in "odr":
@@ -145,13 +129,15 @@ def test_the_condition_of_an_outer_join_bounds_what_it_pairs_and_nothing_else(qu
     driver.step()
     driver.insert("d", {"id": 1, "t": 200})
     assert changed(driver) == ([(1, 5, 200, 1)] if wanted else [])
-    assert (sum(kept(driver).values()) > 2) == wanted, "nothing else bounds o and d"
+    assert any(relation.startswith("o") for relation in kept(driver)) == wanted, "nothing else bounds o and d"
 
 
 def test_a_time_that_rows_without_a_partner_lack_bounds_nothing() -> None:
     """Deliveries of an order would tell how late it can be; there are none, as no time is both before and after."""
     never = "SELECT o.id, o.t AS ot, d.t AS dt FROM o LEFT JOIN d ON o.id = d.id AND d.t >= o.t AND d.t <= o.t - 1000"
-    driver = flow(f"SELECT r.id, q.ot FROM r LEFT JOIN ({never}) q ON r.id = q.id AND q.ot BETWEEN r.t - 5 AND r.t + 5")
+    driver = flow(
+        SOURCES, f"SELECT r.id, q.ot FROM r LEFT JOIN ({never}) q ON r.id = q.id AND q.ot BETWEEN r.t - 5 AND r.t + 5"
+    )
     driver.insert("r", {"id": 1, "t": 100})
     assert changed(driver) == [(1, None, 1)]
     driver.watermark("o", 50)
@@ -181,7 +167,7 @@ def test_a_source_says_what_becomes_of_late_rows() -> None:
 
 
 def test_a_query_on_a_view_that_forgets_sees_all_of_its_rows() -> None:
-    driver = flow(INNER)
+    driver = flow(SOURCES, INNER)
     driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 6})
     driver.insert("d", {"id": 1, "t": 9})
     driver.step()
@@ -195,7 +181,7 @@ def test_a_query_on_a_view_that_forgets_sees_all_of_its_rows() -> None:
 
 
 def test_a_view_on_a_view_that_forgets_starts_with_all_of_its_rows() -> None:
-    driver = flow(INNER)
+    driver = flow(SOURCES, INNER)
     driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 6})
     driver.insert("d", {"id": 1, "t": 9})
     driver.step()
@@ -216,12 +202,12 @@ def test_a_view_on_a_view_that_forgets_starts_with_all_of_its_rows() -> None:
     for name in "odr":
         driver.watermark(name, 1000)
     driver.step()
-    left = {name: rows for name, rows in kept(driver).items() if rows}
+    left = kept(driver)
     assert all(name.startswith("aggregate") for name in left), "the join of a join forgets too"
 
 
 def test_rows_that_have_expired_are_in_a_query_and_in_a_new_view() -> None:
-    driver = flow(INNER)
+    driver = flow(SOURCES, INNER)
     driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 60})
     driver.step()
     assert sorted(row["id"] for row in driver.sql("SELECT id FROM o")) == [1, 2]
@@ -235,7 +221,7 @@ def test_rows_that_have_expired_are_in_a_query_and_in_a_new_view() -> None:
 
 
 def test_a_source_of_a_view_that_waits_and_forgets_nothing_is_kept_whole() -> None:
-    driver = flow("SELECT o.id FROM o JOIN d ON o.id = d.id EMIT WHEN WATERMARK PAST o.t")
+    driver = flow(SOURCES, "SELECT o.id FROM o JOIN d ON o.id = d.id EMIT WHEN WATERMARK PAST o.t")
     driver.watermark("o", 50)
     driver.step()
     driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 60})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 
 from rejoinder.errors import Unsupported
 from rejoinder.testing import Driver
+from tests.kit import at, flow, kept
 
 SOURCES = """
 CREATE STREAM a (k INT, ts TIMESTAMP, x INT, WATERMARK ts);
@@ -50,23 +50,6 @@ QUERIES = {
 }
 
 
-def at(minute: float) -> datetime:
-    return START + timedelta(minutes=minute)
-
-
-def flow(query: str, **options: Any) -> Driver:
-    driver = Driver(**options)
-    driver.sql(SOURCES)
-    driver.sql(f"CREATE VIEW v AS {query}")
-    return driver
-
-
-def kept(driver: Driver) -> dict[str, int]:
-    parts = driver._engine.state.arrangements
-    counted = {name: sum(ref.rows for part in spines for ref in part.refs) for name, spines in parts.items()}
-    return {name: rows for name, rows in counted.items() if rows}
-
-
 def burst(driver: Driver, query: str, first: int, last: int) -> None:
     for minute in range(first, last):
         driver.insert("a", {"k": minute % 3, "ts": at(minute), "x": minute}, {"k": 1, "ts": at(minute), "x": 7})
@@ -82,7 +65,7 @@ def close(driver: Driver, minute: float) -> None:
 @pytest.mark.parametrize("query", QUERIES.values(), ids=list(QUERIES))
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_state_is_empty_once_the_watermarks_have_passed(query: str, parallelism: int) -> None:
-    driver = flow(query, parallelism=parallelism)
+    driver = flow(SOURCES, query, parallelism=parallelism)
     burst(driver, query, 0, 20)
     driver.step()
     assert kept(driver)
@@ -99,7 +82,7 @@ def test_state_is_empty_once_the_watermarks_have_passed(query: str, parallelism:
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=list(QUERIES))
 def test_a_steady_stream_keeps_as_much_as_its_windows_hold(query: str) -> None:
-    driver = flow(query)
+    driver = flow(SOURCES, query)
     sizes = []
     for epoch in range(8):
         burst(driver, query, 40 * epoch, 40 * (epoch + 1))
@@ -121,7 +104,7 @@ def test_a_steady_stream_keeps_as_much_as_its_windows_hold(query: str) -> None:
     ],
 )
 def test_every_kind_of_time_makes_groups_that_end(query: str, limits: str) -> None:
-    driver = flow(query)
+    driver = flow(SOURCES, query)
     assert limits in driver.sql("EXPLAIN v")
     if "FROM n" in query:
         driver.insert("n", {"k": 1, "t": 5, "day": START.date()}, {"k": 1, "t": -15, "day": START.date()})
@@ -154,7 +137,7 @@ def test_windows_of_integers_come_out_when_they_end(column: str, is_narrow: bool
 
 
 def test_a_group_that_can_still_change_is_kept() -> None:
-    driver = flow(PER_WINDOW, parallelism=2)
+    driver = flow(SOURCES, PER_WINDOW, parallelism=2)
     driver.insert("a", {"k": 1, "ts": at(1)}, {"k": 1, "ts": at(6)})
     close(driver, 8)
     driver.step()
@@ -169,7 +152,7 @@ def test_a_group_that_can_still_change_is_kept() -> None:
 
 
 def test_final_groups_of_a_bounded_join_wait_for_both_sides() -> None:
-    driver = flow(QUERIES["groups of a bounded join"] + " EMIT FINAL")
+    driver = flow(SOURCES, QUERIES["groups of a bounded join"] + " EMIT FINAL")
     driver.insert("a", {"k": 1, "ts": at(4)})
     driver.insert("b", {"k": 1, "ts": at(4)})
     driver.step()
@@ -185,14 +168,15 @@ def test_final_groups_of_a_bounded_join_wait_for_both_sides() -> None:
 def test_a_window_over_padded_times_is_not_bounded() -> None:
     """The rows without a partner are one group for each k that never ends."""
     driver = flow(
+        SOURCES,
         "SELECT a.k, TUMBLE(b.ts, INTERVAL 5 MINUTES) AS w, count(*) AS n FROM a LEFT JOIN b ON a.k = b.k"
-        " AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 1 MINUTE GROUP BY a.k, w"
+        " AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 1 MINUTE GROUP BY a.k, w",
     )
     assert driver._engine.dataflow.retentions == {}
 
 
 def test_a_view_beside_it_takes_every_row() -> None:
-    driver = flow(PER_WINDOW)
+    driver = flow(SOURCES, PER_WINDOW)
     driver.sql("CREATE VIEW totals AS SELECT k, count(*) AS n FROM a GROUP BY k")
     close(driver, 30)
     driver.step()

@@ -11,6 +11,7 @@ import pytest
 
 from rejoinder import errors
 from rejoinder.testing import Driver
+from tests.kit import NAMES, flow
 
 COLUMNS = "(id INT, t BIGINT, WATERMARK t DELAY OF 0)"
 TOPIC = "USING kafka OPTIONS (topic 'c', format 'json', `kafka.bootstrap.servers` 'h:1', op 'op')"
@@ -18,13 +19,10 @@ NEAR = "SELECT c.id, c.t, s.t AS u FROM c JOIN s ON c.id = s.id AND s.t BETWEEN 
 COPY = "SELECT id, t FROM c"
 
 
-def opened(*views: str, source: str = f"CHANGELOG c {COLUMNS}", where: str = "") -> Driver:
-    """A flow with views v0, v1, … over changelog `c` and stream `s`."""
-    driver = Driver()
-    driver.sql(f"CREATE {source} {where}; CREATE STREAM s {COLUMNS}; CREATE TABLE p (id INT, PRIMARY KEY (id))")
-    for number, query in enumerate(views):
-        driver.sql(f"CREATE VIEW v{number} AS {query}")
-    return driver
+def changelog_flow(*views: str, source: str = f"CHANGELOG c {COLUMNS}", where: str = "") -> Driver:
+    """A flow with views v, w, … over changelog `c` and stream `s`."""
+    sources = f"CREATE {source} {where}; CREATE STREAM s {COLUMNS}; CREATE TABLE p (id INT, PRIMARY KEY (id))"
+    return flow(sources, *views)
 
 
 def row(identity: int, time: int) -> dict[str, Any]:
@@ -40,14 +38,14 @@ def feed(driver: Driver, *times: int) -> None:
 
 
 def test_a_valid_delete_is_not_refused_because_of_an_expired_row_of_its_key() -> None:
-    driver = opened(NEAR, where=TOPIC)
+    driver = changelog_flow(NEAR, where=TOPIC)
     feed(driver, 10)
     driver.delete("c", row(1, 10))
     driver.insert("c", row(1, 50))
     driver.step()
     feed(driver, 50)  # the run with the row of time 10 expires, the one with its delete does not
     driver.delete("c", row(1, 50))
-    assert driver.step()["v0"] == [({"id": 1, "t": 50, "u": 50}, -1)]
+    assert driver.step()["v"] == [({"id": 1, "t": 50, "u": 50}, -1)]
 
 
 @pytest.mark.parametrize("views", [(), (NEAR,), (COPY,), (NEAR, COPY)])
@@ -55,12 +53,12 @@ def test_a_valid_delete_is_not_refused_because_of_an_expired_row_of_its_key() ->
 def test_a_valid_delete_is_not_refused_because_its_row_is_no_longer_retained(
     views: tuple[str, ...], where: str
 ) -> None:
-    driver = opened(*views, source=f"CHANGELOG c {COLUMNS} RETAIN 20", where=where)
+    driver = changelog_flow(*views, source=f"CHANGELOG c {COLUMNS} RETAIN 20", where=where)
     feed(driver, 10, 100, 200)
     driver.delete("c", row(1, 10))
     changes = driver.step()
-    for number, query in enumerate(views):
-        assert changes[f"v{number}"] == ([(row(1, 10), -1)] if query == COPY else [])
+    for name, query in zip(NAMES, views, strict=False):
+        assert changes[name] == ([(row(1, 10), -1)] if query == COPY else [])
 
 
 @pytest.mark.parametrize("retain", ["", "RETAIN 20"])
@@ -69,7 +67,7 @@ def test_a_valid_delete_is_not_refused_because_its_row_is_no_longer_retained(
 def test_a_late_delete_without_a_row_is_refused_while_a_view_takes_every_row(
     views: tuple[str, ...], where: str, retain: str
 ) -> None:
-    driver = opened(*views, source=f"CHANGELOG c {COLUMNS} {retain}", where=where)
+    driver = changelog_flow(*views, source=f"CHANGELOG c {COLUMNS} {retain}", where=where)
     feed(driver, 10, 100, 200)
     driver.delete("c", row(7, 10))
     with pytest.raises(errors.MissingRow):
@@ -82,11 +80,11 @@ def test_a_late_delete_without_a_row_is_refused_while_a_view_takes_every_row(
 
 
 def test_late_deletes_are_not_checked_while_only_bounded_views_read_a_topic() -> None:
-    driver = opened(NEAR, where=TOPIC)
+    driver = changelog_flow(NEAR, where=TOPIC)
     feed(driver, 10, 100, 200)
     driver.delete("c", row(7, 10), row(1, 10))
-    assert driver.step()["v0"] == []
-    assert sorted((late["row"], late["undo"]) for late in driver.late("v0")) == [
+    assert driver.step()["v"] == []
+    assert sorted((late["row"], late["undo"]) for late in driver.late("v")) == [
         ('{"id":1,"t":10}', True),
         ('{"id":7,"t":10}', True),
     ]
@@ -96,7 +94,7 @@ def test_late_deletes_are_not_checked_while_only_bounded_views_read_a_topic() ->
 
 
 def test_deletes_of_a_changelog_in_memory_are_all_checked() -> None:
-    driver = opened(NEAR)
+    driver = changelog_flow(NEAR)
     feed(driver, 10, 100, 200)
     driver.delete("c", row(7, 10))
     with pytest.raises(errors.MissingRow):
@@ -104,7 +102,7 @@ def test_deletes_of_a_changelog_in_memory_are_all_checked() -> None:
 
 
 def test_deletes_within_the_retained_time_are_checked() -> None:
-    driver = opened(NEAR, source=f"CHANGELOG c {COLUMNS} RETAIN 50", where=TOPIC)
+    driver = changelog_flow(NEAR, source=f"CHANGELOG c {COLUMNS} RETAIN 50", where=TOPIC)
     feed(driver, 10, 180, 200)
     driver.delete("c", row(7, 170))
     with pytest.raises(errors.MissingRow):
@@ -116,7 +114,7 @@ def test_deletes_within_the_retained_time_are_checked() -> None:
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_view_that_reads_files_again_leaves_deletes_without_a_row_out(parallelism: int, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    driver = opened(NEAR, where=f"USING json OPTIONS (path '{tmp_path / 'in'}', op 'op')")
+    driver = changelog_flow(NEAR, where=f"USING json OPTIONS (path '{tmp_path / 'in'}', op 'op')")
     driver.restart(parallelism=parallelism)
     records = [("I", row(1, 10)), ("I", row(2, 10)), ("I", row(1, 100)), ("D", row(7, 10)), ("D", row(2, 10))]
     for number, (op, record) in enumerate(records):
@@ -133,10 +131,12 @@ def test_a_view_that_reads_files_again_leaves_deletes_without_a_row_out(parallel
 
 
 def test_rows_of_a_changelog_without_a_watermark_are_kept_for_their_deletes() -> None:
-    driver = opened(f"{NEAR} EMIT WHEN WATERMARK PAST s.t", source="CHANGELOG c (id INT, t BIGINT)", where=TOPIC)
+    driver = changelog_flow(
+        f"{NEAR} EMIT WHEN WATERMARK PAST s.t", source="CHANGELOG c (id INT, t BIGINT)", where=TOPIC
+    )
     feed(driver, 10, 100, 200)
     driver.delete("c", row(1, 10))
-    assert driver.step()["v0"] == [({"id": 1, "t": 10, "u": 10}, -1)]
+    assert driver.step()["v"] == [({"id": 1, "t": 10, "u": 10}, -1)]
     driver.delete("c", row(1, 10))
     with pytest.raises(errors.MissingRow):
         driver.step()
@@ -144,11 +144,11 @@ def test_rows_of_a_changelog_without_a_watermark_are_kept_for_their_deletes() ->
 
 def test_a_join_at_arrival_does_not_keep_rows_for_their_deletes() -> None:
     arrival = NEAR.replace("FROM c JOIN s", "FROM s JOIN c FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS c")
-    driver = opened(arrival, source="CHANGELOG c (id INT, t BIGINT)", where=TOPIC)
+    driver = changelog_flow(arrival, source="CHANGELOG c (id INT, t BIGINT)", where=TOPIC)
     feed(driver, *range(10, 400, 30))
     assert all(each["rows"] <= 3 for each in driver.arrangements() if each["relation"].startswith("c"))
     driver.delete("c", row(1, 10))
-    assert driver.step()["v0"] == []
+    assert driver.step()["v"] == []
 
 
 def test_deletes_of_a_view_that_starts_at_a_time_are_checked() -> None:
@@ -172,19 +172,21 @@ def test_deletes_of_a_view_that_starts_at_a_time_are_checked() -> None:
 
 @pytest.mark.parametrize("others", [(), (NEAR.replace("c.id, c.t", "c.id"),)])
 def test_old_rows_of_a_table_are_replaced_and_deleted_whatever_their_time(others: tuple[str, ...]) -> None:
-    driver = opened(NEAR, *others, source="TABLE c (id INT, t BIGINT, WATERMARK t DELAY OF 0, PRIMARY KEY (id))")
+    driver = changelog_flow(
+        NEAR, *others, source="TABLE c (id INT, t BIGINT, WATERMARK t DELAY OF 0, PRIMARY KEY (id))"
+    )
     for identity, time in ((1, 10), (2, 10), (3, 300)):
         driver.insert("c", row(identity, time))
         driver.insert("s", row(identity, time))
         driver.step()
     driver.insert("c", row(1, 305))
     driver.delete("c", {"id": 2}, {"id": 7})
-    assert driver.step()["v0"] == [({**row(1, 10), "u": 10}, -1), ({**row(2, 10), "u": 10}, -1)]
+    assert driver.step()["v"] == [({**row(1, 10), "u": 10}, -1), ({**row(2, 10), "u": 10}, -1)]
 
 
 @pytest.mark.parametrize("views", [(NEAR,), (NEAR, COPY)])
 def test_debezium_deletes_and_updates_of_expired_rows(views: tuple[str, ...], tmp_path: Path) -> None:
-    driver = opened(*views, where=f"USING json OPTIONS (path '{tmp_path}', envelope 'debezium')")
+    driver = changelog_flow(*views, where=f"USING json OPTIONS (path '{tmp_path}', envelope 'debezium')")
     events = [
         ("c", None, row(1, 10)),
         ("c", None, row(2, 10)),
@@ -197,5 +199,5 @@ def test_debezium_deletes_and_updates_of_expired_rows(views: tuple[str, ...], tm
         (tmp_path / f"{number}.json").write_text(json.dumps(record) + "\n")
         driver.step()
     if COPY in views:
-        assert sorted(driver.table("v1"), key=lambda each: each["id"]) == [row(1, 305), row(3, 300)]
+        assert sorted(driver.table("w"), key=lambda each: each["id"]) == [row(1, 305), row(3, 300)]
     assert sorted(driver.sql(COPY), key=lambda each: each["id"]) == [row(1, 305), row(3, 300)]

@@ -9,25 +9,12 @@ from typing import Any
 import pytest
 
 from rejoinder.testing import Driver
+from tests.kit import flow, kept
 
 SOURCES = (
     "CREATE STREAM l (k INT, t BIGINT, f INT, WATERMARK t); CREATE STREAM r (k INT, t BIGINT, f INT, WATERMARK t);"
 )
 BOUNDS = "l.t BETWEEN r.t - 10 AND r.t + 10"
-
-
-def flow(*views: str, **options: Any) -> Driver:
-    driver = Driver(**options)
-    driver.sql(SOURCES + "; ".join(f"CREATE VIEW v{at} AS {view}" for at, view in enumerate(views)))
-    return driver
-
-
-def kept(driver: Driver) -> dict[str, int]:
-    """The rows of each relation that are kept, in whichever of its arrangements has most."""
-    result: dict[str, int] = {}
-    for row in driver.arrangements():
-        result[row["relation"]] = max(result.get(row["relation"], 0), row["rows"])
-    return result
 
 
 def rows(count: int, time: int = 100) -> list[dict[str, int]]:
@@ -52,9 +39,9 @@ def rows(count: int, time: int = 100) -> list[dict[str, int]]:
 )
 def test_rows_that_their_own_condition_rules_out_are_not_kept(query: str, parallelism: int) -> None:
     """HZJ-PRC-12: of a hundred rows ten can match, and ten are kept; the others are padded at once."""
-    driver = flow(query, parallelism=parallelism)
+    driver = flow(SOURCES, query, parallelism=parallelism)
     driver.insert("l", *rows(100))
-    first = driver.step()["v0"]
+    first = driver.step()["v"]
     assert kept(driver)["l#on-time"] == 10
     if "FINAL" in query:
         assert len(first) == 90, "what can have no partner is final when it comes"
@@ -64,18 +51,18 @@ def test_rows_that_their_own_condition_rules_out_are_not_kept(query: str, parall
     driver.watermark("r", 200)
     driver.step()
     wanted = {"SEMI": 10, "ANTI": 90, "LEFT": 100, "RIGHT": 100}
-    assert len(driver.table("v0")) == next((n for word, n in wanted.items() if word in query), 10)
+    assert len(driver.table("v")) == next((n for word, n in wanted.items() if word in query), 10)
     assert sum(row["rows"] for row in driver.arrangements() if "on-time" in row["relation"]) == 0
 
 
 def test_what_views_share_holds_what_one_of_them_asks_for() -> None:
     inner = f"SELECT l.k FROM l JOIN r ON l.k = r.k AND {BOUNDS}"
-    driver = flow(f"{inner} AND l.f = 0", f"{inner} AND l.f = 1 AND r.f > 4")
+    driver = flow(SOURCES, f"{inner} AND l.f = 0", f"{inner} AND l.f = 1 AND r.f > 4")
     driver.insert("l", *rows(100))
     driver.insert("r", *rows(100))
     driver.step()
     assert kept(driver) == {"l#on-time": 20, "r#on-time": 100}
-    assert (len(driver.table("v0")), len(driver.table("v1"))) == (10, 0)
+    assert (len(driver.table("v")), len(driver.table("w"))) == (10, 0)
     driver.sql(f"CREATE VIEW all AS {inner}")
     driver.insert("l", *rows(100, time=101))
     driver.step()
@@ -83,7 +70,9 @@ def test_what_views_share_holds_what_one_of_them_asks_for() -> None:
 
 
 def test_a_condition_that_can_fail_is_left_to_who_asks() -> None:
-    driver = flow(f"SELECT l.k FROM l JOIN r ON l.k = r.k AND {BOUNDS} AND CAST(CAST(l.f AS STRING) AS INT) = 0")
+    driver = flow(
+        SOURCES, f"SELECT l.k FROM l JOIN r ON l.k = r.k AND {BOUNDS} AND CAST(CAST(l.f AS STRING) AS INT) = 0"
+    )
     driver.insert("l", *rows(100))
     driver.step()
     assert kept(driver)["l#on-time"] == 100
@@ -91,7 +80,7 @@ def test_a_condition_that_can_fail_is_left_to_who_asks() -> None:
 
 def test_a_view_that_keeps_every_row_keeps_those_that_it_does_not_ask_for() -> None:
     """What is never forgotten is what later views are filled from."""
-    driver = flow("SELECT l.k FROM l JOIN r ON l.k = r.k AND l.f = 0")
+    driver = flow(SOURCES, "SELECT l.k FROM l JOIN r ON l.k = r.k AND l.f = 0")
     driver.insert("l", *rows(100))
     driver.step()
     assert kept(driver)["l"] == 100
@@ -101,48 +90,48 @@ def test_a_view_that_keeps_every_row_keeps_those_that_it_does_not_ask_for() -> N
 @pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])
 def test_rows_outside_the_bounds_are_joined_and_not_kept(join: str, parallelism: int) -> None:
     """HZJ-PRC-11: on time by their own watermark, but below what the other side can still reach."""
-    driver = flow(f"SELECT l.k, r.t AS o FROM l {join} r ON l.k = r.k AND {BOUNDS}", parallelism=parallelism)
+    driver = flow(SOURCES, f"SELECT l.k, r.t AS o FROM l {join} r ON l.k = r.k AND {BOUNDS}", parallelism=parallelism)
     driver.insert("r", *rows(50, time=100))
     driver.step()
     driver.watermark("r", 105)
     driver.step()
     before = kept(driver)["r#on-time"]
     driver.insert("l", *rows(50, time=94))  # rows of r from 84 to 104 could match, and from now on those from 105 come
-    changed = driver.step()["v0"]
+    changed = driver.step()["v"]
     assert len(changed) == 50 and all(row["o"] == 100 for row, _ in changed)
     assert kept(driver)["l#on-time"] == 0 and kept(driver)["r#on-time"] == before
     driver.insert("l", *rows(50, time=95))
     driver.step()
     assert kept(driver)["l#on-time"] == 50
-    assert not driver.late("v0")
+    assert not driver.late("v")
 
 
 def test_rows_outside_the_bounds_meet_rows_of_their_own_epoch() -> None:
-    driver = flow(f"SELECT l.k, r.k AS o FROM l JOIN r ON l.k = r.k AND {BOUNDS}", parallelism=2)
+    driver = flow(SOURCES, f"SELECT l.k, r.k AS o FROM l JOIN r ON l.k = r.k AND {BOUNDS}", parallelism=2)
     driver.watermark("l", 95)
     driver.watermark("r", 105)
     driver.step()
     driver.insert("l", {"k": 1, "t": 95, "f": 0})
     driver.insert("r", {"k": 1, "t": 105, "f": 0})
-    assert len(driver.step()["v0"]) == 1
+    assert len(driver.step()["v"]) == 1
     driver.watermark("l", 116)
     driver.step()
     driver.insert("r", {"k": 2, "t": 105, "f": 0}, {"k": 3, "t": 106, "f": 0})
     driver.insert("l", {"k": 2, "t": 116, "f": 0}, {"k": 3, "t": 116, "f": 0})
-    assert [row["k"] for row, _ in driver.step()["v0"]] == [3]
+    assert [row["k"] for row, _ in driver.step()["v"]] == [3]
     assert kept(driver)["r#on-time"] == 1, "105 is below 116 - 10"
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_late_rows_are_neither_joined_nor_kept(parallelism: int) -> None:
     """HZJ-PRC-09."""
-    driver = flow(f"SELECT l.k, r.t AS o FROM l JOIN r ON l.k = r.k AND {BOUNDS}", parallelism=parallelism)
+    driver = flow(SOURCES, f"SELECT l.k, r.t AS o FROM l JOIN r ON l.k = r.k AND {BOUNDS}", parallelism=parallelism)
     driver.insert("r", *rows(50, time=100))
     driver.watermark("l", 101)
     driver.step()
     driver.insert("l", *rows(50, time=100))
-    assert driver.step()["v0"] == [] and kept(driver).get("l#on-time", 0) == 0
-    assert len(driver.late("v0")) == 50
+    assert driver.step()["v"] == [] and kept(driver).get("l#on-time", 0) == 0
+    assert len(driver.late("v")) == 50
 
 
 DUE = """
@@ -299,9 +288,10 @@ def test_how_long_a_row_waits_can_be_said_by_a_column_that_is_no_event_time(kind
 def test_a_padded_row_is_kept_for_who_does_not_ask_for_its_padding() -> None:
     """The ON of a second LEFT JOIN compares a time that padded rows lack, which says nothing to an EXISTS."""
     driver = flow(
+        SOURCES,
         "SELECT a.k, a.t FROM l a LEFT JOIN l b ON a.k = b.k AND a.t = b.t"
         " LEFT JOIN l c ON b.f = c.f AND c.t BETWEEN b.t - 2 AND b.t + 1"
-        " WHERE EXISTS (SELECT 1 FROM r WHERE r.t BETWEEN a.t - 2 AND a.t + 1) EMIT FINAL"
+        " WHERE EXISTS (SELECT 1 FROM r WHERE r.t BETWEEN a.t - 2 AND a.t + 1) EMIT FINAL",
     )
     driver.insert("l", {"k": None, "t": 5, "f": 0})
     driver.step()
@@ -309,7 +299,7 @@ def test_a_padded_row_is_kept_for_who_does_not_ask_for_its_padding() -> None:
     driver.step()
     for source in "lr":
         driver.watermark(source, 100)
-    assert driver.step()["v0"] == [({"k": None, "t": 5}, 1)]
+    assert driver.step()["v"] == [({"k": None, "t": 5}, 1)]
 
 
 @pytest.mark.parametrize("kind", ["EXISTS", "NOT EXISTS"])
@@ -333,7 +323,9 @@ def test_a_row_is_kept_for_pairs_that_are_tested_when_they_come(kind: str) -> No
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_view_with_a_longer_bound_has_the_rows_that_expired_for_a_shorter_one(parallelism: int) -> None:
     """The arrangement that both share is filled anew: the new view joins rows that the other one needs no more."""
-    driver = flow("SELECT l.k FROM l JOIN r ON l.k = r.k AND r.t BETWEEN l.t AND l.t + 10", parallelism=parallelism)
+    driver = flow(
+        SOURCES, "SELECT l.k FROM l JOIN r ON l.k = r.k AND r.t BETWEEN l.t AND l.t + 10", parallelism=parallelism
+    )
     driver.insert("l", *({"k": n, "t": 200 * (n % 2), "f": 0} for n in range(20)))
     driver.step()
     driver.watermark("r", 50)
@@ -343,6 +335,6 @@ def test_a_view_with_a_longer_bound_has_the_rows_that_expired_for_a_shorter_one(
     assert kept(driver)["l#on-time"] == 20 and len(driver.table("w")) == 20
     driver.insert("r", *({"k": n, "t": 60, "f": 0} for n in range(20)))
     changed = driver.step()
-    assert Counter(diff for _, diff in changed["w"]) == {1: 10, -1: 10} and changed["v0"] == []
+    assert Counter(diff for _, diff in changed["w"]) == {1: 10, -1: 10} and changed["v"] == []
     driver.insert("r", *({"k": n, "t": 210, "f": 0} for n in range(20)))
     assert Counter(diff for _, diff in driver.step()["w"]) == {1: 10, -1: 10}

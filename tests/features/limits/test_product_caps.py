@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import LimitReached, Unsupported
-from rejoinder.testing import Driver
+from tests.kit import flow
 
-
-def flow() -> Driver:
-    driver = Driver(max_pairs=50)
-    driver.sql("CREATE STREAM a (k INT); CREATE STREAM b (k INT)")
-    return driver
+SOURCES = "CREATE STREAM a (k INT); CREATE STREAM b (k INT)"
 
 
 def test_a_product_that_is_too_large_already_is_refused_at_planning() -> None:
-    driver = flow()
+    driver = flow(SOURCES, max_pairs=50)
     driver.insert("a", *({"k": n} for n in range(10)))
     driver.insert("b", *({"k": n} for n in range(10)))
     driver.step()
@@ -27,7 +23,7 @@ def test_a_product_that_is_too_large_already_is_refused_at_planning() -> None:
 
 
 def test_a_product_that_gets_too_large_fails_the_epoch_before_the_commit() -> None:
-    driver = flow()
+    driver = flow(SOURCES, max_pairs=50)
     driver.sql("CREATE VIEW v AS SELECT a.k AS a, b.k AS b FROM a CROSS JOIN b")
     driver.insert("a", *({"k": n} for n in range(5)))
     driver.insert("b", *({"k": n} for n in range(5)))
@@ -35,18 +31,18 @@ def test_a_product_that_gets_too_large_fails_the_epoch_before_the_commit() -> No
     driver.insert("a", *({"k": n} for n in range(20)))
     with pytest.raises(LimitReached, match="`v` pairs 100 rows in one step, and the limit is 50") as raised:
         driver.step()
-    assert "nothing links them" in str(raised.value.detail)
+    assert "no condition links them" in str(raised.value.detail)
     assert driver.epoch == 0 and len(driver.table("v")) == 25
 
 
 def test_a_key_that_meets_too_many_rows_is_named() -> None:
-    driver = flow()
+    driver = flow(SOURCES, max_pairs=50)
     driver.sql("CREATE VIEW v AS SELECT a.k FROM a JOIN b ON a.k = b.k")
     driver.insert("a", *[{"k": 7}] * 10, {"k": 1})
     driver.insert("b", *[{"k": 7}] * 10, {"k": 1})
     with pytest.raises(LimitReached) as raised:
         driver.step()
-    assert "one row meets 10 rows with the same key" in str(raised.value.detail)
+    assert "one row matches 10 rows with the same key" in str(raised.value.detail)
     assert raised.value.values == "key 7"
 
 
@@ -58,7 +54,7 @@ def test_a_key_that_meets_too_many_rows_is_named() -> None:
     ],
 )
 def test_the_view_is_named_not_a_relation_of_ours(query: str) -> None:
-    driver = flow()
+    driver = flow(SOURCES, max_pairs=50)
     driver.sql(f"CREATE VIEW v AS {query}")
     driver.insert("a", *[{"k": 7}] * 10)
     driver.insert("b", *[{"k": key} for key in (None, 7)] * 10)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,15 +10,10 @@ from rejoinder.engine.definitions.definition_statements import is_defined
 from rejoinder.errors import DefinitionConflict, InvalidSql, LimitReached, PlanningError
 from rejoinder.sql.statements.statement_parser import CreateView, parse_statements
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 SOURCES = "CREATE STREAM a (k INT, t BIGINT, WATERMARK t); CREATE STREAM b (k INT, t BIGINT, WATERMARK t)"
 JOIN = "SELECT a.k FROM a JOIN b ON a.k = b.k AND a.t BETWEEN b.t - 5 AND b.t + 5"
-
-
-def flow(view: str = f"CREATE VIEW v AS {JOIN}", **options: Any) -> Driver:
-    driver = Driver(**options)
-    driver.sql(f"{SOURCES}; {view}")
-    return driver
 
 
 def fill(driver: Driver, relation: str, count: int, time: int = 0) -> None:
@@ -28,7 +22,7 @@ def fill(driver: Driver, relation: str, count: int, time: int = 0) -> None:
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_an_epoch_that_would_keep_too_many_rows_fails_before_its_commit(parallelism: int) -> None:
-    driver = flow(f"CREATE VIEW v OPTIONS (max_state_rows '30') AS {JOIN}", parallelism=parallelism)
+    driver = flow(SOURCES, f"CREATE VIEW v OPTIONS (max_state_rows '30') AS {JOIN}", parallelism=parallelism)
     fill(driver, "a", 20)
     fill(driver, "b", 10)
     driver.step()
@@ -47,7 +41,7 @@ def test_an_epoch_that_would_keep_too_many_rows_fails_before_its_commit(parallel
 
 
 def test_what_is_forgotten_makes_room() -> None:
-    driver = flow(max_state_rows=30)
+    driver = flow(SOURCES, JOIN, max_state_rows=30)
     fill(driver, "a", 30)
     driver.step()
     driver.watermark("b", 100)
@@ -61,7 +55,7 @@ def test_what_is_forgotten_makes_room() -> None:
 
 def test_one_side_that_stalls_lets_the_other_grow_up_to_the_limit() -> None:
     """HZJ-MEM-03."""
-    driver = flow(max_state_rows=100)
+    driver = flow(SOURCES, JOIN, max_state_rows=100)
     for epoch in range(15):
         fill(driver, "a", 7, time=epoch)
         driver.watermark("a", epoch)
@@ -74,7 +68,9 @@ def test_one_side_that_stalls_lets_the_other_grow_up_to_the_limit() -> None:
 
 def test_a_view_may_have_more_or_less_than_the_flow_allows(tmp_path: Path) -> None:
     path = str(tmp_path / "state")
-    driver = flow(f"CREATE VIEW v AS {JOIN}; CREATE VIEW w OPTIONS (max_state_rows 'none') AS {JOIN}", store=path)
+    driver = flow(
+        SOURCES, f"CREATE VIEW v AS {JOIN}; CREATE VIEW w OPTIONS (max_state_rows 'none') AS {JOIN}", store=path
+    )
     fill(driver, "a", 20)
     driver.step()
     lower = Driver(store=path, max_state_rows=20)
@@ -90,9 +86,10 @@ def test_a_view_may_have_more_or_less_than_the_flow_allows(tmp_path: Path) -> No
 
 def test_bytes_groups_distinct_rows_and_what_waits_count() -> None:
     driver = flow(
+        SOURCES,
         "CREATE VIEW g AS SELECT k, count(*) AS n FROM a GROUP BY k;"
         "CREATE VIEW d AS SELECT DISTINCT k FROM a;"
-        "CREATE VIEW p AS SELECT k, t FROM a EMIT WHEN WATERMARK PAST t"
+        "CREATE VIEW p AS SELECT k, t FROM a EMIT WHEN WATERMARK PAST t",
     )
     fill(driver, "a", 12)
     driver.step()
@@ -108,13 +105,13 @@ def test_bytes_groups_distinct_rows_and_what_waits_count() -> None:
 
 
 def test_a_view_that_keeps_nothing_has_no_limit_to_reach() -> None:
-    driver = flow("CREATE VIEW big AS SELECT k FROM a WHERE k > 0", max_state_rows=1)
+    driver = flow(SOURCES, "CREATE VIEW big AS SELECT k FROM a WHERE k > 0", max_state_rows=1)
     fill(driver, "a", 50)
     assert len(driver.step()["big"]) == 49
 
 
 def test_a_file_that_is_run_again_is_told_how_to_change_options() -> None:
-    driver = flow(f"CREATE VIEW v OPTIONS (max_state_rows '5') AS {JOIN}")
+    driver = flow(SOURCES, f"CREATE VIEW v OPTIONS (max_state_rows '5') AS {JOIN}")
     catalog = driver._engine.catalog
     (same, other, alter) = parse_statements(
         f"CREATE VIEW v OPTIONS (max_state_rows '5') AS {JOIN}; CREATE VIEW v AS {JOIN};"
@@ -143,7 +140,10 @@ def test_a_file_that_is_run_again_is_told_how_to_change_options() -> None:
 )
 def test_what_is_wrong_is_said(text: str, fact: str) -> None:
     with pytest.raises(PlanningError) as raised:
-        flow().sql(text)
+        flow(
+            SOURCES,
+            JOIN,
+        ).sql(text)
     assert fact in str(raised.value) and raised.value.hint
 
 

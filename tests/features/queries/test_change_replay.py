@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,7 @@ import pytest
 from rejoinder.errors import InvalidSql, NotCommitted, UnknownName, Unsupported
 from rejoinder.state.renderings import Snapshot
 from rejoinder.testing import Driver
-
-NOON = datetime(2026, 1, 1, 12)
-
-
-def at(minute: int) -> datetime:
-    return NOON.replace(minute=minute)
+from tests.kit import at
 
 
 @pytest.fixture(params=[1, 3])
@@ -177,10 +171,10 @@ def test_renderings_are_text(driver: Driver) -> None:
         "    4  false",
     ]
     assert str(driver.sql("SELECT TVR price FROM prices")).splitlines()[:8] == [
-        "from the beginning to 2026-01-01 12:01:00",
+        "from the beginning to 2024-01-01 12:01:00",
         "(empty)",
         "",
-        "from 2026-01-01 12:01:00 (epoch 1) to 2026-01-01 12:03:00",
+        "from 2024-01-01 12:01:00 (epoch 1) to 2024-01-01 12:03:00",
         "price",
         "─────",
         "    3",

@@ -12,12 +12,9 @@ from rejoinder.errors import NotCommitted, RejoinderError
 from rejoinder.runtime.steps import stateless
 from rejoinder.store.runs import spine
 from rejoinder.testing import Driver
+from tests.kit import flow
 
-
-def flow(*, history: int = 10_000, parallelism: int = 1) -> Driver:
-    driver = Driver(history=history, parallelism=parallelism)
-    driver.sql("CREATE CHANGELOG a (k INT, d DOUBLE); CREATE VIEW v AS SELECT k, d FROM a")
-    return driver
+SOURCES = "CREATE CHANGELOG a (k INT, d DOUBLE); CREATE VIEW v AS SELECT k, d FROM a"
 
 
 def counted(driver: Driver, epochs: int) -> None:
@@ -37,7 +34,7 @@ def held(epoch: int) -> list[int]:
 def test_every_epoch_can_be_read(parallelism: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stateless, "CHANGELOG_FAN", 2)
     monkeypatch.setattr(spine, "SMALLEST_LEVEL_ROWS", 2)
-    driver = flow(parallelism=parallelism)
+    driver = flow(SOURCES, parallelism=parallelism)
     counted(driver, 30)
     for epoch in range(30):
         assert [row["k"] for row in driver.table("v", as_of=epoch)] == held(epoch)
@@ -47,7 +44,7 @@ def test_every_epoch_can_be_read(parallelism: int, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("history", [1, 5])
 def test_only_the_history_that_was_asked_for_is_kept(history: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stateless, "CHANGELOG_FAN", 2)
-    driver = flow(history=history)
+    driver = flow(SOURCES, history=history)
     counted(driver, 30)
     for epoch in range(29 - history, 30):
         assert [row["k"] for row in driver.table("v", as_of=epoch)] == held(epoch)
@@ -61,7 +58,9 @@ def test_only_the_history_that_was_asked_for_is_kept(history: int, monkeypatch: 
 
 
 def test_an_epoch_that_is_not_there_cannot_be_read() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     counted(driver, 2)
     with pytest.raises(NotCommitted, match="epoch 2 is not committed yet"):
         driver.table("v", as_of=2)
@@ -72,7 +71,9 @@ def test_an_epoch_that_is_not_there_cannot_be_read() -> None:
 
 
 def test_the_stream_has_every_change_with_its_time() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     driver.insert("a", {"k": 1, "d": 0.5}, {"k": 1, "d": 0.5})
     driver.step(at=datetime(2024, 2, 29, 12))
     driver.delete("a", {"k": 1, "d": 0.5})
@@ -84,7 +85,9 @@ def test_the_stream_has_every_change_with_its_time() -> None:
 
 
 def test_the_tvr_is_the_sequence_of_snapshots() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     counted(driver, 4)
     driver.step(at=9000)
     snapshots = driver.tvr("v")
@@ -95,7 +98,9 @@ def test_the_tvr_is_the_sequence_of_snapshots() -> None:
 
 
 def test_nan_comes_and_goes() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     driver.insert("a", {"k": 1, "d": math.nan}, {"k": 1, "d": -0.0})
     driver.step()
     driver.delete("a", {"k": 1, "d": math.nan}, {"k": 1, "d": 0.0})
@@ -107,7 +112,7 @@ def test_rows_come_in_an_order_that_depends_on_the_values_only() -> None:
     rows = [{"k": k, "d": d} for k in (2, None, 1) for d in (math.nan, None, -1.0, math.inf)]
     orders = []
     for listed in (rows, rows[::-1]):
-        driver = flow(parallelism=2)
+        driver = flow(SOURCES, parallelism=2)
         driver.insert("a", *listed)
         driver.step()
         orders.append(repr(driver.table("v")))
@@ -131,7 +136,9 @@ def test_views_read_at_one_epoch_belong_together() -> None:
 
 
 def test_a_source_or_an_unknown_view_cannot_be_read() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     for name in ("a", "vv"):
         for read in (driver.table, driver.stream, driver.tvr):
             with pytest.raises(RejoinderError) as raised:

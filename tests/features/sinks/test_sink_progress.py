@@ -55,7 +55,7 @@ def test_a_flipped_bit_in_a_note_is_named(tmp_path: Path, position: int) -> None
     data = bytearray(note.read_bytes())
     data[position % len(data)] ^= 4
     note.write_bytes(data)
-    with pytest.raises(Corrupt, match=r"the note of what sinks have taken is damaged[\s\S]*Hint: restore it"):
+    with pytest.raises(Corrupt, match=r"the progress file of the sinks is damaged[\s\S]*Hint: restore it"):
         opened(tmp_path / "s", tmp_path / "out", called)
     note.unlink()
     insert(opened(tmp_path / "s", tmp_path / "out", called), 3)
@@ -162,7 +162,9 @@ def test_damaged_progress_of_a_folder(tmp_path: Path, name: str, damage: Callabl
 def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
     insert(opened(tmp_path / "s", tmp_path / "out", []), 0, 1, 2)
     shutil.rmtree(tmp_path / "out")
-    with pytest.raises(RejoinderError, match=r"was given epoch 2, and remembers none[\s\S]*Hint: restore the sink"):
+    with pytest.raises(
+        RejoinderError, match=r"epoch 2 was delivered to sink .*, which has no epoch now[\s\S]*Hint: restore"
+    ):
         opened(tmp_path / "s", tmp_path / "out", []).step()
 
 
@@ -189,7 +191,7 @@ def test_a_folder_that_is_lost_while_the_flow_runs_is_refused(tmp_path: Path, lo
     LOSSES[loss](out)
     left = in_files(out)
     for number in (2, 3):
-        with pytest.raises(SinkFailed, match=r"sink `v_parquet` was given epoch 1, and remembers none") as told:
+        with pytest.raises(SinkFailed, match=r"epoch 1 was delivered to sink `v_parquet`, which has") as told:
             insert(driver, number)
         assert str(out) in str(told.value) and "DROP SINK v_parquet" in str(told.value)
         assert in_files(out) == left and not (out / "_rejoinder/progress.json").exists()

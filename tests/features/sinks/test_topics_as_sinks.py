@@ -116,7 +116,7 @@ BAD_VALUES = {
     "value_format 'raw', mode 'upsert', key 'id'": (InvalidSql, "which is one column of type BINARY"),
     "value_format 'text'": (InvalidSql, "id bigint, name string"),
     "value_format 'avro', avro_schema_id 'x'": (InvalidSql, "option `avro_schema_id`"),
-    f"value_format 'avro', avro_schema '{RECORD % 'long'}'": (Unsupported, "would not tell"),
+    f"value_format 'avro', avro_schema '{RECORD % 'long'}'": (Unsupported, "would not show"),
     f"value_format 'avro', avro_schema '{RECORD % 'string'}'": (InvalidSql, "field `id` is Avro's string"),
     "value_format 'avro', avro_schema '{'": (InvalidSql, "cannot be written as Avro"),
 }

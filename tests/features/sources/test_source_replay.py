@@ -51,7 +51,7 @@ def test_a_file_that_cannot_be_looked_at_fails_the_statement(
     for text in (f"CREATE VIEW daily {start} AS {DAILY}", f"{DAILY} {start}"):
         with monkeypatch.context() as patch:
             patch.setattr(source_replay, "local_signature", failing_once(failure, local_signature))
-            with pytest.raises(MissingInput, match=r"cannot be looked at, to read it again[\s\S]*Hint: check"):
+            with pytest.raises(MissingInput, match=r"cannot be accessed to read it again[\s\S]*Hint: check"):
                 driver.sql(text)
     assert driver._manifest.version == version
     assert counts(driver.sql(f"{DAILY} {start}")) == [100, 100, 100], "it is complete, so no start counts"
@@ -101,7 +101,7 @@ def test_a_remote_file_that_is_missing_is_a_reason_and_a_lost_connection_is_none
     assert remote(FileNotFoundError(errno.ENOENT, "path does not exist")) == (
         "its file `s3://b/in/1.json` no longer exists"
     )
-    with pytest.raises(MissingInput, match=r"cannot be looked at[\s\S]*curlCode: 28"):
+    with pytest.raises(MissingInput, match=r"cannot be accessed[\s\S]*curlCode: 28"):
         remote(OSError("AWS Error NETWORK_CONNECTION: curlCode: 28, timeout was reached"))
 
 

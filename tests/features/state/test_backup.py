@@ -36,7 +36,7 @@ def test_a_backup_is_a_state(tmp_path: Path) -> None:
     assert driver.epoch == 4 and in_view(driver) == [0, 1, 2, 3, 4]
     insert(driver, 7, 8)
     assert in_view(driver) == in_files(tmp_path / "out") == [0, 1, 2, 3, 4, 7, 8]
-    assert called == [7, 8], "the note of what sinks have taken comes along"
+    assert called == [7, 8], "the progress file of the sinks is copied"
 
 
 SPELLINGS = (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rejoinder.engine.executors.executor import split_batch
 from rejoinder.errors import Corrupt, MissingRow, NullKey, RejoinderError
 from rejoinder.kernels.arrow.sorting import LAST_HASH
+from rejoinder.state.executor import split_batch
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 SOURCES = """
     CREATE CHANGELOG a (k INT, x INT);
@@ -16,14 +17,8 @@ SOURCES = """
 """
 
 
-def flow(parallelism: int = 1) -> Driver:
-    driver = Driver(parallelism=parallelism)
-    driver.sql(SOURCES)
-    return driver
-
-
 def test_an_epoch_is_committed_once() -> None:
-    driver = flow()
+    driver = flow(SOURCES)
     driver.insert("a", {"k": 1, "x": 1})
     driver.step()
     engine = driver._engine
@@ -36,7 +31,7 @@ def test_an_epoch_is_committed_once() -> None:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 7])
 def test_an_epoch_that_fails_leaves_everything_as_it_was(parallelism: int) -> None:
-    driver = flow(parallelism)
+    driver = flow(SOURCES, parallelism=parallelism)
     driver.insert("a", {"k": 1, "x": 1})
     driver.insert("t", {"id": 1, "v": "one"})
     driver.step()
@@ -58,7 +53,7 @@ def test_an_epoch_that_fails_leaves_everything_as_it_was(parallelism: int) -> No
 
 
 def test_changing_the_number_of_buckets_touches_no_file() -> None:
-    driver = flow(2)
+    driver = flow(SOURCES, parallelism=2)
     for k in range(40):
         driver.insert("a", {"k": k, "x": k})
         driver.insert("t", {"id": k, "v": str(k)})
@@ -78,7 +73,7 @@ def test_changing_the_number_of_buckets_touches_no_file() -> None:
 
 
 def test_progress_counts_rows_and_bytes() -> None:
-    driver = flow(2)
+    driver = flow(SOURCES, parallelism=2)
     driver.insert("a", *({"k": k, "x": k} for k in range(10)))
     driver.insert("t", *({"id": k, "v": str(k)} for k in range(5)))
     driver.step()
@@ -88,13 +83,13 @@ def test_progress_counts_rows_and_bytes() -> None:
 
 
 def test_an_epoch_without_input_is_an_epoch() -> None:
-    driver = flow()
+    driver = flow(SOURCES)
     assert driver.step() == {"v": []} and driver.step() == {"v": []}
     assert driver.epoch == 1
 
 
 def test_a_row_that_does_not_fit_is_refused_before_anything_happens() -> None:
-    driver = flow()
+    driver = flow(SOURCES)
     driver.insert("a", {"k": "one", "x": 1})
     with pytest.raises(RejoinderError, match="does not fit the columns of `a`"):
         driver.step()

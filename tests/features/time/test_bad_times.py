@@ -9,25 +9,23 @@ from typing import Any
 import pytest
 
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 NOW = datetime(2026, 1, 1, 12)
 COLUMNS = "id INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE"
 PAST = "CREATE VIEW v AS SELECT id FROM s EMIT WHEN WATERMARK PAST ts"
 
 
-def flow(options: str = "max_ahead 'INTERVAL 1 HOUR'", columns: str = COLUMNS, view: str = PAST) -> Driver:
-    driver = Driver()
-    driver.sql(f"CREATE STREAM s ({columns}) OPTIONS ({options})")
-    driver.sql(view)
-    return driver
+def stream_flow(options: str = "max_ahead 'INTERVAL 1 HOUR'", columns: str = COLUMNS, view: str = PAST) -> Driver:
+    return flow(f"CREATE STREAM s ({columns}) OPTIONS ({options})", view)
 
 
 def released(driver: Driver) -> dict[str, Any]:
-    return {row["column"]: row["released"] for row in driver.sql("SHOW WATERMARKS")}
+    return {row["column"]: row["source_watermark"] for row in driver.sql("SHOW WATERMARKS")}
 
 
 def test_rows_from_the_far_future_are_refused_and_push_nothing() -> None:
-    driver = flow()
+    driver = stream_flow()
     driver.insert(
         "s",
         {"id": 1, "ts": NOW + timedelta(hours=1)},
@@ -51,7 +49,7 @@ REASON = "`ts` is further ahead of the clock than max_ahead allows"
 
 
 def test_dates_are_compared_by_day_and_integers_not_at_all() -> None:
-    driver = flow(
+    driver = stream_flow(
         "max_ahead '1 day'",
         "id INT, d DATE, n INT, WATERMARK d DELAY OF INTERVAL 1 DAY, WATERMARK n DELAY OF 0",
         "CREATE VIEW v AS SELECT id FROM s EMIT WHEN WATERMARK PAST d",
@@ -76,7 +74,7 @@ def test_refused_rows_of_a_file_say_which_file(tmp_path: Path) -> None:
 
 
 def test_a_row_without_a_time_is_late_and_counted() -> None:
-    driver = flow("max_ahead '1 hour', late 'keep'")
+    driver = stream_flow("max_ahead '1 hour', late 'keep'")
     driver.insert("s", {"id": 1, "ts": None}, {"id": 2, "ts": NOW})
     driver.step(NOW)
     (row,) = driver.late("v")
@@ -110,7 +108,7 @@ def test_a_row_that_is_taken_back_too_late_is_noted_as_such() -> None:
 
 @pytest.mark.parametrize("zone", [timezone.utc, timezone(timedelta(hours=5))])
 def test_the_clock_is_that_of_the_step(zone: timezone) -> None:
-    driver = flow("max_ahead '0 seconds'")
+    driver = stream_flow("max_ahead '0 seconds'")
     driver.insert("s", {"id": 1, "ts": NOW})
     at: Any = NOW.replace(tzinfo=timezone.utc).astimezone(zone)
     assert "s.rejected" not in driver.step(at)

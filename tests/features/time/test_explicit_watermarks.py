@@ -11,12 +11,11 @@ from rejoinder.errors import InputError, MissingInput, WatermarkRegress
 from rejoinder.ir.catalog import Source
 from rejoinder.state.watermarks import Signals
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 
-def flow(columns: str = "t BIGINT, WATERMARK t", options: str = "late 'keep'") -> Driver:
-    driver = Driver()
-    driver.sql(f"CREATE STREAM s (id INT, p STRING, {columns}) OPTIONS ({options}); CREATE VIEW v AS SELECT * FROM s")
-    return driver
+def stream_flow(columns: str = "t BIGINT, WATERMARK t", options: str = "late 'keep'") -> Driver:
+    return flow(f"CREATE STREAM s (id INT, p STRING, {columns}) OPTIONS ({options})", "SELECT * FROM s")
 
 
 def source(driver: Driver) -> Source:
@@ -42,7 +41,7 @@ def never(source: str, epoch: int) -> bool:
     ],
 )
 def test_what_is_no_time_of_the_column_is_refused(columns: str, time: Any, detail: str) -> None:
-    driver = flow(columns)
+    driver = stream_flow(columns)
     with pytest.raises(InputError, match=r"is not a watermark of `s`\.`t`") as refused:
         driver.watermark("s", time)
     assert detail in str(refused.value.detail) and refused.value.hint
@@ -51,7 +50,7 @@ def test_what_is_no_time_of_the_column_is_refused(columns: str, time: Any, detai
 
 
 def test_times_are_told_as_they_are_written() -> None:
-    driver = flow("t TIMESTAMP, d DATE, WATERMARK t, WATERMARK d")
+    driver = stream_flow("t TIMESTAMP, d DATE, WATERMARK t, WATERMARK d")
     noon = datetime(2026, 1, 1, 12)
     for at, time in enumerate(
         ["2026-01-01 12:00", noon + timedelta(hours=1), noon.replace(hour=14, tzinfo=timezone.utc)]
@@ -70,7 +69,7 @@ def test_times_are_told_as_they_are_written() -> None:
 
 
 def test_it_is_about_all_partitions_unless_one_is_named() -> None:
-    driver = flow(options="partition_by 'p'")
+    driver = stream_flow(options="partition_by 'p'")
     with pytest.raises(MissingInput, match="no partition of `s` is known yet"):
         driver.watermark("s", 10)
     driver.insert("s", {"id": 1, "p": "eu", "t": 5}, {"id": 2, "p": "us", "t": 6})
@@ -87,7 +86,7 @@ def test_it_is_about_all_partitions_unless_one_is_named() -> None:
 
 
 def test_a_promise_waits_until_what_was_there_is_read() -> None:
-    driver = flow()
+    driver = stream_flow()
     engine = driver._engine
     engine.add_watermark(source(driver), "t", 10, None, is_running=True)
     assert engine.pending_watermarks.due(lambda name, epoch: (name, epoch) != ("s", 1)) == {}, (
@@ -106,7 +105,7 @@ def test_a_promise_waits_until_what_was_there_is_read() -> None:
 
 
 def test_files_that_are_read_in_order_tell_that_all_is_read() -> None:
-    driver = flow()
+    driver = stream_flow()
     pending = driver._engine.pending_watermarks
     for value, newest in ((10, 5), (20, 8)):
         driver._engine.add_watermark(source(driver), "t", value, None, is_running=True, newest=newest)
@@ -116,7 +115,7 @@ def test_files_that_are_read_in_order_tell_that_all_is_read() -> None:
 
 
 def test_a_promise_rises_above_those_that_wait_and_goes_with_its_source() -> None:
-    driver = flow()
+    driver = stream_flow()
     engine = driver._engine
     engine.add_watermark(source(driver), "t", 10, None, is_running=True)
     for value in (10, 9):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import pytest
 
 from rejoinder.errors import LateRow
 from rejoinder.testing import Driver
+from tests.kit import at, changed, flow, kept
 
 SOURCES = """
 CREATE STREAM a (id INT, t BIGINT, WATERMARK t);
@@ -24,16 +24,9 @@ OVER_JOIN = (
 )
 
 
-def flow(query: str, sources: str = SOURCES, **options: Any) -> Driver:
-    driver = Driver(**options)
-    driver.sql(sources)
-    driver.sql(f"CREATE VIEW v AS {query}")
-    return driver
-
-
 def stepped(driver: Driver) -> list[tuple[Any, ...]]:
     """What comes out in a step; and a crash after it, which changes nothing."""
-    changes = [(*row.values(), diff) for row, diff in driver.step()["v"]]
+    changes = changed(driver)
     driver.restart(parallelism=1 + driver.epoch % 3)
     return changes
 
@@ -42,16 +35,9 @@ def late(driver: Driver) -> list[tuple[Any, ...]]:
     return [tuple(row.values())[:5] for row in driver.late("v")]
 
 
-def kept(driver: Driver, relation: str) -> int:
-    parts = driver._engine.state.arrangements
-    return sum(
-        ref.rows for name, spines in parts.items() if name.startswith(relation) for part in spines for ref in part.refs
-    )
-
-
 @pytest.mark.parametrize("query", [PAST, COUNTED])
 def test_a_union_goes_on_without_an_idle_branch(query: str) -> None:
-    driver = flow(query)
+    driver = flow(SOURCES, query)
     driver.insert("a", {"id": 1, "t": 1})
     driver.watermark("a", 5)
     assert stepped(driver) == [], "b has said nothing"
@@ -64,7 +50,7 @@ def test_a_union_goes_on_without_an_idle_branch(query: str) -> None:
 
 @pytest.mark.parametrize("query", [PAST, COUNTED])
 def test_what_comes_back_below_what_was_promised_is_late_for_the_union(query: str) -> None:
-    driver = flow(query)
+    driver = flow(SOURCES, query)
     driver.insert("a", {"id": 1, "t": 4})
     driver.insert("b", {"id": 2, "t": 3})
     driver.watermark("a", 8)
@@ -83,7 +69,7 @@ def test_what_comes_back_below_what_was_promised_is_late_for_the_union(query: st
 
 
 def test_a_union_of_idle_branches_stays_where_it_is() -> None:
-    driver = flow(PAST)
+    driver = flow(SOURCES, PAST)
     driver.watermark("a", 5)
     driver.watermark("b", 7)
     driver.insert("b", {"id": 1, "t": 5})
@@ -97,7 +83,7 @@ def test_a_union_of_idle_branches_stays_where_it_is() -> None:
 
 def test_a_join_whose_sources_are_all_idle_is_an_idle_branch() -> None:
     """The merge of the document: aggr over merge over (join of scans, scan)."""
-    driver = flow(OVER_JOIN)
+    driver = flow(SOURCES, OVER_JOIN)
     driver.insert("a", {"id": 1, "t": 3})
     driver.watermark("a", 10)
     assert stepped(driver) == []
@@ -120,41 +106,45 @@ def test_a_join_whose_sources_are_all_idle_is_an_idle_branch() -> None:
 
 def test_an_idle_side_blocks_a_join_and_rows_of_the_other_are_kept() -> None:
     """The join of the document: its outer join gets nothing from an inner one whose sources are idle."""
-    driver = flow(f"SELECT j.id, a.t FROM ({JOINED}) AS j JOIN a ON j.id = a.id AND a.t BETWEEN j.t - 5 AND j.t + 5")
+    driver = flow(
+        SOURCES, f"SELECT j.id, a.t FROM ({JOINED}) AS j JOIN a ON j.id = a.id AND a.t BETWEEN j.t - 5 AND j.t + 5"
+    )
     driver.insert("a", {"id": 1, "t": 5})
     driver.idle("b")
     driver.idle("c")
     driver.watermark("a", 50)
-    assert stepped(driver) == [] and kept(driver, "a#on-time") == 1
+    assert stepped(driver) == [] and kept(driver)["a#on-time"] == 1
     driver.insert("a", {"id": 2, "t": 60})
     driver.watermark("a", 100)
-    assert stepped(driver) == [] and kept(driver, "a#on-time") == 2, "for ever, until the others go on"
+    assert stepped(driver) == [] and kept(driver)["a#on-time"] == 2, "for ever, until the others go on"
     driver.insert("b", {"id": 1, "t": 6})
     driver.insert("c", {"id": 1, "t": 7})
     assert stepped(driver) == [(1, 5, 1)], "the side that comes back finds them"
     driver.watermark("b", 200)
     driver.watermark("c", 200)
-    assert stepped(driver) == [] and kept(driver, "a#on-time") == 0
+    assert stepped(driver) == [] and kept(driver)["a#on-time"] == 0
 
 
 def test_state_above_a_union_is_forgotten_without_the_idle_branch() -> None:
-    driver = flow(f"SELECT q.id, c.t FROM ({UNION}) AS q JOIN c ON q.id = c.id AND c.t BETWEEN q.t - 5 AND q.t + 5")
+    driver = flow(
+        SOURCES, f"SELECT q.id, c.t FROM ({UNION}) AS q JOIN c ON q.id = c.id AND c.t BETWEEN q.t - 5 AND q.t + 5"
+    )
     limits = {str(retention) for retention in driver._engine.dataflow.retentions.values()}
     assert any("merged(a.t, b.t)" in limit for limit in limits), limits
     driver.insert("c", *({"id": n, "t": n} for n in range(10)))
     driver.watermark("c", 10)
     stepped(driver)
-    assert kept(driver, "c#on-time") == 10
+    assert kept(driver)["c#on-time"] == 10
     driver.idle("b")
     driver.watermark("a", 100)
     stepped(driver)
-    assert kept(driver, "c#on-time") == 0
+    assert kept(driver)["c#on-time"] == 0
     driver.insert("b", {"id": 3, "t": 3})
     assert stepped(driver) == [] and late(driver) == [("b", '{"id":3,"t":3}', "t", "100", 97)]
 
 
 def test_unions_of_unions() -> None:
-    driver = flow(f"SELECT id, t FROM ({UNION} UNION ALL SELECT id, t FROM c) AS q EMIT WHEN WATERMARK PAST t")
+    driver = flow(SOURCES, f"SELECT id, t FROM ({UNION} UNION ALL SELECT id, t FROM c) AS q EMIT WHEN WATERMARK PAST t")
     driver.insert("c", {"id": 1, "t": 1})
     driver.watermark("c", 10)
     driver.watermark("a", 3)
@@ -169,7 +159,7 @@ def test_unions_of_unions() -> None:
 
 def test_where_late_changes_cannot_be_told_a_union_waits_for_all() -> None:
     union = "SELECT id, t AS x FROM a UNION ALL SELECT id, abs(t) AS x FROM b"
-    driver = flow(f"SELECT id, x FROM ({union}) AS q EMIT WHEN WATERMARK PAST x")
+    driver = flow(SOURCES, f"SELECT id, x FROM ({union}) AS q EMIT WHEN WATERMARK PAST x")
     driver.insert("a", {"id": 1, "t": 1})
     driver.watermark("a", 10)
     driver.idle("b")
@@ -179,18 +169,16 @@ def test_where_late_changes_cannot_be_told_a_union_waits_for_all() -> None:
 
 
 def test_branches_of_the_same_sources_are_idle_together() -> None:
-    driver = flow("SELECT b.id, b.t, c.t AS u FROM b LEFT JOIN c ON b.id = c.id AND c.t BETWEEN b.t AND b.t + 10")
+    driver = flow(
+        SOURCES, "SELECT b.id, b.t, c.t AS u FROM b LEFT JOIN c ON b.id = c.id AND c.t BETWEEN b.t AND b.t + 10"
+    )
     assert "merged" not in "".join(map(str, driver._engine.dataflow.retentions.values()))
 
 
 def test_the_policy_of_late_rows_holds_for_unions() -> None:
     for policy in ("drop", "fail"):
-        driver = flow(
-            PAST,
-            SOURCES.replace(
-                "WATERMARK t);\nCREATE STREAM c", f"WATERMARK t) OPTIONS (late '{policy}');\nCREATE STREAM c"
-            ),
-        )
+        late = f"WATERMARK t) OPTIONS (late '{policy}');\nCREATE STREAM c"
+        driver = flow(SOURCES.replace("WATERMARK t);\nCREATE STREAM c", late), PAST)
         driver.watermark("a", 8)
         driver.idle("b")
         driver.step()
@@ -204,7 +192,7 @@ def test_the_policy_of_late_rows_holds_for_unions() -> None:
 
 
 def test_a_view_that_is_made_later_starts_at_what_is_known() -> None:
-    driver = flow(PAST)
+    driver = flow(SOURCES, PAST)
     driver.insert("a", {"id": 1, "t": 1}, {"id": 2, "t": 30})
     driver.watermark("a", 20)
     driver.idle("b")
@@ -218,12 +206,8 @@ def test_a_view_that_is_made_later_starts_at_what_is_known() -> None:
     assert set(driver._engine.watermarks.persisted.values()) == {31}
 
 
-def at(minute: int) -> datetime:
-    return datetime(2026, 1, 1, 12, minute)
-
-
 def test_a_view_that_is_made_later_promises_no_more_than_it_can_keep() -> None:
-    driver = flow(PAST, SOURCES.replace("BIGINT", "TIMESTAMP"))
+    driver = flow(SOURCES.replace("BIGINT", "TIMESTAMP"), PAST)
     driver.insert("a", {"id": 1, "t": at(20)})
     driver.watermark("a", at(50))
     driver.idle("b")

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 MINUTE = 60_000
 
 
-def flow(options: str = "partition_by 'p', idle_after 'INTERVAL 60 SECONDS'", **more: Any) -> Driver:
-    driver = Driver(**more)
-    driver.sql(f"CREATE STREAM s (id INT, t BIGINT, p INT, WATERMARK t DELAY OF 0) OPTIONS ({options})")
-    driver.sql("CREATE VIEW v AS SELECT id FROM s EMIT WHEN WATERMARK PAST t")
-    return driver
+def stream_flow(options: str = "partition_by 'p', idle_after 'INTERVAL 60 SECONDS'", **more: Any) -> Driver:
+    stream = f"CREATE STREAM s (id INT, t BIGINT, p INT, WATERMARK t DELAY OF 0) OPTIONS ({options})"
+    return flow(stream, "SELECT id FROM s EMIT WHEN WATERMARK PAST t", **more)
 
 
 def put(driver: Driver, at: int, *rows: tuple[int, int]) -> list[int]:
@@ -23,7 +22,7 @@ def put(driver: Driver, at: int, *rows: tuple[int, int]) -> list[int]:
 
 
 def test_a_silent_partition_is_idle_after_the_timeout_and_not_before() -> None:
-    driver = flow()
+    driver = stream_flow()
     put(driver, 1_000, (0, 10), (1, 5))
     assert put(driver, 1_000 + MINUTE - 1, (0, 20)) == [], "59.999 seconds"
     assert put(driver, 1_000 + MINUTE) == [5, 10], "the epoch of the timeout lets out"
@@ -36,7 +35,7 @@ def test_a_silent_partition_is_idle_after_the_timeout_and_not_before() -> None:
 
 
 def test_rows_bring_it_back_and_nothing_goes_back() -> None:
-    driver = flow()
+    driver = stream_flow()
     put(driver, 0, (0, 10), (1, 5))
     assert put(driver, MINUTE, (0, 30)) == [5, 10]
     assert put(driver, MINUTE + 1, (1, 35), (0, 40)) == [30], "as far as partition 1"
@@ -45,7 +44,7 @@ def test_rows_bring_it_back_and_nothing_goes_back() -> None:
 
 
 def test_declared_partitions_hold_until_the_timeout() -> None:
-    driver = flow("partition_by 'p', partitions '3', idle_after '1 minute'")
+    driver = stream_flow("partition_by 'p', partitions '3', idle_after '1 minute'")
     put(driver, 0, (0, 10), (1, 20))
     assert put(driver, MINUTE - 1, (0, 11), (1, 21)) == []
     assert put(driver, MINUTE) == [10]
@@ -54,7 +53,7 @@ def test_declared_partitions_hold_until_the_timeout() -> None:
 
 
 def test_silence_of_a_flow_that_was_down_is_not_silence_of_its_sources() -> None:
-    driver = flow()
+    driver = stream_flow()
     put(driver, 0, (0, 10), (1, 5))
     driver.restart()
     assert put(driver, 60 * MINUTE, (0, 20)) == [], "partition 1 may have a backlog: it is given its time"
@@ -66,14 +65,14 @@ def test_silence_of_a_flow_that_was_down_is_not_silence_of_its_sources() -> None
 
 
 def test_without_a_timeout_silence_means_nothing() -> None:
-    driver = flow("partition_by 'p'")
+    driver = stream_flow("partition_by 'p'")
     put(driver, 0, (0, 10), (1, 5))
     assert put(driver, 1_000 * MINUTE, (0, 20)) == []
     assert driver._engine.seconds_to_tick() is None and not driver._engine.is_ticking
 
 
 def test_an_epoch_without_input_comes_when_a_timeout_ends() -> None:
-    driver = flow()
+    driver = stream_flow()
     engine, now = driver._engine, [1_000]
     engine.clock = lambda: now[0]
     assert engine.is_ticking and engine.seconds_to_tick() is None, "nothing has been seen"
@@ -90,7 +89,7 @@ def test_an_epoch_without_input_comes_when_a_timeout_ends() -> None:
 
 
 def test_what_is_said_makes_an_epoch_at_once_and_is_taken_in_by_it() -> None:
-    driver = flow("partition_by 'p'")
+    driver = stream_flow("partition_by 'p'")
     engine = driver._engine
     put(driver, 0, (0, 10), (1, 5))
     (source,) = engine.catalog.sources

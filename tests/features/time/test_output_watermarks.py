@@ -10,6 +10,7 @@ import pytest
 
 from rejoinder.errors import Unsupported
 from rejoinder.testing import Driver
+from tests.kit import flow, kept
 
 SOURCES = """
 CREATE STREAM o (id INT, t BIGINT, WATERMARK t);
@@ -19,14 +20,6 @@ CREATE STREAM c (id INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 2 MINUTES)
 """
 JOIN = "SELECT o.id, o.t AS ot, d.t AS dt FROM o {} JOIN d ON o.id = d.id AND d.t BETWEEN o.t AND o.t + 10"
 START = datetime(2024, 1, 1, 12)
-
-
-def flow(*queries: str, **options: Any) -> Driver:
-    driver = Driver(**options)
-    driver.sql(SOURCES)
-    for name, query in zip("vw", queries, strict=False):
-        driver.sql(f"CREATE VIEW {name} AS {query}")
-    return driver
 
 
 def told(driver: Driver, **watermarks: int) -> dict[str, Any]:
@@ -39,7 +32,7 @@ def told(driver: Driver, **watermarks: int) -> dict[str, Any]:
 @pytest.mark.parametrize("query", [JOIN.format(""), JOIN.format("LEFT"), JOIN.format("LEFT") + " EMIT FINAL"])
 @pytest.mark.parametrize("parallelism", [1, 4])
 def test_a_join_is_held_by_the_rows_that_it_keeps(query: str, parallelism: int) -> None:
-    driver = flow(query, parallelism=parallelism)
+    driver = flow(SOURCES, query, parallelism=parallelism)
     assert told(driver) == {}
     assert told(driver, o=50) == {"ot": 50}, "nothing is kept"
     driver.insert("o", {"id": 1, "t": 60})
@@ -54,7 +47,7 @@ def test_a_join_is_held_by_the_rows_that_it_keeps(query: str, parallelism: int) 
 
 @pytest.mark.parametrize("query", [JOIN.format(""), JOIN.format("LEFT"), JOIN.format("LEFT") + " EMIT FINAL"])
 def test_of_a_run_that_is_over_in_part_the_bounds_tell(query: str) -> None:
-    driver = flow(query)
+    driver = flow(SOURCES, query)
     driver.insert("o", {"id": 1, "t": 60}, {"id": 2, "t": 70})
     driver.step()
     assert told(driver, o=100, d=71) == {"ot": 61, "dt": 71}
@@ -63,6 +56,7 @@ def test_of_a_run_that_is_over_in_part_the_bounds_tell(query: str) -> None:
 
 def test_a_join_of_joins_is_held_by_both() -> None:
     driver = flow(
+        SOURCES,
         JOIN.format(""),
         "SELECT v.id, v.ot, v.dt, r.t AS rt FROM v JOIN r ON v.id = r.id AND r.t >= v.dt AND r.t <= v.dt + 5",
     )
@@ -84,7 +78,7 @@ WINDOWS = "SELECT TUMBLE(ts, INTERVAL 5 MINUTES) AS w, count(*) AS n FROM c GROU
 
 @pytest.mark.parametrize("query", [WINDOWS, WINDOWS + " EMIT FINAL"])
 def test_an_aggregate_has_watermarks_at_window_bounds_alone(query: str) -> None:
-    driver = flow(query)
+    driver = flow(SOURCES, query)
     for minute, bound in ((1, -5), (6, 0), (7, 5), (11, 5), (12.5, 10)):
         driver.insert("c", {"id": 1, "ts": START + timedelta(minutes=minute)})
         driver.step()
@@ -93,7 +87,9 @@ def test_an_aggregate_has_watermarks_at_window_bounds_alone(query: str) -> None:
 
 def test_of_two_windows_the_smaller_one_waits_for_the_larger() -> None:
     hours, minutes = "TUMBLE(ts, INTERVAL 1 HOUR)", "TUMBLE(ts, INTERVAL 5 MINUTES)"
-    driver = flow(f"SELECT {hours} AS h, {minutes} AS m, count(*) AS n FROM c GROUP BY {hours}, {minutes} EMIT FINAL")
+    driver = flow(
+        SOURCES, f"SELECT {hours} AS h, {minutes} AS m, count(*) AS n FROM c GROUP BY {hours}, {minutes} EMIT FINAL"
+    )
     driver.insert("c", {"id": 1, "ts": START + timedelta(minutes=10)}, {"id": 1, "ts": START + timedelta(minutes=40)})
     assert driver.step()["v"] == []
     ten = START + timedelta(minutes=10)
@@ -123,17 +119,17 @@ COUNTED = f"SELECT ot DIV 100 AS w, count(*) AS n FROM ({JOIN}) AS q GROUP BY ot
 @pytest.mark.parametrize("query", [COUNTED.format(""), COUNTED.format("LEFT")])
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_groups_of_a_join_are_final_once_nothing_is_kept_for_them(query: str, parallelism: int) -> None:
-    driver = flow(query + " EMIT FINAL", query, parallelism=parallelism)
+    driver = flow(SOURCES, query + " EMIT FINAL", query, parallelism=parallelism)
     driver.insert("o", {"id": 1, "t": 110})
     driver.insert("d", {"id": 1, "t": 112})
     driver.step()
     driver.watermark("o", 250)
     driver.watermark("d", 120)
     assert driver.step()["v"] == [], "another delivery could find the order"
-    assert kept(driver) >= {"o", "aggregate"}
+    assert relations(driver) >= {"o", "aggregate"}
     driver.watermark("d", 121)
     assert driver.step()["v"] == [({"w": 1, "n": 1}, 1)], "by the bounds alone, one might find an order of 111"
-    assert not kept(driver) & {"o", "aggregate"}
+    assert not relations(driver) & {"o", "aggregate"}
     driver.restart()
     driver.insert("o", {"id": 1, "t": 250})
     driver.insert("d", {"id": 1, "t": 255}, {"id": 1, "t": 121})
@@ -143,23 +139,23 @@ def test_groups_of_a_join_are_final_once_nothing_is_kept_for_them(query: str, pa
     assert driver.step()["v"] == [({"w": 2, "n": 1}, 1)]
 
 
-def kept(driver: Driver) -> set[str]:
+def relations(driver: Driver) -> set[str]:
     """The relations of which rows are kept, without the changes that wait."""
-    found = {row["relation"].partition("#")[0] for row in driver.arrangements() if row["rows"]}
-    return {name for name in found if "/" not in name}
+    return {name.partition("#")[0] for name in kept(driver) if "/" not in name}
 
 
 def test_a_join_above_forgets_by_what_the_one_below_keeps() -> None:
     driver = flow(
+        SOURCES,
         JOIN.format(""),
         "SELECT v.id, v.ot, r.t AS rt FROM v JOIN r ON v.id = r.id AND r.t BETWEEN v.ot AND v.ot + 5",
     )
     driver.insert("r", {"id": 1, "t": 150})
     driver.step()
     assert told(driver, o=100, d=20) == {"ot": 100, "dt": 20}
-    assert "r" in kept(driver)
+    assert "r" in relations(driver)
     assert told(driver, o=200) == {"ot": 200, "dt": 20}
-    assert kept(driver) == set(), "no order below 200 is there to be found; by the bounds, one of 10 might be"
+    assert relations(driver) == set(), "no order below 200 is there to be found; by the bounds, one of 10 might be"
 
 
 def test_a_column_without_a_bound_is_held_by_kept_rows_alone() -> None:
@@ -177,7 +173,7 @@ def test_a_column_without_a_bound_is_held_by_kept_rows_alone() -> None:
 
 
 def test_what_is_not_known_of_a_run_is_as_old_as_the_bounds_allow() -> None:
-    driver = flow(JOIN.format(""))
+    driver = flow(SOURCES, JOIN.format(""))
     driver.insert("o", {"id": 1, "t": 60})
     driver.step()
     engine = driver._engine
@@ -192,7 +188,7 @@ def test_what_is_not_known_of_a_run_is_as_old_as_the_bounds_allow() -> None:
 
 def test_a_gate_stays_open_when_nothing_is_remembered_of_its_limit() -> None:
     """As when a newer version plans the same join in another way."""
-    driver = flow(COUNTED.format("") + " EMIT FINAL")
+    driver = flow(SOURCES, COUNTED.format("") + " EMIT FINAL")
     driver.insert("o", {"id": 1, "t": 110})
     driver.step()
     driver.insert("o", {"id": 2, "t": 590})
@@ -211,15 +207,15 @@ def test_a_gate_stays_open_when_nothing_is_remembered_of_its_limit() -> None:
 
 
 def test_columns_that_can_change_at_any_time_have_none() -> None:
-    driver = flow("SELECT o.id, o.t FROM o JOIN d ON o.id = d.id")
+    driver = flow(SOURCES, "SELECT o.id, o.t FROM o JOIN d ON o.id = d.id")
     assert told(driver, o=5, d=5) == {}
-    driver = flow("SELECT id, t FROM o EMIT EVERY INTERVAL 1 MINUTE")
+    driver = flow(SOURCES, "SELECT id, t FROM o EMIT EVERY INTERVAL 1 MINUTE")
     assert told(driver, o=5) == {}
-    driver = flow("SELECT id, t FROM o EMIT WHEN WATERMARK PAST t")
+    driver = flow(SOURCES, "SELECT id, t FROM o EMIT WHEN WATERMARK PAST t")
     assert told(driver, o=5) == {"t": 5}
 
 
 def test_views_show_their_watermarks() -> None:
-    driver = flow(JOIN.format(""))
+    driver = flow(SOURCES, JOIN.format(""))
     told(driver, o=5, d=7)
     assert [row["watermarks"] for row in driver.sql("SHOW VIEWS")] == [{"ot": 5, "dt": 7}]

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine.executors.executor import split_batch
 from rejoinder.errors import (
     DefinitionConflict,
     InputError,
@@ -24,17 +23,17 @@ from rejoinder.errors import (
 )
 from rejoinder.kernels.arrow.columns import PARTITION
 from rejoinder.kernels.arrow.scatter import encode
+from rejoinder.state.executor import split_batch
 from rejoinder.state.watermarks import Signals
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 PAST = "CREATE VIEW v AS SELECT id FROM s EMIT WHEN WATERMARK PAST t"
 
 
-def flow(options: str = "late 'keep'", columns: str = "WATERMARK t", view: str = PAST, **more: Any) -> Driver:
-    driver = Driver(**more)
-    driver.sql(f"CREATE STREAM s (id INT, t BIGINT, p INT, name STRING, {columns}) OPTIONS ({options})")
-    driver.sql(view)
-    return driver
+def stream_flow(options: str = "late 'keep'", columns: str = "WATERMARK t", view: str = PAST, **more: Any) -> Driver:
+    stream = f"CREATE STREAM s (id INT, t BIGINT, p INT, name STRING, {columns}) OPTIONS ({options})"
+    return flow(stream, view, **more)
 
 
 def released(driver: Driver, column: str = "t") -> int | None:
@@ -49,7 +48,7 @@ def stepped(driver: Driver) -> list[int]:
 
 
 def test_the_slowest_declared_partition_decides() -> None:
-    driver = flow("partitions '3'")
+    driver = stream_flow("partitions '3'")
     driver.insert("s", {"id": 1, "t": 5})
     assert stepped(driver) == []
     for partition, time in ((0, 10), (1, 20)):
@@ -63,7 +62,7 @@ def test_the_slowest_declared_partition_decides() -> None:
 
 
 def test_partitions_that_are_not_declared_count_once_they_have_sent() -> None:
-    driver = flow("partition_by 'p'", "WATERMARK t DELAY OF 2")
+    driver = stream_flow("partition_by 'p'", "WATERMARK t DELAY OF 2")
     driver.insert("s", {"id": 1, "t": 10, "p": 7})
     stepped(driver)
     assert released(driver) == 8, "partition 7 alone is known"
@@ -80,7 +79,7 @@ def test_partitions_that_are_not_declared_count_once_they_have_sent() -> None:
 
 
 def test_partitions_are_named_by_number_or_text() -> None:
-    driver = flow("partition_by 'name'", "WATERMARK t DELAY OF 0")
+    driver = stream_flow("partition_by 'name'", "WATERMARK t DELAY OF 0")
     driver.insert("s", {"id": 1, "t": 10, "name": "eu"}, {"id": 2, "t": 3, "name": "us"}, {"id": 3, "t": 99})
     stepped(driver)
     assert released(driver) == 3, "a row without a partition moves none"
@@ -93,7 +92,7 @@ def test_partitions_are_named_by_number_or_text() -> None:
 
 
 def test_each_column_has_its_own_watermark_and_idle_is_for_all() -> None:
-    driver = flow("partition_by 'p', partitions '2'", "u BIGINT, WATERMARK u DELAY OF 1, WATERMARK t DELAY OF 0")
+    driver = stream_flow("partition_by 'p', partitions '2'", "u BIGINT, WATERMARK u DELAY OF 1, WATERMARK t DELAY OF 0")
     driver.insert("s", {"id": 1, "t": 10, "u": 100, "p": 0})
     stepped(driver)
     assert released(driver) is released(driver, "u") is None
@@ -114,7 +113,7 @@ def test_a_told_watermark_that_falls_is_named_as_a_time() -> None:
 
 
 def test_a_told_watermark_rises_or_is_refused_before_anything_happens() -> None:
-    driver = flow("partitions '2'")
+    driver = stream_flow("partitions '2'")
     driver.watermark("s", 10, partition=0)
     driver.watermark("s", 12, partition=0)
     driver.watermark("s", 3, partition=1)
@@ -138,7 +137,7 @@ def test_a_told_watermark_rises_or_is_refused_before_anything_happens() -> None:
 
 
 def test_what_rows_show_is_no_promise_that_can_be_broken() -> None:
-    driver = flow(columns="WATERMARK t DELAY OF 5")
+    driver = stream_flow(columns="WATERMARK t DELAY OF 5")
     driver.insert("s", {"id": 1, "t": 100})
     stepped(driver)
     driver.watermark("s", 50)
@@ -154,7 +153,7 @@ def test_what_rows_show_is_no_promise_that_can_be_broken() -> None:
 
 
 def test_an_idle_partition_is_left_out_until_it_sends() -> None:
-    driver = flow("partition_by 'p', partitions '2'", "WATERMARK t DELAY OF 0")
+    driver = stream_flow("partition_by 'p', partitions '2'", "WATERMARK t DELAY OF 0")
     driver.insert("s", {"id": 1, "t": 10, "p": 0}, {"id": 2, "t": 3, "p": 1})
     stepped(driver)
     assert released(driver) == 3
@@ -171,7 +170,7 @@ def test_an_idle_partition_is_left_out_until_it_sends() -> None:
 
 
 def test_the_last_word_of_a_step_counts() -> None:
-    driver = flow("partition_by 'p', partitions '2'", "WATERMARK t DELAY OF 0")
+    driver = stream_flow("partition_by 'p', partitions '2'", "WATERMARK t DELAY OF 0")
     driver.idle("s", 1)
     driver.insert("s", {"id": 1, "t": 10, "p": 0}, {"id": 2, "t": 3, "p": 1})
     stepped(driver)
@@ -188,7 +187,7 @@ def test_the_last_word_of_a_step_counts() -> None:
 
 
 def test_all_idle_means_that_the_source_is() -> None:
-    driver = flow("partitions '2'")
+    driver = stream_flow("partitions '2'")
     driver.watermark("s", 1)
     driver.watermark("s", 2, partition=1)
     driver.idle("s", None)
@@ -200,7 +199,7 @@ def test_all_idle_means_that_the_source_is() -> None:
 
 
 def test_partitions_may_be_named_from_outside() -> None:
-    driver = flow(columns="WATERMARK t DELAY OF 0")
+    driver = stream_flow(columns="WATERMARK t DELAY OF 0")
     driver._engine.run_epoch(0, [], signals=Signals({"s": {0: {"t": 5}}}, partitions={"s": range(2)}))
     assert released(driver) is None
     driver.restart()
@@ -210,18 +209,20 @@ def test_partitions_may_be_named_from_outside() -> None:
 
 
 def test_a_split_may_bring_the_partition_of_its_rows_along() -> None:
-    driver = flow(columns="WATERMARK t DELAY OF 0", view="CREATE VIEW v AS SELECT * FROM s EMIT WHEN WATERMARK PAST t")
+    driver = stream_flow(
+        columns="WATERMARK t DELAY OF 0", view="CREATE VIEW v AS SELECT * FROM s EMIT WHEN WATERMARK PAST t"
+    )
     rows = pa.table({"id": [1, 2, 3], "t": [10, 4, 7], "p": [0, 0, 0], "name": ["x", "y", "z"], PARTITION: [5, 6, 6]})
     rows = rows.cast(driver._engine.catalog.sources[0].schema.append(pa.field(PARTITION, pa.int32())))
     driver._engine.run_epoch(0, [split_batch([("s", None, 0, encode(rows))])])
-    shown = [(row["partition"], row["watermark"], row["released"]) for row in driver.sql("SHOW WATERMARKS")]
+    shown = [(row["partition"], row["watermark"], row["source_watermark"]) for row in driver.sql("SHOW WATERMARKS")]
     assert shown == [(5, 10, 7), (6, 7, 7)]
     assert driver.table("v") == [{"id": 2, "t": 4, "p": 0, "name": "y"}], "it is no column of the source"
 
 
 def test_a_column_that_tells_rows_apart_is_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rejoinder.state.watermarks.MOST_PARTITIONS", 5)
-    driver = flow("partition_by 'id'", "WATERMARK t DELAY OF 0")
+    driver = stream_flow("partition_by 'id'", "WATERMARK t DELAY OF 0")
     driver.insert("s", *({"id": number, "t": 1} for number in range(5)))
     driver.step()
     driver.insert("s", {"id": 5, "t": 2})
@@ -231,7 +232,7 @@ def test_a_column_that_tells_rows_apart_is_no_partition(monkeypatch: pytest.Monk
 
 
 def test_thousands_of_partitions_cost_little() -> None:
-    driver = flow("partition_by 'p'", "WATERMARK t DELAY OF 0")
+    driver = stream_flow("partition_by 'p'", "WATERMARK t DELAY OF 0")
     driver.insert("s", *({"id": 1, "t": number, "p": number} for number in range(3_000)))
     driver.step()
     driver.insert("s", *({"id": 1, "t": 5_000 + number, "p": number} for number in range(3_000)))
@@ -242,7 +243,7 @@ def test_thousands_of_partitions_cost_little() -> None:
 
 
 def test_options_of_time_belong_to_a_definition() -> None:
-    driver = flow("idle_after '1 minute'")
+    driver = stream_flow("idle_after '1 minute'")
     text = "CREATE STREAM IF NOT EXISTS s (id INT, t BIGINT, p INT, name STRING, WATERMARK t) OPTIONS (idle_after '{}')"
     driver.sql(text.format("60 seconds"))
     driver.insert("s", {"id": 1, "t": 1, "p": 0})
@@ -252,7 +253,7 @@ def test_options_of_time_belong_to_a_definition() -> None:
 
 
 def test_a_source_whose_rows_are_all_filtered_out_goes_on() -> None:
-    driver = flow(
+    driver = stream_flow(
         columns="WATERMARK t DELAY OF 0",
         view="CREATE VIEW v AS SELECT id FROM s WHERE id < 0 EMIT WHEN WATERMARK PAST t",
     )
@@ -261,7 +262,7 @@ def test_a_source_whose_rows_are_all_filtered_out_goes_on() -> None:
 
 
 def test_a_source_that_is_made_anew_starts_anew() -> None:
-    driver = flow()
+    driver = stream_flow()
     driver.watermark("s", 10)
     driver.step()
     driver.sql("DROP VIEW v; DROP STREAM s; CREATE STREAM s (id INT, t BIGINT, WATERMARK t)")
@@ -272,7 +273,7 @@ def test_a_source_that_is_made_anew_starts_anew() -> None:
 
 
 def test_partitions_that_are_not_there_are_refused() -> None:
-    driver = flow("partitions '2'")
+    driver = stream_flow("partitions '2'")
     with pytest.raises(MissingInput, match="`s` has no partition 2") as refused:
         driver.idle("s", 2)
     assert "its partitions are 0, 1" in str(refused.value)
@@ -281,11 +282,11 @@ def test_partitions_that_are_not_there_are_refused() -> None:
     with pytest.raises(MissingInput):
         driver._engine.run_epoch(0, [], signals=Signals(idle={"s": [5]}))
     assert driver.epoch == -1
-    undeclared = flow()
+    undeclared = stream_flow()
     undeclared.idle("s")
     with pytest.raises(MissingInput, match="has no partition 1"):
         undeclared.idle("s", 1)
-    by_name = flow("partition_by 'name'", "WATERMARK t DELAY OF 0")
+    by_name = stream_flow("partition_by 'name'", "WATERMARK t DELAY OF 0")
     with pytest.raises(MissingInput, match="none is known before it has sent a row"):
         by_name.idle("s", "x")
     by_name.insert("s", {"id": 1, "t": 1, "name": "x"})
@@ -358,7 +359,7 @@ def test_options_of_partitions_need_a_watermark() -> None:
 
 
 def test_a_time_that_is_too_large_for_one_is_none() -> None:
-    driver = flow("late 'KEEP'", "WATERMARK t DELAY OF 0")
+    driver = stream_flow("late 'KEEP'", "WATERMARK t DELAY OF 0")
     driver.insert("s", {"id": 1, "t": 1}, {"id": 2, "t": 2})
     assert stepped(driver) == [1]
     driver.insert("s", {"id": 3, "t": 2**62}, {"id": 4, "t": 2**63 - 1})

@@ -137,7 +137,7 @@ def test_the_time_of_the_store_decides(set_by: int) -> None:
     world = World(has_store=True)
     world.epoch(0)
     assert world.epoch(10 * SECOND, set_by=set_by) == 10 * SECOND
-    assert "ahead of the store's" in world.notice
+    assert "ahead of the clock of the store" in world.notice
     world.open()
     assert world.epoch(10 * SECOND) == 10 * SECOND
     assert world.epoch(10 * SECOND, set_by=-set_by) == 10 * SECOND and not world.notice
@@ -239,7 +239,7 @@ def test_one_jump_does_not_stop_emission(monkeypatch: pytest.MonkeyPatch) -> Non
     go(driver, now, 2 * SECOND + YEARS)
     assert any("jumped ahead" in notice for notice in driver._engine.progress[-1].notices)
     rows = driver.sql("SHOW WATERMARKS")
-    assert [(row["source"], row["holds"]) for row in rows] == [("(clock)", ["e"])]
+    assert [(row["source"], row["blocks"]) for row in rows] == [("(clock)", ["e"])]
     # Ticks are at tenths of a second: an epoch each 15 seconds emits what all but the last one brought, or all.
     counts = [go(driver, now, each) for each in (15 * SECOND - YEARS, 15 * SECOND, 15 * SECOND)]
     assert counts[0] >= 5 and counts[1] >= 6 and counts[2] >= 7

@@ -10,6 +10,7 @@ import pytest
 
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 SOURCE = "CREATE STREAM s (id INT, t BIGINT, WATERMARK t DELAY OF 0)"
 WAITING = "CREATE VIEW v AS SELECT id FROM s EMIT WHEN WATERMARK PAST t"
@@ -17,11 +18,9 @@ EVERY_ROW = "CREATE VIEW z AS SELECT id FROM s"
 NAMES = "CREATE TABLE names (id STRING, name STRING, PRIMARY KEY (id))"
 
 
-def flow(*statements: str) -> Driver:
+def late_flow(*statements: str) -> Driver:
     """Rows 2, 3 and 4 are late by 10, 1 and 1; row 5 is on time."""
-    driver = Driver()
-    for statement in (SOURCE, NAMES, WAITING, EVERY_ROW, *statements):
-        driver.sql(statement)
+    driver = flow(SOURCE, NAMES, WAITING, EVERY_ROW, *statements)
     driver.insert("names", {"id": "s", "name": "shop"}, {"id": "t", "name": "till"})
     driver.insert("s", {"id": 1, "t": 10})
     driver.step()
@@ -52,7 +51,7 @@ def rows(answer: Any, *names: str) -> list[tuple[Any, ...]]:
 
 
 def test_late_rows_can_be_queried_as_any_relation() -> None:
-    driver = flow()
+    driver = late_flow()
     far = "SELECT row, behind FROM v.late WHERE behind > 5"
     assert rows(driver.sql(far), "row", "behind") == [('{"id":2,"t":0}', 10)]
     assert driver.sql("SELECT count(*) AS n, max(behind) AS most FROM v.late") == [{"n": 3, "most": 10}]
@@ -67,7 +66,7 @@ def test_late_rows_can_be_queried_as_any_relation() -> None:
 
 
 def test_late_rows_have_a_past() -> None:
-    driver = flow()
+    driver = late_flow()
     stream = driver.sql("SELECT STREAM row, behind FROM v.late WHERE behind < 5")
     assert rows(stream, "_epoch", "row") == [(1, '{"id":3,"t":9}'), (2, '{"id":4,"t":9}')]
     assert rows(driver.sql("SELECT STREAM * FROM v.late"), "_epoch", "behind") == [(1, 1), (1, 10), (2, 1)]
@@ -84,7 +83,7 @@ VIEWS = (
 
 @pytest.mark.parametrize("moment", ["before", "between", "after"])
 def test_views_of_late_rows_change_in_the_epoch_of_the_late_row(moment: str) -> None:
-    driver = flow(*(VIEWS if moment == "before" else ()))
+    driver = late_flow(*(VIEWS if moment == "before" else ()))
     if moment == "after":
         play(driver)
     if moment != "before":
@@ -141,7 +140,7 @@ def test_a_source_that_no_view_reads_is_read_for_its_rejected_records(tmp_path: 
 
 def test_sinks_take_late_rows_and_rejected_records(tmp_path: Path) -> None:
     delivered: list[tuple[int, list[Any]]] = []
-    driver = flow(f"CREATE SINK late FROM v.late USING json OPTIONS (path '{tmp_path}/late')")
+    driver = late_flow(f"CREATE SINK late FROM v.late USING json OPTIONS (path '{tmp_path}/late')")
     driver.foreach_epoch("v.late", lambda epoch, changes: delivered.append((epoch, changes.to_pylist())))
     driver.insert("s", {"id": 6, "t": 1})
     driver.step()
@@ -156,7 +155,7 @@ def test_sinks_take_late_rows_and_rejected_records(tmp_path: Path) -> None:
 
 
 def test_what_is_noted_goes_with_its_view() -> None:
-    driver = flow("CREATE VIEW far AS SELECT row FROM v.late WHERE behind > 5")
+    driver = late_flow("CREATE VIEW far AS SELECT row FROM v.late WHERE behind > 5")
     with pytest.raises(DefinitionConflict, match="`v` is read by view `far`"):
         driver.sql("DROP VIEW v")
     driver.sql("DROP VIEW far")
@@ -189,14 +188,14 @@ MISSING = [
     ],
 )
 def test_what_is_not_noted_is_told_by_name(statement: str, name: str, fact: str) -> None:
-    driver = flow()
+    driver = late_flow()
     with pytest.raises(UnknownName) as refusal:
         driver.sql(statement.format(name))
     assert fact in refusal.value.fact and refusal.value.hint, statement
 
 
 def test_what_is_noted_is_read_and_not_defined() -> None:
-    driver = flow()
+    driver = late_flow()
     for statement in ("DROP STREAM `v.late`", "CREATE INDEX ON `v.late` (behind)"):
         with pytest.raises(UnknownName, match=r"no relation `v\.late`"):
             driver.sql(statement)
@@ -210,7 +209,7 @@ def test_what_is_noted_is_read_and_not_defined() -> None:
 
 
 def test_notes_have_no_time_to_wait_for() -> None:
-    driver = flow("CREATE VIEW netted AS SELECT input, behind FROM v.late EMIT EVERY INTERVAL 1 SECOND")
+    driver = late_flow("CREATE VIEW netted AS SELECT input, behind FROM v.late EMIT EVERY INTERVAL 1 SECOND")
     assert len(driver.sql("SELECT STREAM count(*) AS n FROM v.late")) == 5
     with pytest.raises(InvalidSql, match=r"waits for a watermark of `v\.late`\.`behind`, which has no watermark"):
         driver.sql("CREATE VIEW x AS SELECT row FROM v.late EMIT WHEN WATERMARK PAST behind")

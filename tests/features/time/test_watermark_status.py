@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 SOURCES = """
 CREATE STREAM a (id INT, t BIGINT, p INT, WATERMARK t DELAY OF 2) OPTIONS (partition_by 'p', partitions '2');
@@ -18,25 +19,17 @@ EMIT WHEN WATERMARK PAST t"""
 JOIN = "CREATE VIEW joined AS SELECT a.id FROM a JOIN c ON a.id = c.id AND a.t BETWEEN c.t - 5 AND c.t + 5"
 
 
-def flow(*views: str) -> Driver:
-    driver = Driver()
-    driver.sql(SOURCES)
-    for view in views:
-        driver.sql(view)
-    return driver
-
-
 def shown(driver: Driver, *columns: str) -> list[tuple[Any, ...]]:
     rows = sorted(driver.sql("SHOW WATERMARKS"), key=lambda row: (row["source"], row["partition"] or 0, row["column"]))
     return [tuple(row[column] for column in columns) for row in rows]
 
 
 def held(driver: Driver) -> dict[str, Any]:
-    return {row["view"]: row["held_by"] for row in driver.sql("SHOW VIEWS")}
+    return {row["view"]: row["blocked_by"] for row in driver.sql("SHOW VIEWS")}
 
 
 def test_a_row_for_each_column_of_each_partition() -> None:
-    driver = flow(PAST)
+    driver = flow(SOURCES, PAST)
     assert shown(driver, "source", "partition", "column", "watermark", "delay") == [
         ("a", 0, "t", None, "2"),
         ("a", 1, "t", None, "2"),
@@ -49,7 +42,7 @@ def test_a_row_for_each_column_of_each_partition() -> None:
     driver.idle("c")
     driver.step(datetime(2026, 1, 1, 13))
     driver.restart()
-    assert shown(driver, "source", "partition", "watermark", "released", "idle_since") == [
+    assert shown(driver, "source", "partition", "watermark", "source_watermark", "idle_since") == [
         ("a", 0, 8, 3, None),
         ("a", 1, 3, 3, None),
         ("b", 0, None, None, None),
@@ -60,11 +53,11 @@ def test_a_row_for_each_column_of_each_partition() -> None:
 
 def holds(driver: Driver) -> dict[tuple[Any, ...], list[str]]:
     rows = driver.sql("SHOW WATERMARKS")
-    return {(row["source"], row["partition"], row["column"]): row["holds"] for row in rows if row["holds"]}
+    return {(row["source"], row["partition"], row["column"]): row["blocks"] for row in rows if row["blocks"]}
 
 
 def test_the_slowest_partition_holds_a_view() -> None:
-    driver = flow(PAST)
+    driver = flow(SOURCES, PAST)
     assert holds(driver) == {("a", 0, "t"): ["past"]} and held(driver) == {"past": "a.t"}, "nothing has come"
     driver.insert("a", {"id": 1, "t": 10, "p": 0})
     driver.step()
@@ -79,7 +72,7 @@ def test_the_slowest_partition_holds_a_view() -> None:
 
 
 def test_idle_branches_hold_no_union_and_idle_sides_hold_a_join() -> None:
-    driver = flow(UNION, JOIN)
+    driver = flow(SOURCES, UNION, JOIN)
     driver.insert("a", {"id": 1, "t": 50, "p": 0}, {"id": 1, "t": 60, "p": 1})
     driver.watermark("b", 5, "t")
     driver.watermark("c", 9)
@@ -95,10 +88,10 @@ def test_idle_branches_hold_no_union_and_idle_sides_hold_a_join() -> None:
 
 
 def test_views_that_wait_for_nothing_and_late_rows() -> None:
-    driver = flow(PAST, "CREATE VIEW all_of_a AS SELECT id FROM a")
+    driver = flow(SOURCES, PAST, "CREATE VIEW all_of_a AS SELECT id FROM a")
     driver.insert("a", {"id": 1, "t": 10, "p": 0}, {"id": 1, "t": 10, "p": 1})
     driver.step()
     driver.insert("a", {"id": 2, "t": 1, "p": 0}, {"id": 3, "t": None, "p": 0})
     driver.step()
-    rows = {row["view"]: (row["held_by"], row["late"]) for row in driver.sql("SHOW VIEWS")}
+    rows = {row["view"]: (row["blocked_by"], row["late"]) for row in driver.sql("SHOW VIEWS")}
     assert rows == {"past": ("a.t, partition 0", {"a": 2}), "all_of_a": (None, {})}

@@ -23,8 +23,8 @@ from tests.golden.delta_joins.worked_example import (
     STEPS,
     accumulated,
     content,
+    example_flow,
     feed,
-    flow,
     wanted,
 )
 
@@ -53,7 +53,7 @@ def held(driver: Driver) -> dict[str, Counter[tuple[Any, ...]]]:
 
 
 def test_dj_arr_01_lookups_use_arrangements_keyed_by_their_columns() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     assert names(driver) == NEEDS["q1"]
     keys = {row["name"]: (row["relation"], row["key"]) for row in driver.sql("SHOW ARRANGEMENTS")}
@@ -61,7 +61,7 @@ def test_dj_arr_01_lookups_use_arrangements_keyed_by_their_columns() -> None:
 
 
 def test_dj_arr_02_six_lookups_share_four_arrangements() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     lookups = [step for step in driver._engine.dataflow.steps() if isinstance(step, Lookup)]
     assert len(lookups) == EXAMPLE["lookups"] == len(INPUTS) * (len(INPUTS) - 1)
@@ -69,7 +69,7 @@ def test_dj_arr_02_six_lookups_share_four_arrangements() -> None:
 
 
 def test_dj_arr_03_a_second_query_adds_no_arrangement() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     driver.sql(f"CREATE VIEW q2 AS {Q2}")
     assert NEEDS["q2"]["new"] == [] and names(driver) == NEEDS["q1"] == NEEDS["q2"]["needs"]
@@ -81,7 +81,7 @@ def test_dj_arr_03_a_second_query_adds_no_arrangement() -> None:
 
 def test_dj_arr_03_a_third_query_shares_two_arrangements_and_adds_two() -> None:
     inputs = {**COLUMNS, "lineitem": [*COLUMNS["lineitem"], "l_suppkey"], "supplier": ["s_suppkey"]}
-    driver = flow(inputs=inputs)
+    driver = example_flow(inputs=inputs)
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     before = set(names(driver)) - {"supplier[s_suppkey]"}
     driver.sql(f"CREATE VIEW q3 AS {Q3}")
@@ -99,7 +99,7 @@ def test_dj_arr_03_a_third_query_shares_two_arrangements_and_adds_two() -> None:
 def test_dj_arr_04_arrangements_hold_unfiltered_rows() -> None:
     contents = []
     for query in (Q1, Q2):
-        driver = flow()
+        driver = example_flow()
         driver.sql(f"CREATE VIEW q AS {query}")
         for step in STEPS:
             feed(driver, step)
@@ -111,7 +111,7 @@ def test_dj_arr_04_arrangements_hold_unfiltered_rows() -> None:
 
 
 def test_dj_arr_05_a_new_query_starts_with_what_has_accumulated() -> None:
-    driver = flow(parallelism=2)
+    driver = example_flow(parallelism=2)
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     for step in STEPS[:6]:
         feed(driver, step)
@@ -124,14 +124,14 @@ def test_dj_arr_05_a_new_query_starts_with_what_has_accumulated() -> None:
 
 
 def test_out_q2_step_by_step() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q2 AS {Q2}")
     for step in STEPS:
         assert feed(driver, step)["q2"] == wanted(step["out_q2"])
 
 
 def test_dj_mem_01_a_second_query_needs_no_memory_for_its_joins() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     for step in STEPS[:6]:
         feed(driver, step)
@@ -142,7 +142,7 @@ def test_dj_mem_01_a_second_query_needs_no_memory_for_its_joins() -> None:
 
 
 def test_dj_mem_02_a_first_query_on_an_empty_system_makes_exactly_its_arrangements() -> None:
-    driver = flow()
+    driver = example_flow()
     assert size(driver) == 0
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     assert names(driver) == NEEDS["q1"]
@@ -152,7 +152,7 @@ def test_dj_mem_02_a_first_query_on_an_empty_system_makes_exactly_its_arrangemen
 
 
 def test_dj_mem_03_no_intermediate_result_is_stored() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     for step in STEPS:
         feed(driver, step)

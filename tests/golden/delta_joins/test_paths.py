@@ -16,13 +16,24 @@ from rejoinder.plan.physical.steps import Emit, Lookup
 from rejoinder.runtime import bucket_rounds
 from rejoinder.runtime.task import Task
 from rejoinder.testing import Driver
-from tests.golden.delta_joins.worked_example import EXAMPLE, INPUTS, Q1, Q2, STEPS, Bag, feed, flow, signed, wanted
+from tests.golden.delta_joins.worked_example import (
+    EXAMPLE,
+    INPUTS,
+    Q1,
+    Q2,
+    STEPS,
+    Bag,
+    example_flow,
+    feed,
+    signed,
+    wanted,
+)
 
 TIED = [step for step in STEPS if "wrong_if_ties_le" in step]
 
 
 def installed(query: str = Q1) -> Driver:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {query}")
     return driver
 
@@ -113,7 +124,7 @@ def test_dj_pth_06_filters_may_stand_before_or_after_the_lookups(query: str) -> 
     for name, prefix in (("customer", "c_"), ("orders", "o_"), ("lineitem", "l_")):
         own = [part for part in filters if part.startswith(prefix)]
         early = early.replace(name, f"(SELECT * FROM {name}{' WHERE ' if own else ''}{' AND '.join(own)}) {name}")
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {query}")
     driver.sql(f"CREATE VIEW late AS SELECT * FROM ({inner}) q WHERE {' AND '.join(filters)}")
     driver.sql(f"CREATE VIEW early AS {early} WHERE {' AND '.join(joins)}")

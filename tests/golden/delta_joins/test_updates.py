@@ -19,8 +19,8 @@ from tests.golden.delta_joins.worked_example import (
     Bag,
     accumulated,
     content,
+    example_flow,
     feed,
-    flow,
     record,
     updates,
     wanted,
@@ -52,7 +52,7 @@ def recomputed(time: int) -> Bag:
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: f"time {step['time']}: {step['what']}")
 def test_dj_out_02_each_step_gives_the_exact_correction(step: dict[str, Any]) -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     for earlier in STEPS[: step["time"]]:
         feed(driver, earlier)
@@ -60,7 +60,7 @@ def test_dj_out_02_each_step_gives_the_exact_correction(step: dict[str, Any]) ->
 
 
 def test_dj_upd_01_updates_go_in_and_come_back_as_triples() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     changes = {step["time"]: feed(driver, step)["q1"] for step in STEPS}
     streamed: dict[int, Bag] = {step["time"]: Counter() for step in STEPS}
@@ -70,7 +70,7 @@ def test_dj_upd_01_updates_go_in_and_come_back_as_triples() -> None:
 
 
 def test_dj_upd_02_collections_are_sums_of_diffs() -> None:
-    driver = flow()
+    driver = example_flow()
     for name in INPUTS:
         driver.sql(f"CREATE VIEW all_{name} AS SELECT * FROM {name}")
     for step in STEPS:
@@ -81,14 +81,14 @@ def test_dj_upd_02_collections_are_sums_of_diffs() -> None:
 
 
 def test_dj_upd_03_a_record_that_is_not_there_cannot_be_retracted() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     feed(driver, STEPS[0])
     before = driver.table("q1")
     driver.delete("orders", record(COLUMNS["orders"], [10, 1, "1995-03-02"]))
     with pytest.raises(MissingRow) as raised:
         driver.step()
-    assert raised.value.fact == "a row is deleted from `orders` that is not there"
+    assert raised.value.fact == "a deleted row does not exist in `orders`"
     assert "'o_orderkey': 10" in (raised.value.values or "")
     assert raised.value.hint
     driver.restart()
@@ -98,7 +98,7 @@ def test_dj_upd_03_a_record_that_is_not_there_cannot_be_retracted() -> None:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 7])
 def test_dj_out_01_outputs_accumulate_to_the_join_of_the_inputs(parallelism: int) -> None:
-    driver = flow(parallelism=parallelism)
+    driver = example_flow(parallelism=parallelism)
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     for step in STEPS:
         feed(driver, step)
@@ -109,7 +109,7 @@ def test_dj_out_01_outputs_accumulate_to_the_join_of_the_inputs(parallelism: int
 
 
 def test_the_final_tables_are_reached() -> None:
-    driver = flow()
+    driver = example_flow()
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     for step in STEPS:
         feed(driver, step)

@@ -37,7 +37,7 @@ def value_of(column: str, value: Any) -> Any:
     return date.fromisoformat(value) if column.endswith("date") else value
 
 
-def flow(*, parallelism: int = 1, inputs: Mapping[str, Sequence[str]] = COLUMNS) -> Driver:
+def example_flow(*, parallelism: int = 1, inputs: Mapping[str, Sequence[str]] = COLUMNS) -> Driver:
     """The three inputs, empty."""
     driver = Driver(parallelism=parallelism)
     for name, columns in inputs.items():

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.core import Message, StreamJoin, Watermark, WatermarkCoalescer
-from rejoinder.core.join_buffer import USED
-from rejoinder.core.stream_join import Formula
+from rejoinder.core.stream_join import USED, Formula
 from rejoinder.errors import LimitReached, WatermarkRegress
 from tests.golden.hazelcast_join.core_joins import (
     GOLDEN,

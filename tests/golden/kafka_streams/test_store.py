@@ -22,7 +22,7 @@ RETENTION = WITHIN + DELAY
 SEGMENTS = 4
 
 
-def flow(method: str = "join", store: Path | None = None, parallelism: int = 1) -> Driver:
+def join_flow(method: str = "join", store: Path | None = None, parallelism: int = 1) -> Driver:
     driver = Driver(store=store, parallelism=parallelism)
     for name in ("left", "right"):
         driver.sql(
@@ -64,7 +64,7 @@ def test_rows_of_a_key_are_sorted_by_time_and_all_kept() -> None:
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_pair_across_a_segment_is_found_once(parallelism: int) -> None:
     """ks-st-08: a search that crosses the boundary of segments finds the rows of both sides of it."""
-    driver = flow(parallelism=parallelism)
+    driver = join_flow(parallelism=parallelism)
     width = RETENTION / SEGMENTS
     for number in range(1, 4):
         put(driver, number * width - 1, side="left", number=number)
@@ -77,7 +77,7 @@ def test_a_pair_across_a_segment_is_found_once(parallelism: int) -> None:
 
 def test_storage_follows_stream_time_while_old_data_is_loaded() -> None:
     """ks-st-05, ks-st-06, ks-st-07: ten retention periods in one go leave no more than n/(n-1) of one."""
-    driver = flow()
+    driver = join_flow()
     for second in range(10 * RETENTION):
         put(driver, second, key=str(second % 7))
     driver.step()
@@ -90,7 +90,7 @@ def test_storage_follows_stream_time_while_old_data_is_loaded() -> None:
 
 def test_what_is_over_is_dropped_whole(tmp_path: Path) -> None:
     """ks-st-02, ks-st-03, ks-st-05: rows and files go with their segment, by the time of the streams and no clock."""
-    driver = flow(store=tmp_path, parallelism=2)
+    driver = join_flow(store=tmp_path, parallelism=2)
     for second in range(RETENTION):
         put(driver, second, key=str(second % 7))
     driver.step()
@@ -109,7 +109,7 @@ def held(driver: Driver) -> int:
 
 def test_a_left_join_of_streams_keeps_the_secondary_side_alone() -> None:
     """ks-st-12, ks-st-04: rows of the primary side are met by nobody once they have come."""
-    driver = flow("left_join")
+    driver = join_flow("left_join")
     for second in range(3 * RETENTION):
         put(driver, second)
         driver.step()
@@ -130,7 +130,7 @@ def test_bounds_are_inclusive_and_keys_are_whole() -> None:
     assert {"ks-kstream-kstream-boundary", "ks-kstream-kstream-key-prefix", "ks-kstream-kstream-same-ts"} <= {
         case["id"] for case in CASES
     }
-    driver = flow()
+    driver = join_flow()
     put(driver, 0, key="k1", side="left")
     for seconds, key in ((WITHIN, "k1"), (WITHIN + 1, "k1"), (0, "k"), (0, "k11")):
         put(driver, seconds, key=key, side="right", number=seconds)

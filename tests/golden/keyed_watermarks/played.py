@@ -13,7 +13,7 @@ import yaml
 
 from rejoinder.core import AsyncTransform, Idle, LateRows, Message, Rows, Watermark
 from rejoinder.core.async_queue import Call
-from rejoinder.watermarks.coalescer import Released
+from rejoinder.watermarks.coalescer import Emitted
 
 DATA = Path(__file__).parent.parent / "data" / "keyed_watermarks"
 _READ: dict[str, Any] = yaml.safe_load((DATA / "traces.yaml").read_text(encoding="utf-8"))
@@ -43,7 +43,7 @@ def items(*names: str) -> pa.Table:
     return pa.table({"item": list(names)}, schema=ITEM)
 
 
-def shown(messages: Iterable[Message] | Released) -> list[dict[str, Any]]:
+def shown(messages: Iterable[Message] | Emitted) -> list[dict[str, Any]]:
     """Messages as the data writes them, rows one by one."""
     result: list[dict[str, Any]] = []
     for message in messages:

@@ -96,7 +96,7 @@ MERGES = {
 
 def released(driver: Driver) -> dict[str, int]:
     """How far each column of the one source is."""
-    found = {row["column"]: row["released"] for row in driver.sql("SHOW WATERMARKS")}
+    found = {row["column"]: row["source_watermark"] for row in driver.sql("SHOW WATERMARKS")}
     return {column: time for column, time in found.items() if time is not None}
 
 
@@ -175,7 +175,7 @@ def test_processor_input(case: dict[str, Any]) -> None:
                 per_edge[f"e{call['ordinal']}"] = call["watermark"]["ts"]
             else:
                 together = call["watermark"]["ts"]
-        shown = {row["source"]: row["released"] for row in driver.sql("SHOW WATERMARKS")}
+        shown = {row["source"]: row["source_watermark"] for row in driver.sql("SHOW WATERMARKS")}
         assert {name: time for name, time in shown.items() if time is not None} == per_edge, f"step {number + 1}"
         if case["id"] == "kw-per-ordinal-and-coalesced":  # else the edges have different keys, and no union
             assert len(driver.table("merged")) == together, f"step {number + 1}"

@@ -19,7 +19,7 @@ from rejoinder.core import (
 )
 from rejoinder.core.messages import rows_of
 from rejoinder.errors import WatermarkRegress
-from rejoinder.watermarks.coalescer import Released
+from rejoinder.watermarks.coalescer import Emitted
 from tests.golden.keyed_watermarks.played import CHECKS, ITEM, TRACES, Service, items, of_kind, shown, trace, violation
 
 
@@ -172,7 +172,7 @@ def test_dag(case: dict[str, Any]) -> None:
             for vertex, inputs in dag.items():
                 if origin not in inputs:
                     continue
-                released: Released = []
+                released: Emitted = []
                 if isinstance(message, Watermark):
                     released = at_input[vertex].watermark(origin, message.key, message.time)
                 elif isinstance(message, Idle):

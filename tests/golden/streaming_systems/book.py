@@ -201,7 +201,7 @@ def epochs(names: Sequence[str], until: datetime) -> list[tuple[datetime, list[t
     return [(when, [change[1:] for change in group]) for when, group in groupby(known, key=lambda change: change[0])]
 
 
-def flow(case: Case, *, parallelism: int = 1) -> Driver:
+def book_flow(case: Case, *, parallelism: int = 1) -> Driver:
     """The inputs of a case, empty."""
     driver = Driver(parallelism=parallelism)
     for name in case.inputs:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.golden.streaming_systems.book import FOLDER, Case, bag, cases, feed, flow, groups, pictures
+from tests.golden.streaming_systems.book import FOLDER, Case, bag, book_flow, cases, feed, groups, pictures
 
 FILES = (
     "base_tables",
@@ -35,7 +35,7 @@ def named(case: Case) -> str:
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize("case", cases(*FILES), ids=named)
 def test_a_query_that_is_asked_afterwards(case: Case, parallelism: int) -> None:
-    driver = flow(case, parallelism=parallelism)
+    driver = book_flow(case, parallelism=parallelism)
     feed(driver, case)
     answer = driver.sql(case.sql)
     assert answer.columns == case.columns
@@ -49,7 +49,7 @@ def test_a_query_that_is_asked_afterwards(case: Case, parallelism: int) -> None:
 
 @pytest.mark.parametrize("case", cases(*VIEWS), ids=named)
 def test_a_view_that_was_there_before(case: Case) -> None:
-    driver = flow(case)
+    driver = book_flow(case)
     query = re.sub(r"^(WITH .*\) )?SELECT (TABLE|STREAM|TVR)", r"\1SELECT", SYSTEM.sub("", case.sql))
     driver.sql(f"CREATE VIEW answer AS {re.sub(' ORDER BY .*', '', query)}")
     feed(driver, case)

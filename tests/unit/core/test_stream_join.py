@@ -144,7 +144,7 @@ class Run:
 def test_the_sum_is_the_relational_join(kind: Kind, equi: bool, formula: Formula) -> None:
     """HZJ-PRC-14, HZJ-PRC-15, HZJ-PRC-17, HZJ-FT-02."""
     late = 0
-    for seed in range(6):
+    for seed in range(3):
         run = Run(seed, kind, formula, equi=equi)
         run.play()
         assert run.found == relational(kind, equi=equi, rows=run.accepted), f"seed {seed}"
@@ -170,7 +170,7 @@ def test_state_stays_small_under_advancing_watermarks() -> None:
                 join.watermark(ordinal, ordinal, first - 10 + batch // per_time)
         most = max(most, join.buffer(0).num_rows + join.buffer(1).num_rows)
     assert most <= 2 * (batch + per_time * (10 + 5)) * 2
-    assert all(len(buffer._runs) < 20 for buffer in join._buffers)
+    assert join._query.files < 40
 
 
 def test_a_stalled_side_grows_until_the_cap() -> None:
@@ -272,6 +272,22 @@ def test_a_snapshot_of_other_columns_is_refused() -> None:
 def test_a_cap_may_stand_in_for_a_bound() -> None:
     one_sided = JoinCondition("INNER", SIDES, TIMES, {0: {1: 1}}, WITHIN)
     assert StreamJoin(one_sided, max_rows=10).rows(0, SIDES[0].empty_table()) == []
+
+
+def test_a_preserved_side_needs_a_bound_despite_a_cap() -> None:
+    one_sided = JoinCondition("LEFT", SIDES, TIMES, {0: {1: 1}}, WITHIN)
+    with pytest.raises(Unsupported, match="nothing bounds how long rows of input 0 are kept"):
+        StreamJoin(one_sided, max_rows=10)
+
+
+def test_a_capped_side_without_a_bound_is_joined_and_the_other_expires() -> None:
+    join = StreamJoin(JoinCondition("INNER", SIDES, TIMES, {0: {1: 2}}, WITHIN), max_rows=10)
+    join.rows(0, pa.Table.from_pylist([{"l.k": 1, "l.t": 5, "l.f": 2}], schema=SIDES[0]))
+    (joined,) = join.rows(1, pa.Table.from_pylist([{"r.k": 1, "r.t": 6, "r.n": "x"}], schema=SIDES[1]))
+    assert isinstance(joined, Rows) and joined.table.num_rows == 1
+    join.watermark(0, 0, 100)
+    assert [join.buffer(at).num_rows for at in (0, 1)] == [1, 0]
+    assert join._query.content("right").num_rows == 0
 
 
 def test_a_full_theta_join_runs_on_one_instance() -> None:

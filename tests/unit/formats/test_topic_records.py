@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoinder.engine.executors.executor import split_batch
 from rejoinder.errors import MalformedInput
 from rejoinder.kernels.arrow.scatter import encode
+from rejoinder.state.executor import split_batch
 from rejoinder.testing import Driver
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)

@@ -8,7 +8,8 @@ from rejoinder.ir.catalog import Catalog, Index, Source, View
 from rejoinder.plan.blocks.normal_form import Normalised
 from rejoinder.plan.join.delta_paths import Statistics
 from rejoinder.plan.normalize import normalise
-from rejoinder.planner import Plan, plan
+from rejoinder.plan.planning import Plan
+from rejoinder.planner import plan
 from rejoinder.sql.bind.binder import bind
 
 COLUMNS = {"a": "k x s", "b": "k y s", "c": "k z s", "d": "k w s"}

@@ -12,6 +12,7 @@ import pytest
 from rejoinder.errors import InputError, MalformedInput, SchemaChanged
 from rejoinder.formats.record_checks import DELETES, INSERTS
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 
 def write(folder: Path, name: str, *, at: int | None = None, **columns: Any) -> None:
@@ -23,12 +24,10 @@ def write(folder: Path, name: str, *, at: int | None = None, **columns: Any) -> 
         os.utime(path, (at, at))
 
 
-def flow(folder: Path, declaration: str, options: str) -> Driver:
-    driver = Driver(parallelism=2)
-    driver.sql(
-        f"CREATE {declaration} USING arrow OPTIONS (path '{folder}', {options}); CREATE VIEW v AS SELECT * FROM a"
+def file_flow(folder: Path, declaration: str, options: str) -> Driver:
+    return flow(
+        f"CREATE {declaration} USING arrow OPTIONS (path '{folder}', {options})", "SELECT * FROM a", parallelism=2
     )
-    return driver
 
 
 def content(driver: Driver) -> list[tuple[Any, ...]]:
@@ -37,7 +36,7 @@ def content(driver: Driver) -> list[tuple[Any, ...]]:
 
 
 def test_a_diff_column_counts_copies(tmp_path: Path) -> None:
-    driver = flow(tmp_path, "CHANGELOG a (k INT, d INT)", "diff 'd'")
+    driver = file_flow(tmp_path, "CHANGELOG a (k INT, d INT)", "diff 'd'")
     write(tmp_path, "1", k=pa.array([1, 2, 3], pa.int32()), d=[3, 1, 0])
     assert content(driver) == [(1,), (1,), (1,), (2,)]
     write(tmp_path, "2", d=[-2, -1, 2], k=pa.array([1, 2, 4], pa.int32()))
@@ -47,7 +46,7 @@ def test_a_diff_column_counts_copies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("declared", ["k INT", "k INT, op STRING"])
 def test_an_op_column_says_what_a_record_does(tmp_path: Path, declared: str) -> None:
-    driver = flow(tmp_path, f"CHANGELOG a ({declared})", "op 'op'")
+    driver = file_flow(tmp_path, f"CHANGELOG a ({declared})", "op 'op'")
     words = [*sorted(INSERTS), *(word.upper() for word in sorted(INSERTS))]
     write(tmp_path, "1", k=pa.array([1] * len(words), pa.int32()), op=words)
     assert content(driver) == [(1,)] * len(words)
@@ -56,7 +55,7 @@ def test_an_op_column_says_what_a_record_does(tmp_path: Path, declared: str) -> 
 
 
 def test_files_of_a_table_count_in_their_order(tmp_path: Path) -> None:
-    driver = flow(tmp_path, "TABLE a (k INT, s STRING, PRIMARY KEY (k))", "op 'op'")
+    driver = file_flow(tmp_path, "TABLE a (k INT, s STRING, PRIMARY KEY (k))", "op 'op'")
     k = pa.array([1, 2], pa.int32())
     write(tmp_path, "b", at=1000, k=k, s=["older", "older"], op=["u", "u"])
     write(tmp_path, "a", at=2000, k=k, s=["newer", None], op=["u", "d"])
@@ -78,7 +77,7 @@ def test_files_of_a_table_count_in_their_order(tmp_path: Path) -> None:
 def test_records_that_do_not_say_what_they_do_are_refused(
     tmp_path: Path, columns: dict[str, Any], error: type[InputError], fact: str
 ) -> None:
-    driver = flow(tmp_path, "CHANGELOG a (k BIGINT)", "op 'op'")
+    driver = file_flow(tmp_path, "CHANGELOG a (k BIGINT)", "op 'op'")
     write(tmp_path, "1", **columns)
     with pytest.raises(error) as raised:
         driver.step()
@@ -105,7 +104,7 @@ def test_records_that_do_not_say_what_they_do_are_refused(
 def test_op_and_diff_columns_of_other_types_are_refused(
     tmp_path: Path, option: str, marks: list[Any], fact: str
 ) -> None:
-    driver = flow(tmp_path, "CHANGELOG a (k BIGINT)", f"{option} 'm'")
+    driver = file_flow(tmp_path, "CHANGELOG a (k BIGINT)", f"{option} 'm'")
     write(tmp_path, "1", k=[1], m=marks)
     with pytest.raises(MalformedInput) as raised:
         driver.step()
@@ -126,7 +125,7 @@ def test_op_and_diff_columns_of_other_types_are_refused(
     ids=lambda value: value if isinstance(value, str) else str(getattr(value, "type", value)),
 )
 def test_op_and_diff_columns_go_by_what_they_say(tmp_path: Path, option: str, marks: Any) -> None:
-    driver = flow(tmp_path, "CHANGELOG a (k BIGINT)", f"{option} 'mark'")
+    driver = file_flow(tmp_path, "CHANGELOG a (k BIGINT)", f"{option} 'mark'")
     write(tmp_path, "1", k=[1, 2], Mark=[1, 1] if option == "diff" else ["i", "i"])
     driver.step()
     write(tmp_path, "2", k=[3, 2], MARK=marks)

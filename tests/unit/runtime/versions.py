@@ -18,7 +18,7 @@ from rejoinder.kernels.arrow.scatter import scatter, sorted_by_hash
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.steps import Arrange, Validity
-from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.validity import validity
 from rejoinder.runtime.task import Task, partition_hashes
 from rejoinder.store.objects.object_store import open_store
@@ -85,7 +85,7 @@ class Versions:
         if self.arrangement.key.null_safe:
             validity(task, Validity("in", "out", self.arrangement, "end"))
         arrange(task, Arrange("in", self.arrangement, check=True))
-        settle(task)
+        insert_runs(task)
         self.spines[bucket] = task.report.spines.get(self.arrangement.id, self.spines[bucket])
         return windows(task.streams.get("out"))
 

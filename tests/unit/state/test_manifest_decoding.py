@@ -41,5 +41,5 @@ def test_positions_as_they_were_kept_before(tmp_path: Path, positions: dict[str,
     driver.sql("CREATE STREAM t (a BIGINT); CREATE VIEW v AS SELECT a FROM t")
     driver.step()
     rewritten(tmp_path, positions=positions)
-    with pytest.raises(StateError, match="positions of sources are kept in another way"):
+    with pytest.raises(StateError, match="positions of sources have another format"):
         Driver(store=tmp_path)

@@ -8,7 +8,7 @@ import pytest
 
 from rejoinder.engine.content import named_files
 from rejoinder.errors import Corrupt
-from rejoinder.state.positions import Position, files_read, kept, position_of, with_files, with_position
+from rejoinder.state.positions import Position, files_read, position_of, restrict_positions, with_files, with_position
 from rejoinder.store.commits.file_log import FileLog, FileRead
 from rejoinder.store.commits.unnamed_files import find_garbage
 from rejoinder.store.objects.object_store import open_store
@@ -66,4 +66,4 @@ def test_positions_go_with_their_source(tmp_path: Path) -> None:
     positions = with_position(positions, "bb/0", Position('{"t":{"0":7}}', {"0": "began"}))
     assert position_of(positions, "bb/0") == Position('{"t":{"0":7}}', {"0": "began"}, FileLog())
     assert [each.path for each in files_read(store, positions, "aa")] == ["file:/a b/c%.csv", "s3a://x/y z"]
-    assert list(kept(positions, {"bb"})["streams"]) == ["bb/0"]
+    assert list(restrict_positions(positions, {"bb"})["streams"]) == ["bb/0"]

@@ -105,12 +105,12 @@ def test_the_input_that_holds_a_key_back() -> None:
     merged = WatermarkCoalescer(["a", "b", "c"])
     merged.watermark("a", 0, 5)
     merged.watermark("c", 0, 4)
-    assert merged.held_by(0) == "b"
+    assert merged.blocked_by(0) == "b"
     merged.idle("b")
-    assert merged.held_by(0) == "c" and merged.idle_inputs() == ("b",)
+    assert merged.blocked_by(0) == "c" and merged.idle_inputs() == ("b",)
     merged.idle("a")
     merged.idle("c")
-    assert merged.held_by(0) is None
+    assert merged.blocked_by(0) is None
 
 
 def test_a_new_partition_holds_back_until_it_sends() -> None:

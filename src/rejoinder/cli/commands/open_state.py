@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rejoinder.engine.engine import HISTORY, Engine
-from rejoinder.engine.executors.executor import LocalExecutor
 from rejoinder.errors import NotCommitted
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.store.commits.manifest import FOLDER
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.object_store import ObjectStore, open_store

@@ -27,7 +27,7 @@ from rejoinder.engine.definitions.definition_statements import Definition
 from rejoinder.engine.engine import HISTORY
 from rejoinder.engine.epoch_progress import Progress
 from rejoinder.engine.statements import find_view
-from rejoinder.engine.status.pending_changes import waiting
+from rejoinder.engine.status.pending_changes import pending_views
 from rejoinder.errors import InvalidSql, MissingInput, UnknownName, Unsupported
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.plan.physical.dataflow import SourceScan
@@ -203,7 +203,7 @@ def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: 
     else:
         told = f" at epoch {flow.epoch}: nothing new" if flow.epoch >= 0 else ": no input yet"
     err.print(Text.assemble((end, "bold green"), told))
-    for view, what in waiting(flow.engine).items():
+    for view, what in pending_views(flow.engine).items():
         note(f"changes of `{view}` wait {what}")
 
 

@@ -1,6 +1,6 @@
-"""Several definitions as one commit: all are checked first, then the engine takes the final catalog over at once.
+"""Several definitions as one commit: all are checked first, then the engine adopts the final catalog at once.
 
-A definition may be changed freely as long as its sources have committed no row: it is replaced, and what reads it is
+A definition may be changed freely as long as its sources have no committed rows. It is replaced, and its dependents are
 defined again on top of the new definition.
 """
 
@@ -47,10 +47,10 @@ Question = Explain | Show | Select
 
 @dataclass
 class Batch:
-    """Definitions applied one after the other to a catalog; nothing is committed.
+    """Applies definitions one after the other to a catalog, without a commit.
 
-    `fed` are the names of the sources that have committed rows. `is_rerun`: definitions that the catalog has already
-    are skipped, as when the same file is run again.
+    `fed` are the names of the sources with committed rows. `is_rerun`: definitions that the catalog has already are
+    skipped, as when the same file is run again.
     """
 
     before: Catalog
@@ -58,13 +58,13 @@ class Batch:
     is_rerun: bool = False
     catalog: Catalog = field(init=False)
     created: list[Defined] = field(default_factory=list)
-    """What is new, replacements among it."""
+    """New definitions, including replacements."""
     replaced: list[str] = field(default_factory=list)
-    """Names whose definition is another one now."""
+    """Names whose definition has changed."""
     dropped: list[str] = field(default_factory=list)
-    """Names that DROP took out, dependents last."""
+    """Names that DROP removed, dependents last."""
     removed: set[Key] = field(default_factory=set)
-    """What was there before and was taken out on the way; some of it may exist again."""
+    """Earlier definitions that were removed in between; some of them may exist again."""
     uncollected: str | None = None
     """Why files of old versions could not be deleted after the commit."""
     _displaced: list[Creation] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Batch:
                 self.catalog = defined(self.catalog, statement)
         else:
             known = find_defined(self.catalog, statement)
-            is_new = known is None or key_of(known) not in {key_of(each) for each in self.created}
+            is_new = known is None or key_of(known) not in {key_of(definition) for definition in self.created}
             if known is None:
                 self._create(statement)
             elif isinstance(statement, CreateView) and statement.or_replace:
@@ -97,7 +97,7 @@ class Batch:
                 self.catalog = defined(self.catalog, statement)
 
     def finish(self) -> None:
-        """Raise `DefinitionConflict` if something that existed before no longer fits what it reads."""
+        """Raise `DefinitionConflict` if an earlier definition no longer fits the relations that it reads."""
         for statement in self._displaced:
             name = statement_key(statement)[1]
             try:
@@ -110,7 +110,7 @@ class Batch:
                 ) from error
 
     def _is_kept(self, known: Defined, statement: Creation, *, is_new: bool) -> bool:
-        """Whether the definition in the catalog stays without a word."""
+        """Return whether the definition in the catalog stays as it is, without an error."""
         if says_same(known, statement):
             return self.is_rerun or (is_new and self._is_free(known))
         if self.is_rerun or not statement.if_not_exists:
@@ -131,22 +131,22 @@ class Batch:
     def _create(self, statement: Creation) -> None:
         key = statement_key(statement)
         self.catalog = defined(self.catalog, statement)
-        created = [each for each in definitions_of(self.catalog) if key_of(each) == key]
+        created = [definition for definition in definitions_of(self.catalog) if key_of(definition) == key]
         self.created += created
-        if any(statement_key(each) == key for each in self._displaced):
-            self._displaced = [each for each in self._displaced if statement_key(each) != key]
-            self.replaced += [each.name for each in created]
+        if any(statement_key(displaced) == key for displaced in self._displaced):
+            self._displaced = [displaced for displaced in self._displaced if statement_key(displaced) != key]
+            self.replaced += [definition.name for definition in created]
         self._restore()
 
     def _replace(self, known: Defined, statement: Creation) -> None:
-        gone = with_dependents(self.catalog, known)
-        self._take_out(gone)
-        self._displaced += [as_statement(each) for each in gone if each is not known]
+        removed = with_dependents(self.catalog, known)
+        self._remove(removed)
+        self._displaced += [as_statement(definition) for definition in removed if definition is not known]
         self.replaced.append(known.name)
         self._create(statement)
 
     def _recreate(self, known: Defined, statement: CreateView) -> None:
-        """CREATE OR REPLACE VIEW: as DROP VIEW and CREATE VIEW, in one commit. The same definition stays."""
+        """Apply CREATE OR REPLACE VIEW: DROP VIEW and CREATE VIEW in one commit. An equal definition stays."""
         if says_same(known, statement):
             return
         dropped = list(self.dropped)
@@ -155,34 +155,34 @@ class Batch:
         self._create(statement)
 
     def _restore(self) -> None:
-        """Define again what was taken out with a definition that is replaced, as far as it fits by now."""
+        """Define the dependents of replaced definitions again, as far as they fit now."""
         displaced, self._displaced = self._displaced, []
-        for each in displaced:
+        for statement in displaced:
             try:
-                self.catalog = defined(self.catalog, each)
-            except PlanningError:  # a later statement may replace it, too; else `finish` raises
-                self._displaced.append(each)
+                self.catalog = defined(self.catalog, statement)
+            except PlanningError:  # a later statement may replace it as well; otherwise `finish` raises
+                self._displaced.append(statement)
 
     def _drop(self, statement: Drop) -> None:
         key = statement_key(statement)
-        if any(statement_key(each) == key for each in self._displaced):
-            self._displaced = [each for each in self._displaced if statement_key(each) != key]
+        if any(statement_key(displaced) == key for displaced in self._displaced):
+            self._displaced = [displaced for displaced in self._displaced if statement_key(displaced) != key]
             return
         smaller = defined(self.catalog, statement)
-        left = {key_of(each) for each in definitions_of(smaller)}
-        gone = [each for each in definitions_of(self.catalog) if key_of(each) not in left]
-        self._take_out(gone)
-        self.dropped += [each.name for each in sorted(gone, key=lambda each: key_of(each) != key)]
+        left = {key_of(definition) for definition in definitions_of(smaller)}
+        removed = [definition for definition in definitions_of(self.catalog) if key_of(definition) not in left]
+        self._remove(removed)
+        self.dropped += [definition.name for definition in sorted(removed, key=lambda dropped: key_of(dropped) != key)]
 
-    def _take_out(self, gone: Sequence[Defined]) -> None:
-        keys = {key_of(each) for each in gone}
+    def _remove(self, definitions: Sequence[Defined]) -> None:
+        keys = {key_of(definition) for definition in definitions}
         self.catalog = without(self.catalog, keys)
-        self.created = [each for each in self.created if key_of(each) not in keys]
-        self.removed |= keys & {key_of(each) for each in definitions_of(self.before)}
+        self.created = [definition for definition in self.created if key_of(definition) not in keys]
+        self.removed |= keys & {key_of(definition) for definition in definitions_of(self.before)}
 
     @property
     def notes(self) -> list[str]:
-        """What a user should hear about, as sentences."""
+        """Messages for the user about the batch."""
         notes = [] if self.uncollected is None else [self.uncollected]
         if self.replaced:
             whose = "its" if len(self.replaced) == 1 else "their"
@@ -191,8 +191,8 @@ class Batch:
 
 
 def planned(engine: Engine, statements: Iterable[Definition], *, is_rerun: bool = False) -> Batch:
-    """Apply statements to the catalog of an engine, and commit nothing. Raises a `PlanningError`."""
-    engine.publisher.settle()  # a definition whose answer was lost is part of the catalog
+    """Apply statements to the catalog of an engine, without a commit. Raises a `PlanningError`."""
+    engine.publisher.settle()  # a definition whose response was lost is part of the catalog
     batch = Batch(engine.catalog, frozenset(engine.fed), is_rerun)
     for statement in statements:
         batch.add(statement)
@@ -207,22 +207,22 @@ def define_all(
     is_rerun: bool = False,
     before_commit: Callable[[Batch], None] = lambda batch: None,
 ) -> Batch:
-    """Carry definitions out at an epoch boundary: all of them in one commit, or none.
+    """Execute definitions at an epoch boundary: all of them in one commit, or none. Raises a `PlanningError`.
 
-    `before_commit` may still refuse the batch.
+    `before_commit` may raise to cancel the batch.
     """
     with engine.lock:
         batch = planned(engine, statements, is_rerun=is_rerun)
         before_commit(batch)
         if batch.removed or batch.catalog != engine.catalog:
-            renewed = batch.removed & {key_of(each) for each in definitions_of(batch.catalog)}
-            engine.define(batch.catalog, kept=without(engine.catalog, batch.removed) if renewed else None)
+            recreated = batch.removed & {key_of(definition) for definition in definitions_of(batch.catalog)}
+            engine.define(batch.catalog, kept=without(engine.catalog, batch.removed) if recreated else None)
             batch.uncollected = engine.collector.notice
     return batch
 
 
 def grouped(statements: Sequence[Statement], engine: Engine) -> Iterator[list[Definition] | Question]:
-    """Yield statements in order, definitions that follow each other as one list. All of them are checked first."""
+    """Yield statements in order, with consecutive definitions as one list. All definitions are checked first."""
     groups: list[list[Definition] | Question] = []
     for statement in statements:
         if isinstance(statement, Explain | Show | Select):
@@ -238,13 +238,13 @@ def grouped(statements: Sequence[Statement], engine: Engine) -> Iterator[list[De
 
 
 def new_sinks(batch: Batch) -> list[Sink]:
-    """The sinks that a batch creates."""
-    return [each for each in batch.created if isinstance(each, Sink)]
+    """Return the sinks that a batch creates."""
+    return [definition for definition in batch.created if isinstance(definition, Sink)]
 
 
 def new_sources(batch: Batch) -> list[Source]:
-    """The sources that a batch creates."""
-    return [each for each in batch.created if isinstance(each, Source)]
+    """Return the sources that a batch creates."""
+    return [definition for definition in batch.created if isinstance(definition, Source)]
 
 
 def _listed(names: Iterable[str]) -> str:

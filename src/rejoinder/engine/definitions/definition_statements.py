@@ -1,4 +1,4 @@
-"""Statements that define: CREATE, ALTER and DROP, checked against the catalog."""
+"""Apply CREATE, ALTER and DROP statements to a catalog."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KINDS: dict[Kind, DropKind] = {"stream": "STREAM", "table": "TABLE", "changelog
 
 
 def defined(catalog: Catalog, statement: Definition) -> Catalog:
-    """The catalog after a statement. Raises a `PlanningError`; changes nothing."""
+    """Return the catalog after a statement. Raises a `PlanningError`."""
     match statement:
         case CreateSource():
             return _with_source(catalog, statement)
@@ -62,9 +62,9 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
 
 
 def is_defined(catalog: Catalog, statement: Definition) -> bool:
-    """Whether the catalog holds this very definition, so that a file of definitions can be run again and again.
+    """Return whether the catalog has the same definition, so that a file of definitions can be run repeatedly.
 
-    Raises `DefinitionConflict` if the name stands for something else, IF NOT EXISTS or not.
+    Raises `DefinitionConflict` if the name has another definition, with or without IF NOT EXISTS.
     """
     if isinstance(statement, Drop):
         return False
@@ -85,7 +85,7 @@ def is_defined(catalog: Catalog, statement: Definition) -> bool:
 
 
 def find_defined(catalog: Catalog, statement: Creation) -> Source | View | Index | Sink | None:
-    """What the catalog has under the name that a statement creates."""
+    """Return the definition with the name that a statement creates; None if there is none."""
     match statement:
         case CreateIndex(name=name):
             return next((index for index in catalog.indexes if index.name.lower() == name.lower()), None)
@@ -98,19 +98,19 @@ def find_defined(catalog: Catalog, statement: Creation) -> Source | View | Index
 
 
 def says_same(known: Source | View | Index | Sink, statement: Creation) -> bool:
-    """Whether a statement creates what is known, up to white space and the case of words."""
-    there, here = _text(known), _text(_as_defined(statement))
-    return there == here or (isinstance(known, View) and same_text(there, here))
+    """Return whether a statement creates the known definition, up to white space and the case of words."""
+    stored, given = _text(known), _text(_as_defined(statement))
+    return stored == given or (isinstance(known, View) and same_text(stored, given))
 
 
 def has_same(catalog: Catalog, statement: Creation) -> bool:
-    """Whether the catalog has this very definition; False if the name is free, or stands for something else."""
+    """Return whether the catalog has the same definition; False if the name is free or has another one."""
     known = find_defined(catalog, statement)
     return known is not None and says_same(known, statement)
 
 
 def statement_key(statement: Definition) -> tuple[str, str]:
-    """The namespace and the name, in lower case, that a statement is about; see `dependents.Key`."""
+    """Return the namespace and the lower-case name of a statement's target; see `dependents.Key`."""
     match statement:
         case CreateSource(source=source):
             return ("relation", source.name.lower())
@@ -125,14 +125,14 @@ def statement_key(statement: Definition) -> tuple[str, str]:
 
 
 def as_statement(known: Source | View | Index | Sink) -> Creation:
-    """The statement that creates a definition."""
+    """Return the statement that creates a definition."""
     match known:
         case Source():
             return CreateSource(known)
         case View():
-            settled = ("schema", "reading")
-            said = {each.name: getattr(known, each.name) for each in fields(known) if each.name not in settled}
-            return CreateView(**said)
+            computed = ("schema", "reading")
+            given = {field.name: getattr(known, field.name) for field in fields(known) if field.name not in computed}
+            return CreateView(**given)
         case Index():
             return CreateIndex(known.name, known.relation, known.columns)
         case Sink():
@@ -164,7 +164,7 @@ def _as_defined(statement: Creation) -> Source | View | Index | Sink:
 
 
 def _text(known: Source | View | Index | Sink) -> str:
-    """All that a definition says, apart from the name."""
+    """Return a definition as text, without its name."""
     match known:
         case Sink():
             listed = ", ".join(f"{name} '{value}'" for name, value in sorted(redacted(known.options).items()))
@@ -184,7 +184,7 @@ def _text(known: Source | View | Index | Sink) -> str:
 
 
 def _declared(source: Source) -> str:
-    """The kind of a source, and what it says between parentheses."""
+    """Return the kind, columns, key and watermarks of a source as text."""
     key = f", PRIMARY KEY ({', '.join(source.primary_key)})" if source.primary_key else ""
     for column, delay in source.watermarks.items():
         text = delay_text(delay, source.schema.field(column).type)
@@ -193,7 +193,7 @@ def _declared(source: Source) -> str:
 
 
 def check_name(name: str) -> None:
-    """Refuse names that could not be told from others, written back in SQL, or shown in a message."""
+    """Raise `InvalidSql` for a name that is ambiguous, cannot be quoted in SQL, or cannot be shown in a message."""
     odd = any(ord(c) < 32 or c in "`\"'/\\.#" for c in name) or name != name.strip()
     if not name or len(name) > 128 or odd:
         raise InvalidSql(
@@ -207,8 +207,8 @@ def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
     source = statement.source
     known = catalog.find(source.name)
     if statement.if_not_exists and isinstance(known, Source):
-        there, here = ((s.schema, s.kind, dict(s.watermarks), s.computed, _timing(s)) for s in (known, source))
-        if there != here:
+        stored, given = ((s.schema, s.kind, dict(s.watermarks), s.computed, _timing(s)) for s in (known, source))
+        if stored != given:
             raise DefinitionConflict(
                 f"`{source.name}` exists with other columns or watermarks, or of another kind",
                 detail=f"stored: {_declared(known)}{_timing(known)}; given: {_declared(source)}{_timing(source)}",
@@ -220,9 +220,9 @@ def _with_source(catalog: Catalog, statement: CreateSource) -> Catalog:
 
 
 def _timing(source: Source) -> str:
-    """What a source's options say of partitions, time and late rows."""
-    given = [f"{option} '{source.options[option]}'" for option in (*TIMING, "late") if option in source.options]
-    return f" OPTIONS ({', '.join(given)})" if given else ""
+    """Return the options of a source about partitions, time and late rows as text."""
+    options = [f"{option} '{source.options[option]}'" for option in (*TIMING, "late") if option in source.options]
+    return f" OPTIONS ({', '.join(options)})" if options else ""
 
 
 def _columns(source: Source) -> str:
@@ -239,19 +239,19 @@ def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
         raise Unsupported(
             f"an index on `{relation.name}`, which has an EMIT clause, is not supported",
             detail=f"{relation.name}: {relation.query}",
-            hint="put the index on what it reads",
+            hint="create the index on a relation that the view reads",
         )
     columns = []
     for name in statement.columns:
-        found = next((n for n in relation.schema.names if n.lower() == name.lower()), None)
-        if found is None:
+        column = next((n for n in relation.schema.names if n.lower() == name.lower()), None)
+        if column is None:
             listed = ", ".join(relation.schema.names)
             raise UnknownName(
                 f"`{relation.name}` has no column `{name}`",
                 detail=f"columns: {listed}",
                 hint=near_misses(name, relation.schema.names) or "an index is on columns, not on expressions",
             )
-        columns.append(found)
+        columns.append(column)
     refuse_doubles(columns, f"in index `{statement.name}`")
     if statement.if_not_exists and any(i.name.lower() == statement.name.lower() for i in catalog.indexes):
         return catalog
@@ -260,17 +260,17 @@ def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
 
 
 def drop_statement(catalog: Catalog, name: str, *, cascade: bool = False) -> Drop:
-    """The statement that drops what has this name: a relation, else a sink, else an index. Raises `UnknownName`."""
+    """Return the statement that drops a relation, sink or index of this name. Raises `UnknownName`."""
     sinks = [sink.name for sink in catalog.sinks]
     indexes = [index.name for index in catalog.indexes]
     relation = catalog.find(name)
     if relation is not None:
         return Drop("VIEW" if isinstance(relation, View) else _KINDS[relation.kind], relation.name, False, cascade)
-    if name.lower() in [each.lower() for each in sinks]:
+    if name.lower() in [sink.lower() for sink in sinks]:
         return Drop("SINK", name, False, cascade)
-    if name.lower() in [each.lower() for each in indexes]:
+    if name.lower() in [index.lower() for index in indexes]:
         return Drop("INDEX", name, False, cascade)
-    known = [*(each.name for each in catalog.relations), *sinks, *indexes]
+    known = [*(other.name for other in catalog.relations), *sinks, *indexes]
     raise UnknownName(
         f"there is no relation, sink or index `{name}`",
         detail=f"known: {', '.join(known) or 'none yet'}",
@@ -279,7 +279,7 @@ def drop_statement(catalog: Catalog, name: str, *, cascade: bool = False) -> Dro
 
 
 def find_sink(catalog: Catalog, name: str) -> Sink | None:
-    """The sink of that name, if there is one."""
+    """Return the sink of that name; None if there is none."""
     return next((sink for sink in catalog.sinks if sink.name.lower() == name.lower()), None)
 
 
@@ -298,7 +298,7 @@ def _with_sink(catalog: Catalog, statement: CreateSink) -> Catalog:
     check_against(sink, view.schema)
     if isinstance(view, View) and not tells_changes(sink) and not Binder(catalog).is_stream(view.name):
         raise Unsupported(
-            f"rows of `{view.name}` can be taken back, and the messages of sink `{sink.name}` would not tell",
+            f"rows of `{view.name}` can be retracted, and the messages of sink `{sink.name}` would not show that",
             detail=f"{view.name}: {view.query}",
             hint="write them by key, mode 'upsert'; or as 'json' or 'avro' with `_diff` among the fields",
         )

@@ -1,4 +1,4 @@
-"""What depends on what in a catalog: the readers of a relation, and the sources that a definition reads."""
+"""Dependencies in a catalog: the dependents of a relation, and the sources that a definition reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[str, str]
 
 
 def key_of(definition: Defined) -> Key:
-    """The key of a definition. Relations share one namespace; indexes and sinks have their own."""
+    """Return the key of a definition. Relations share one namespace; indexes and sinks have their own."""
     match definition:
         case Index():
             return ("index", definition.name.lower())
@@ -26,37 +26,37 @@ def key_of(definition: Defined) -> Key:
 
 
 def definitions_of(catalog: Catalog) -> tuple[Defined, ...]:
-    """All definitions of a catalog; each comes after what it reads."""
+    """Return all definitions of a catalog, each after the relations that it reads."""
     return (*catalog.relations, *catalog.indexes, *catalog.sinks)
 
 
 def without(catalog: Catalog, keys: Iterable[Key]) -> Catalog:
-    """The catalog without some definitions."""
-    gone = set(keys)
+    """Return the catalog without some definitions."""
+    removed = set(keys)
     return Catalog(
-        tuple(relation for relation in catalog.relations if key_of(relation) not in gone),
-        tuple(index for index in catalog.indexes if key_of(index) not in gone),
-        tuple(sink for sink in catalog.sinks if key_of(sink) not in gone),
+        tuple(relation for relation in catalog.relations if key_of(relation) not in removed),
+        tuple(index for index in catalog.indexes if key_of(index) not in removed),
+        tuple(sink for sink in catalog.sinks if key_of(sink) not in removed),
     )
 
 
 def with_dependents(catalog: Catalog, definition: Defined) -> list[Defined]:
-    """A definition and everything that reads it, directly or through views, in the order of the catalog."""
+    """Return a definition and all its dependents, direct or through views, in the order of the catalog."""
     if isinstance(definition, Index | Sink):
         return [definition]
-    gone = {key_of(definition)}
+    keys = {key_of(definition)}
     for view in catalog.views:
         owners = {("relation", _owner(name)) for name in named_relations(view.query)}
-        if owners & gone and not _binds(view, without(catalog, gone)):
-            gone.add(key_of(view))
-    found = [relation for relation in catalog.relations if key_of(relation) in gone]
-    indexes = [index for index in catalog.indexes if ("relation", index.relation.lower()) in gone]
-    sinks = [sink for sink in catalog.sinks if ("relation", _owner(sink.view)) in gone]
-    return [*found, *indexes, *sinks]
+        if owners & keys and not _binds(view, without(catalog, keys)):
+            keys.add(key_of(view))
+    relations = [relation for relation in catalog.relations if key_of(relation) in keys]
+    indexes = [index for index in catalog.indexes if ("relation", index.relation.lower()) in keys]
+    sinks = [sink for sink in catalog.sinks if ("relation", _owner(sink.view)) in keys]
+    return [*relations, *indexes, *sinks]
 
 
 def sources_of(catalog: Catalog, definition: Defined) -> set[str]:
-    """The names of the sources that a definition reads, directly or through views."""
+    """Return the names of the sources that a definition reads, directly or through views."""
     if isinstance(definition, Source):
         return {definition.name}
     result: set[str] = set()
@@ -78,12 +78,12 @@ def _read_by(definition: View | Index | Sink) -> Iterator[str]:
 
 
 def _owner(name: str) -> str:
-    """The relation to which a name belongs: `v` for `v.late`."""
+    """Return the relation of a side output, in lower case: `v` for `v.late`."""
     return name.partition(".")[0].lower()
 
 
 def _binds(view: View, catalog: Catalog) -> bool:
-    """Whether a view can do without what the catalog lacks: its own WITH may use the same name."""
+    """Return whether a view binds to a catalog without some relation: its WITH may define the same name."""
     try:
         bind_view(view, catalog)
     except UnknownName:

@@ -1,1 +1,1 @@
-"""Where the rounds of an epoch run: in this process, or on Spark."""
+"""Executors of the rounds of an epoch: this process, or Spark."""

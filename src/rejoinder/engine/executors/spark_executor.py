@@ -1,8 +1,8 @@
-"""Spark as executor: the rounds of an epoch as the stages of one job.
+"""The Spark executor: runs the rounds of an epoch as the stages of one job.
 
-The stages are part of the streaming query and do not change from epoch to epoch, so that Spark plans nothing twice;
-what does change (the state before the epoch) reaches the tasks as a local property of the job. Adaptive execution would
-run stages before it asks us: on a session that has it, an epoch's stages are put behind its splits when it is run.
+The stages are part of the streaming query and do not change from epoch to epoch, so Spark plans them once. The state
+before the epoch changes; it reaches the tasks as a local property of the job. With adaptive execution, Spark would run
+stages before `foreachBatch` is called. On such a session the stages are attached to the splits when an epoch runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from rejoinder.engine.executors.executor import LocalExecutor, reports_from
 from rejoinder.errors import StateError
 from rejoinder.exchange.session.spark_session import is_adaptive, is_local, tasks_at_once
 from rejoinder.exchange.tasks.spark_rounds import attach, description_kept, listed_splits, run_attached
@@ -28,6 +27,7 @@ from rejoinder.plan.physical.dataflow import DueScan
 from rejoinder.runtime.bucket_rounds import Batches, BucketRound, EpochWork, ScanRound, Setting, exchange_batch
 from rejoinder.runtime.python_function import load
 from rejoinder.runtime.task import Report
+from rejoinder.state.executor import LocalExecutor, reports_from
 from rejoinder.state.flow_state import Listed
 from rejoinder.store.commits.unnamed_files import MARKERS
 from rejoinder.store.objects.object_store import ObjectStore
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 IN_PROCESS_ROWS = 1 << 18
-"""A release pass that reads no more is no job of its own: a job costs more than so few rows."""
+"""Due changes up to this number of rows are emitted in this process: a Spark job costs more than so few rows."""
 
 
 @dataclass(frozen=True)
 class StagedRound:
-    """One round as a worker runs it: the setting came with the stage, the work comes with the epoch."""
+    """One round as a worker runs it. The setting is sent with the stage, the work with the epoch."""
 
     setting: Setting
     number: int
     marker: str = ""
     tasks_at_once: int = 0
-    """Of an executor; 0: as many as its host has cores."""
+    """The number of concurrent tasks of an executor; 0 means one for each core of its host."""
 
     def __call__(self, text: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Run the round of the epoch that `text` describes."""
@@ -62,21 +62,22 @@ class StagedRound:
 
 @dataclass(frozen=True)
 class Import:
-    """A round that does nothing but import functions, to know whether a worker can."""
+    """A round that only imports functions, to check that a worker can."""
 
     functions: tuple[str, ...]
 
     def __call__(self, text: str, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Import them."""
+        """Import the functions."""
         for name in self.functions:
             load(name)
         return iter(())
 
 
 def make_marker(owner: object, store: ObjectStore, writer: str) -> str:
-    """An object that tells workers of other hosts that they see what we see; it goes with its owner.
+    """Write a marker object, by which workers on other hosts check that they see the same store. Returns its name.
 
-    It carries the identity of its driver: vacuum removes those of drivers that were killed.
+    It is deleted with its owner. Its name contains the identity of the driver, so that vacuum can remove the markers of
+    drivers that were killed.
     """
     marker = f"{MARKERS}/{writer}-{token(8)}"
     store.put(marker, b"")
@@ -85,17 +86,18 @@ def make_marker(owner: object, store: ObjectStore, writer: str) -> str:
 
 
 def check_marker(store: ObjectStore, marker: str) -> None:
-    """Refuse to work where the state of the driver is not: what is written here nobody else would find."""
+    """Raise `StateError` if this worker does not see the state of the driver: the driver would not see its files."""
     if not store.exists(marker):
         raise StateError(
             "a worker cannot see the state",
             detail=f"on host {socket.gethostname()} there is no `{marker}`, which the driver wrote to {store.url}",
-            hint="put the state where the driver and all workers see it: a shared file system, s3://, gs:// or az://",
+            hint="use a state directory that the driver and all workers can access: a shared file system, s3://, gs:// "
+            "or az://",
         )
 
 
 def due_rows(work: EpochWork) -> int:
-    """How many rows a release pass reads: those of the runs that hold some that are due."""
+    """Return the number of rows to read to emit due changes: those of all runs with a due change."""
     return sum(
         ref.rows
         for scan in work.plan.scans.values()
@@ -107,7 +109,7 @@ def due_rows(work: EpochWork) -> int:
 
 
 class SparkExecutor:
-    """Runs an epoch as one job, several with adaptive execution; `splits` is a DataFrame that `prepare` gave."""
+    """Runs an epoch as one job, or several with adaptive execution. `splits` is a DataFrame from `prepare`."""
 
     def __init__(self, session: SparkSession, name: str = "rejoinder") -> None:
         self.session = session
@@ -115,7 +117,7 @@ class SparkExecutor:
         self._marker = ""
 
     def prepare(self, splits: DataFrame, setting: Setting) -> DataFrame:
-        """What the streaming query is made of: the splits, with the rounds behind them if they may stand there."""
+        """Return the DataFrame of the streaming query: splits, with rounds attached unless execution is adaptive."""
         self._is_adaptive = is_adaptive(self.session)
         return splits if self._is_adaptive else self._staged(splits, setting)
 
@@ -125,7 +127,7 @@ class SparkExecutor:
         return self._run(work, self._staged(frame, work.setting) if self._is_adaptive else frame)
 
     def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
-        """Run all rounds on splits that are named one by one; what becomes due, if it is little, in this process."""
+        """Run all rounds on listed splits. A small number of due changes is emitted in this process."""
         if not splits:
             return {}
         if all(isinstance(scan, DueScan) for scan in work.plan.scans.values()) and due_rows(work) <= IN_PROCESS_ROWS:
@@ -135,12 +137,12 @@ class SparkExecutor:
             return self._run(work, frame, "existing rows at epoch")
 
     def run_frame(self, work: EpochWork, splits: DataFrame) -> dict[int, Report]:
-        """Run all rounds of a hydration on splits of any kind."""
+        """Run all rounds of a hydration on a DataFrame of splits."""
         with description_kept(self.session):
             return self._run(work, self._staged(splits, work.setting), "existing rows at epoch")
 
     def check(self, functions: Collection[str]) -> None:
-        """Import them in a worker."""
+        """Import the functions in a worker."""
         refuse_others(functions)
         if functions:
             frame = attach(listed_splits(self.session, [("functions", None, 0, None)]), [Import(tuple(functions))], 1)
@@ -148,7 +150,7 @@ class SparkExecutor:
                 run_attached(frame, "", f"{self.name} functions")
 
     def _staged(self, splits: DataFrame, setting: Setting) -> DataFrame:
-        """Put all rounds behind the splits; the result is what the last round reports."""
+        """Attach all rounds to the splits. The result is the reports of the last round."""
         if not self._marker and setting.store.is_local and not is_local(self.session):
             self._marker = make_marker(self, setting.store, setting.writer)
         tasks = tasks_at_once(self.session)

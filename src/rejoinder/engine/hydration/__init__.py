@@ -1,1 +1,1 @@
-"""Hydration: how new arrangements and views are filled, completely or not at all."""
+"""Hydration: fills new arrangements and views completely, or refuses them."""

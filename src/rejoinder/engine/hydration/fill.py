@@ -1,4 +1,4 @@
-"""Fill what is new: run a hydration, for a definition or for an ad-hoc query, and put its result into the state."""
+"""Prepare the hydration of a definition or an ad-hoc query, and put its result into the state."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Protocol
 from rejoinder.engine.hydration.source_replay import refuse_changed
 from rejoinder.ir.catalog import Source
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, SourceScan
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings
-from rejoinder.planner import Plan
 from rejoinder.runtime.task import Report, expiry_of
 from rejoinder.state.completeness import Present, holdings_of
 from rejoinder.state.flow_state import Listed, Parts, State
@@ -21,10 +21,10 @@ from rejoinder.store.runs.expiry import Expiry
 
 
 class Filler(Present, Protocol):
-    """Who can read a source again."""
+    """Can read a source again: the engine."""
 
     def reread(self, source: Source) -> list[FileRead]:
-        """The files with all rows that a source has delivered."""
+        """Return the files with all delivered rows of a source."""
         ...
 
 
@@ -43,30 +43,30 @@ class Filling:
     """The signatures of the files that are read again, by path."""
 
     def into(self, state: State, reports: Mapping[int, Report]) -> State:
-        """The state with what the hydration filled. What it built a second time is dropped.
+        """Return the state with the new arrangements and views. Arrangements that are held already are dropped.
 
         Raises `MissingInput` if a file was changed before a task read it again.
         """
         for report in reports.values():
             refuse_changed(self.files, report.signatures)
         held = set(self.holdings.held)
-        kept = replace(state, arrangements={name: each for name, each in state.arrangements.items() if name in held})
-        told = {
-            bucket: replace(report, spines={name: each for name, each in report.spines.items() if name not in held})
+        kept = replace(state, arrangements={name: parts for name, parts in state.arrangements.items() if name in held})
+        new_reports = {
+            bucket: replace(report, spines={name: spine for name, spine in report.spines.items() if name not in held})
             for bucket, report in reports.items()
         }
-        return kept.with_reports(told)
+        return kept.with_reports(new_reports)
 
 
 def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
-    """Plan the hydration of what a plan needs and the committed state does not hold. Raises `Incomplete`."""
+    """Plan the hydration of what a plan needs and the committed state does not have. Raises `Incomplete`."""
     holdings = holdings_of(filler, new, after)
     hydration = Hydration(new.program, holdings)
     dataflow = hydration.build()
     scanned = {scan.arrangement.id for scan in dataflow.scans.values() if isinstance(scan, ArrangementScan)}
     state, retentions = filler.state, filler.plan.dataflow.retentions
     read = scanned | hydration.filled
-    before = {name: each for name, each in state.arrangements.items() if name in read}
+    before = {name: parts for name, parts in state.arrangements.items() if name in read}
     before |= {second: state.arrangements[name] for second, name in hydration.answers.items()}
     before |= state.changelogs
     expired = {name: expiry_of(retentions[name], filler.times) for name in scanned if name in retentions}

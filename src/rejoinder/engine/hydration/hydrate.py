@@ -1,4 +1,4 @@
-"""Runs the hydration of a definition on the executor, with records of topics that are read again."""
+"""Runs the hydration of a definition on the executor, including topic records that are read again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def hydrate(engine: Engine, state: State, filling: Filling, clock: Clock) -> State:
-    """Fill what is new; give the state with it. Changes nothing but files that nobody names yet."""
+    """Run a hydration and return the new state. Its only effect is files that no manifest references yet."""
     if not filling.splits and not filling.topics:
         return filling.into(state, {})
-    setting = replace(engine.setting(filling.dataflow), expiry=filling.expiry, fills=True)
+    setting = replace(engine.setting(filling.dataflow), expiry=filling.expiry, hydrates=True)
     work = EpochWork(setting, engine.epoch, filling.before, clock)
     if filling.topics and engine.topics is not None:
         again = [(source, engine.position(source)) for source in filling.topics]

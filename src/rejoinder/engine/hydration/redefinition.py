@@ -1,4 +1,4 @@
-"""How a new catalog is taken over at an epoch boundary: the plan, what has to be filled, the clock after it."""
+"""Adopt a new catalog at an epoch boundary: plan it, hydrate new views, and advance the gates."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rejoinder.engine.content import Content, Holder
+from rejoinder.engine.content import Content, ContentHolder
 from rejoinder.engine.hydration.fill import Filling, prepare
 from rejoinder.engine.hydration.hydrate import hydrate
 from rejoinder.engine.hydration.view_starts import planned_from_start, settled
 from rejoinder.engine.state_quota import check_quota
-from rejoinder.engine.time.gate_times import clock_of
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Catalog
 from rejoinder.plan.join.delta_paths import Statistics
-from rejoinder.planner import Plan, plan, refuse_products
+from rejoinder.plan.planning import Plan
+from rejoinder.planner import plan, refuse_products
 from rejoinder.runtime.task import Clock
 from rejoinder.sql.parse.text_caps import with_stack
+from rejoinder.state.gate_times import clock_of
 from rejoinder.state.watermarks import Times, Watermarks
 
 if TYPE_CHECKING:
     from rejoinder.engine.engine import Engine
 
 
-class Basis(Holder):
-    """What a definition builds on: a content, and the engine that reads the sources of it again."""
+class Basis(ContentHolder):
+    """The base of a definition: a content, and the engine that reads its sources again."""
 
     def __init__(self, engine: Engine, content: Content) -> None:
         self.take_over(content)
@@ -36,14 +37,15 @@ class Basis(Holder):
 
     @property
     def times(self) -> Times:
-        """The watermarks, and what is persisted with them."""
+        """The values that formulas are evaluated with: watermarks and persisted values."""
         return self.watermarks.times
 
 
 def redefined(engine: Engine, before: Content, catalog: Catalog) -> Content:
-    """Fill what is new in a catalog, on top of `before`. Changes nothing but files that nobody names yet.
+    """Return the content for a new catalog, with new views hydrated on top of `before`.
 
-    Raises `Incomplete` if rows that something new needs are no longer kept.
+    Its only effect is files that no manifest references yet. Raises `Incomplete` if a new view needs rows that have
+    expired.
     """
     planned = redefinition(Basis(engine, before), settled(catalog, before.state, before.deliveries))
     catalog, new, old = planned.catalog, planned.plan, before.plan.dataflow
@@ -51,7 +53,7 @@ def redefined(engine: Engine, before: Content, catalog: Catalog) -> Content:
     refuse_products(new, old, before.state.statistics(), engine.max_pairs, net_rows)
     engine.executor.check(new.dataflow.functions - old.functions)
     state = hydrate(engine, before.state, planned.filling, planned.clock)
-    state = state.keeping([a.id for a in new.dataflow.arrangements], new.dataflow.views)
+    state = state.restricted_to([a.id for a in new.dataflow.arrangements], new.dataflow.views)
     changed = [view for view in catalog.views if view not in before.catalog.views]
     check_quota(new, changed, state, engine.quota)
     created = {name: before.created.get(name, engine.epoch) for name in new.dataflow.views}
@@ -60,7 +62,7 @@ def redefined(engine: Engine, before: Content, catalog: Catalog) -> Content:
 
 @dataclass(frozen=True)
 class Redefinition:
-    """A catalog that is planned and can be filled."""
+    """A planned catalog, ready for hydration."""
 
     catalog: Catalog
     plan: Plan
@@ -70,7 +72,7 @@ class Redefinition:
 
 
 def redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
-    """Plan a catalog. Sources of new views that are incomplete begin where the views say; else raise `Incomplete`."""
+    """Plan a catalog. Incomplete sources of new views begin at STARTING AT; without it, raises `Incomplete`."""
     return with_stack([view.query for view in catalog.views], _redefinition, flow, catalog)
 
 
@@ -79,10 +81,10 @@ def _redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
 
 
 def _planned(flow: Basis, catalog: Catalog) -> Redefinition:
-    """Plan a catalog and how what is new is filled.
+    """Plan a catalog and the hydration of its new views.
 
-    The statistics of today may ask for arrangements that nothing can fill; those of the last plan ask for none but
-    for the new views.
+    With current statistics, a plan may need arrangements that cannot be filled. With those of the last plan, only new
+    views need new arrangements.
     """
     try:
         return _planned_with(flow, catalog, flow.state.statistics())

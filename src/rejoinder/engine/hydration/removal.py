@@ -1,4 +1,4 @@
-"""Definitions that are dropped and made again in one commit: their old state and identity must not come back."""
+"""Definitions that are dropped and created again in one commit: they must not keep their old state and identity."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rejoinder.planner import plan
 
 
 def reduced(content: Content, smaller: Catalog) -> Content:
-    """What is committed, without all that belongs to definitions that a smaller catalog does not have.
+    """Return the committed content without the state of definitions that a smaller catalog does not have.
 
-    The catalog, the plan and the positions stay: they say how what is left is read.
+    The catalog, the plan and the positions stay: they are necessary to read the remaining state.
     """
     new = plan(smaller, content.plan.program.statistics)
     views = new.dataflow.views
-    # What is kept of a source that stays may fill what is defined next, whether the smaller catalog needs it or not.
+    # Arrangements of a source that stays may hydrate the next definition, even if the smaller catalog needs none.
     sources = {source.name for source in smaller.sources}
     needed = {a.id for a in new.dataflow.arrangements}
     needed |= {a.id for a in content.plan.dataflow.arrangements if a.relation in sources}
@@ -30,9 +30,9 @@ def reduced(content: Content, smaller: Catalog) -> Content:
             changelogs={name: parts for name, parts in state.changelogs.items() if name in views},
         ),
         created={name: epoch for name, epoch in content.created.items() if name in views},
-        # Rows that stay and how far their source is read belong together.
+        # The rows and the position of a source belong together, so its identity stays with them.
         attached={name: identity for name, identity in content.attached.items() if name in sources},
-        sinks={name: known for name, known in content.sinks.items() if name in sinks},
+        sinks={name: entry for name, entry in content.sinks.items() if name in sinks},
         watermarks=content.watermarks.restricted_to(sources, views),
-        deliveries=content.deliveries.keeping(sources),
+        deliveries=content.deliveries.restricted_to(sources),
     )

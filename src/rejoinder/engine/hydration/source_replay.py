@@ -1,9 +1,8 @@
-"""Read a source again: every row that it has delivered, up to the committed position and no further.
+"""Read a source again: every delivered row, exactly up to the committed position.
 
-Files can be read again as long as all that were read still exist and were not changed. On Spark, records of a topic can
-be read again as long as the broker has them all, and a change feed as long as Delta has the versions. What was read is
-part of the commit, so that no row is lost or doubled at the seam.
-Other sources cannot be read again.
+Files can be read again as long as all of them exist unchanged. On Spark, records of a topic can be read again as long
+as the broker has all of them, and a change feed as long as Delta has its versions. Other sources cannot be read again.
+Positions are part of the commit, so no row is lost or duplicated between the replay and the next epoch.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import ObjectStore
 
 READ_BY_SPARK = {"kafka": "a topic", "delta": "a change feed"}
-REQUESTS = 16  # at a time, to look at files that are not on a local disk
+REQUESTS = 16  # concurrent requests for the signatures of remote files
 
 
 class Topics(Protocol):
-    """Who can read records of topics again: Spark."""
+    """Can read records of topics again: Spark."""
 
     def unreadable(self, source: Source, position: Position) -> str | None:
-        """Why the records up to a position cannot be read again; None if they can.
+        """Return why the records up to a position cannot be read again; None if they can.
 
-        Raises `InputError` if that cannot be found out now.
+        Raises `InputError` if that cannot be determined now.
         """
         ...
 
@@ -45,23 +44,23 @@ class Topics(Protocol):
         ...
 
     def collected(self, source: Source, position: Position) -> list[Listed]:
-        """The records of a topic up to a position, in this process."""
+        """Read the records of a topic up to a position, in this process."""
         ...
 
 
 def unreadable(
     store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
 ) -> str | None:
-    """Why the rows that a source has delivered cannot be read again; None if they can.
+    """Return why the delivered rows of a source cannot be read again; None if they can.
 
-    Only what will not pass by itself is a reason. Raises `MissingInput` if that cannot be found out now: an answer must
-    not depend on whether the storage of a file happens to fail.
+    Only a permanent problem is a reason. Raises `MissingInput` for a temporary one: an answer must not depend on
+    whether the storage of a file happens to fail.
     """
     if not source.is_file:
         if source.format in READ_BY_SPARK:
             return f"{READ_BY_SPARK[source.format]} is read again on Spark only"
-        what = {"dataframe": "a DataFrame"}.get(source.format, "it")
-        return f"{what} is not read again"
+        subject = {"dataframe": "a DataFrame"}.get(source.format, "it")
+        return f"{subject} is not read again"
     if source.max_ahead is not None:
         return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
     read = files_read(store, positions, attached[source.name])
@@ -75,19 +74,19 @@ def unreadable(
 def delivered_files(
     store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
 ) -> list[FileRead]:
-    """The files that the committed epochs have read."""
+    """Return the files that the committed epochs have read."""
     return files_read(store, positions, attached[source.name])
 
 
 def _problem(source: Source, file: FileRead) -> str | None:
-    """What happened to a file since it was read; None if nothing did. Raises `MissingInput` if nobody can tell now."""
+    """Return how a file differs from when it was read; None if it does not. Raises `MissingInput` if it is unknown."""
     try:
         signature = _signature(file.path)
     except (FileNotFoundError, NotADirectoryError):
         return f"its file `{file.path}` no longer exists"
     except OSError as failure:
         raise MissingInput(
-            f"file `{file.path}` of `{source.name}` cannot be looked at, to read it again",
+            f"file `{file.path}` of `{source.name}` cannot be accessed to read it again",
             detail=str(failure) or type(failure).__name__,
             hint="check the storage and the permissions of the file, and run the statement again",
         ) from failure
@@ -95,28 +94,28 @@ def _problem(source: Source, file: FileRead) -> str | None:
 
 
 def _signature(path: str) -> str:
-    """The signature that a file has now. Costs a request if it is not on a local disk. Raises `OSError`."""
+    """Return the current signature of a file. Costs a request if the file is remote. Raises `OSError`."""
     local = local_path(path)
     if local is not None:
         return local_signature(local)
     filesystem, remote = open_path(path)
-    with filesystem.open_input_file(remote) as opened:
-        return remote_signature(filesystem, remote, opened)
+    with filesystem.open_input_file(remote) as file:
+        return remote_signature(filesystem, remote, file)
 
 
 def refuse_changed(files: Mapping[str, str], read: Mapping[str, str]) -> None:
-    """Raise `MissingInput` if a file was changed just before it was read again. Both give signatures by path."""
+    """Raise `MissingInput` if a file changed before it was read again. Both arguments are signatures by path."""
     for path, signature in read.items():
         if files.get(path, "") not in ("", signature):
             raise MissingInput(
                 f"file `{path}` was changed while it was read again",
-                detail="its rows are no longer those that the flow has read before",
-                hint="run the statement again, which says whether it can do without the file",
+                detail="its rows are no longer the rows that the flow has read before",
+                hint="run the statement again: it reports whether it can do without the file",
             )
 
 
 def local_path(path: str) -> str | None:
-    """The path on a local disk; None if it lies elsewhere."""
+    """Return the path on a local disk; None if the file is remote."""
     if path.startswith("file:"):
         return "/" + path.removeprefix("file:").lstrip("/")
     return None if "://" in path else path

@@ -1,4 +1,4 @@
-"""Read topics and change feeds again on Spark: from where the flow began to read them up to the committed position."""
+"""Read topics and change feeds again on Spark: from where the flow began up to the committed position."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class TopicReader:
         self.executor = executor
 
     def unreadable(self, source: Source, position: Position) -> str | None:
-        """Why the records up to a position cannot be read again; None if the broker, or the table, has them all.
+        """Return why the records up to a position cannot be read again; None if the broker or the table has them all.
 
-        Asks the broker, or reads the log of the table, which may take some seconds. Raises `InputError` if they do not
-        answer: that is no reason to do without the records.
+        Asks the broker, or reads the log of the table, which may take some seconds. Raises `InputError` if there is no
+        response, since the records may still exist.
         """
         if source.max_ahead is not None:
             return "it is not read again, since rows that `max_ahead` rejected could be accepted now"
@@ -64,12 +64,12 @@ class TopicReader:
         self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
     ) -> dict[int, Report]:
         """Run a hydration on splits and on the records of topics up to their positions."""
-        frames = [self._records(*each) for each in again if each[1].offset != NOTHING]
+        frames = [self._records(source, position) for source, position in again if position.offset != NOTHING]
         frames += [listed_splits(self.executor.session, splits)] if splits else []
         return self.executor.run_frame(work, union_splits(frames)) if frames else {}
 
     def collected(self, source: Source, position: Position) -> list[Listed]:
-        """The records of a topic up to a position, in this process."""
+        """Read the records of a topic up to a position, in this process."""
         if position.offset == NOTHING:
             return []
         rows = self._records(source, position).collect()
@@ -83,6 +83,6 @@ class TopicReader:
 
 
 def _start(position: Position) -> str:
-    """Where Spark began to read, as offsets by partition; all from 0 if it wrote nothing down."""
+    """Return where Spark began to read, as offsets by partition; from 0 if it recorded none."""
     text = next(iter(position.start.values()), "{}")
     return text[text.index("{") :]

@@ -1,4 +1,4 @@
-"""How new views read their sources: settled once, when they are created, and kept in the catalog."""
+"""Where new views start to read their sources: determined when they are created, and stored in the catalog."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Planned = TypeVar("Planned")
 
 
 def settled(catalog: Catalog, state: State, deliveries: Deliveries) -> Catalog:
-    """The catalog in which every new view says after which late rows of its sources it was created."""
+    """Return the catalog with, for every new view, the last late rows of its sources before it was created."""
     for view in _new(catalog, state):
         if deliveries.late:
             catalog = catalog.with_reading(view.name, replace(view.reading, late=dict(deliveries.late)))
@@ -32,10 +32,10 @@ def settled(catalog: Catalog, state: State, deliveries: Deliveries) -> Catalog:
 def planned_from_start(
     catalog: Catalog, state: State, epoch: int, planned: Callable[[Catalog], Planned]
 ) -> tuple[Catalog, Planned]:
-    """Plan a catalog. Sources of new views that are incomplete begin where the views say, if they do.
+    """Plan a catalog. Incomplete sources of new views begin at STARTING AT, if the views have it.
 
-    `planned` raises `Incomplete` if rows are missing; `epoch` is the last committed one. Rows that only later views
-    might need are not worth a refusal: what is left of them is no longer kept.
+    `planned` raises `Incomplete` if rows are missing; `epoch` is the last committed one. If only later views might need
+    the rows, the source is marked incomplete instead.
     """
     while True:
         try:
@@ -48,9 +48,9 @@ def planned_from_start(
 
 
 def started(catalog: Catalog, state: State, refused: Incomplete, epoch: int) -> Catalog:
-    """The catalog in which an incomplete source begins where the new views that read it say. Raises the refusal.
+    """Return the catalog with an incomplete source that begins at STARTING AT of the new views that read it.
 
-    `epoch` is the last committed one.
+    `epoch` is the last committed one. Raises `refused` if no new view has a STARTING AT for the source.
     """
     source = catalog.find(refused.source)
     new = [view for view in _new(catalog, state) if view.starting is not None]
@@ -67,7 +67,7 @@ def _new(catalog: Catalog, state: State) -> list[View]:
 
 
 def start_note(view: View) -> str | None:
-    """Say which sources of a query begin later than at their start; None if all are complete."""
+    """Return a note about the sources of a query that are incomplete; None if all are complete."""
     starts = _own_starts(view)
     if not starts:
         return None
@@ -76,7 +76,7 @@ def start_note(view: View) -> str | None:
 
 
 def _starting(view: View, source: Source, refused: Incomplete, epoch: int) -> Reading:
-    """How a view reads its sources if one of them begins where the view says."""
+    """Return how a view reads its sources if one of them begins at its STARTING AT."""
     reading, start = view.reading, str(view.starting)
     first = epoch + 1 if start == NOW else epoch_of(start)
     if first is None:
@@ -107,7 +107,7 @@ def _named(view: View) -> str:
 
 
 def starts_of(catalog: Catalog, view: View) -> dict[str, str]:
-    """Where the incomplete sources of a view, and of the views that it reads, begin; complete ones are not listed."""
+    """Return where the incomplete sources of a view begin, including those of views that it reads."""
     result: dict[str, str] = {}
     for name in named_relations(view.query):
         below = catalog.find(name)
@@ -118,4 +118,4 @@ def starts_of(catalog: Catalog, view: View) -> dict[str, str]:
 
 def _own_starts(view: View) -> dict[str, str]:
     result = {source: f"epoch {epoch + 1}" for source, epoch in view.reading.epochs.items()}
-    return result | {source: str(_EPOCH + timedelta(microseconds=at)) for source, at in view.reading.times.items()}
+    return result | {source: str(_EPOCH + timedelta(microseconds=time)) for source, time in view.reading.times.items()}

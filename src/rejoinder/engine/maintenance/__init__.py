@@ -1,1 +1,1 @@
-"""Backup, vacuum, and errors about the state directory."""
+"""Backup, vacuum, and diagnosis of a deleted or outdated state directory."""

@@ -1,14 +1,14 @@
-"""A hot backup: a copy of one committed version of a state, made while its flow runs.
+"""Hot backup: copies one committed version of a state while its flow runs.
 
 Invariants:
-- the manifest is written last, so a backup that was interrupted is either the one before it or none;
-- every object that the manifest names is compared with the size and checksum in it when it is copied. One that an
-  earlier backup had copied is compared again, on an object store by its size only;
-- what the flow drops while it is copied does no harm: then a newer manifest is there, and the copy goes on with that.
-  It has most of its objects already. So a backup needs no lock, and the flow does not know of it.
+- the manifest is written last, so an interrupted backup leaves the previous backup, or none;
+- every object is checked against the size and checksum in the manifest when it is copied. An object that an earlier
+  backup copied is checked again; on an object store, only by its size;
+- if the flow deletes an object during the copy, there is a newer manifest, and the copy continues with that one. Most
+  of its objects are copied already. So a backup needs no lock, and the flow is not aware of it.
 
-Rows that were inserted and not read yet are copied too. Spark's checkpoint is not: it is written anew from the
-manifest. The one exception is the state of operators in the user's own DataFrames, which Spark alone has.
+Inserted rows that are not read yet are copied too. Spark's checkpoint is not copied, since it is written from the
+manifest. The exception is the state of operators in the user's own DataFrames, which only Spark has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rejoinder.engine.maintenance.backup_targets import CHECKPOINT, INBOX, check
 from rejoinder.errors import Corrupt, NotCommitted, StorageFailed, Unsupported
 from rejoinder.state.flow_state import State
 from rejoinder.state.positions import STREAMS, position_of
-from rejoinder.state.sink_progress import note_name, recorded
+from rejoinder.state.sink_progress import progress_file, recorded
 from rejoinder.state.timeline import Timeline
 from rejoinder.store.commits.lost_commits import mark_flow, write_hint
 from rejoinder.store.commits.manifest import Manifest, name_of, versions
@@ -33,7 +33,7 @@ _TRIES = 100
 
 @dataclass(frozen=True)
 class Backup:
-    """What was copied: up to which epoch, how many objects that was in all, and how much of it was new."""
+    """The result of a backup: its epoch, its number of objects, and how many objects and bytes were copied."""
 
     epoch: int
     objects: int
@@ -44,17 +44,17 @@ class Backup:
 def backup(source: ObjectStore, target: ObjectStore) -> Backup:
     """Copy the newest committed version of a state to `target`, which is empty or an earlier backup of the same flow.
 
-    May run beside the flow. Raises `NotCommitted` if there is nothing to copy, `Corrupt` if the state or the copy is
-    damaged, `DefinitionConflict` if `target` is the state itself, inside of it or around it, or if it holds a newer
-    backup or something else.
+    May run while the flow runs. Raises `NotCommitted` if there is nothing to copy, `Corrupt` if the state or the copy
+    is damaged, and `DefinitionConflict` if `target` is, contains or is inside the state, or has a newer backup or other
+    files.
     """
     manifest = latest(source)
     if manifest is None:
         raise NotCommitted(f"there is no state in {source.url}", hint="give the state directory of a flow")
     check_place(source, target)
     check_content(target, manifest)
-    # Rows that wait come first, and the manifest is looked up after them: what it has not read may be vacuumed as soon
-    # as a later epoch has. Those that were inserted since are copied at the end.
+    # Copy unread rows before the manifest is chosen: once a later epoch has read them, they may be vacuumed. Rows that
+    # are inserted meanwhile are copied at the end.
     unread = _copy_unread(source, target)
     manifest = latest(source) or manifest
     copied: dict[str, int] = {}
@@ -68,7 +68,7 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
             newest = latest(source)
             if newest is None or newest.version == manifest.version:
                 raise
-            manifest = newest  # it was dropped while we copied
+            manifest = newest  # the flow deleted an object during the copy
     else:
         raise StorageFailed(
             "the state changes faster than it can be copied",
@@ -77,7 +77,7 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
         )
     beside = {*_copy_note(source, target, manifest), *unread, *_copy_unread(source, target)}
     beside |= {*_copy_frames(source, target, manifest)}
-    check_content(target, manifest)  # another backup to the same place may have been faster
+    check_content(target, manifest)  # another backup to the same target may have been faster
     target.put(manifest.name, manifest.to_bytes())
     mark_flow(target, manifest, manifest.version, first=manifest.version)
     write_hint(target, manifest)
@@ -86,7 +86,7 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
 
 
 def refs_of(manifest: Manifest) -> list[CheckedRef]:
-    """All objects that a manifest names with their checksums: runs, times of epochs, files that sources have read."""
+    """Return all objects that a manifest references with checksums: runs, times of epochs, logs of read files."""
     runs = {ref.name: ref for parts in State.from_json(manifest.spines).parts.values() for p in parts for ref in p.refs}
     positions = manifest.extra["positions"]
     logs = [position_of(positions, stream).files for stream in positions.get(STREAMS, {})]
@@ -98,17 +98,17 @@ def refs_of(manifest: Manifest) -> list[CheckedRef]:
 
 
 def _copy(source: ObjectStore, target: ObjectStore, ref: CheckedRef) -> dict[str, int]:
-    """Copy an object unless the target has it. Gives its size by name if it was copied.
+    """Copy an object unless the target has it. Returns its size by name if it was copied.
 
-    What an earlier backup copied is read again only if that is not a download: an object store puts whole objects, and
-    checks by itself what it holds.
+    An existing object is read again only on a local disk: an object store writes whole objects and checks them itself,
+    and reading would be a download. Raises `Corrupt` if the source is damaged.
     """
-    is_there = target.exists(ref.name) and target.size(ref.name) == ref.size
-    if is_there and (not target.is_local or zlib.crc32(target.map(ref.name, ref.size)) == ref.crc):
+    exists = target.exists(ref.name) and target.size(ref.name) == ref.size
+    if exists and (not target.is_local or zlib.crc32(target.map(ref.name, ref.size)) == ref.crc):
         return {}
     data = source.map(ref.name, ref.size)
     if zlib.crc32(data) != ref.crc:
-        source.forget(ref.name)  # it may be this host's copy that is damaged
+        source.drop_cached(ref.name)  # the cached copy of this host may be damaged
         data = source.map(ref.name, ref.size)
     if zlib.crc32(data) != ref.crc:
         raise Corrupt(
@@ -121,8 +121,8 @@ def _copy(source: ObjectStore, target: ObjectStore, ref: CheckedRef) -> dict[str
 
 
 def _copy_note(source: ObjectStore, target: ObjectStore, manifest: Manifest) -> list[str]:
-    """Copy what says how far sinks are. Without it they get the last epoch once more, if they do not remember it."""
-    name = note_name(manifest)
+    """Copy the progress of sinks. Without it, sinks that do not store epochs would get the last epoch again."""
+    name = progress_file(manifest)
     data = source.find(name)
     if data is None:
         return []
@@ -132,19 +132,19 @@ def _copy_note(source: ObjectStore, target: ObjectStore, manifest: Manifest) -> 
 
 
 def _copy_unread(source: ObjectStore, target: ObjectStore) -> list[str]:
-    """Copy the rows of `insert`: what the manifest has not read is read after a restore."""
+    """Copy inserted rows: those that the manifest has not read are read after a restore."""
     copied = []
     for name in _objects(source, INBOX):
         data = None if target.exists(name) else source.find(name)
         if data is not None:
             target.put(name, data)
-        if data is not None or target.exists(name):  # else an epoch has read it, and it was vacuumed meanwhile
+        if data is not None or target.exists(name):  # otherwise an epoch has read it, and it was vacuumed meanwhile
             copied.append(name)
     return copied
 
 
 def _copy_frames(source: ObjectStore, target: ObjectStore, manifest: Manifest) -> list[str]:
-    """Copy the state that Spark keeps for DataFrames, if there is any."""
+    """Copy Spark's state of DataFrames, if there is any. Raises `Unsupported` if it is not in the store."""
     spark = manifest.extra["positions"].get("spark", {})
     if "header" not in spark:
         return []
@@ -159,19 +159,19 @@ def _copy_frames(source: ObjectStore, target: ObjectStore, manifest: Manifest) -
     copied = []
     for name in names:
         data = source.find(name)
-        if data is not None:  # else Spark has removed an old version meanwhile
+        if data is not None:  # otherwise Spark has removed an old version meanwhile
             target.put(name, data)
             copied.append(name)
     return copied
 
 
 def _objects(store: ObjectStore, folder: str) -> list[str]:
-    """What is in a folder, without files that are being written and checksums of Hadoop's."""
+    """List a folder, without temporary files and Hadoop's checksum files."""
     return [name for name in store.list(folder) if "/." not in name]
 
 
 def _drop_others(target: ObjectStore, manifest: Manifest, wanted: set[str]) -> None:
-    """Remove what an earlier backup, or an interrupted one, had copied and this one does not name."""
+    """Remove objects of earlier or interrupted backups that this one does not reference."""
     for version in versions(target):
         if version < manifest.version:
             target.delete([name_of(version)])

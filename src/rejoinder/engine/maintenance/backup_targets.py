@@ -1,4 +1,4 @@
-"""Where a backup may go: apart from the state, and not over a newer backup or something else."""
+"""Checks of a backup target: it must be separate from the state, and have no newer backup or other files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKPOINT = "spark"
 
 
 def check_place(source: ObjectStore, target: ObjectStore) -> None:
-    """Raise `DefinitionConflict` if the target is the state itself, inside of it, or around it. Writes nothing."""
+    """Raise `DefinitionConflict` if the target is, contains, or is inside the state. Writes nothing."""
     is_inside, is_around = _is_within(target, source), _is_within(source, target)
     if is_inside or is_around:
         where = (
@@ -28,7 +28,7 @@ def check_place(source: ObjectStore, target: ObjectStore) -> None:
 
 
 def _is_within(inner: ObjectStore, outer: ObjectStore) -> bool:
-    """Whether a store is another one, or lies in its folder, however their places are written."""
+    """Return whether a store equals another one or is inside its folder, however their paths are written."""
     if inner.is_local != outer.is_local:
         return False
     if not inner.is_local:
@@ -36,12 +36,12 @@ def _is_within(inner: ObjectStore, outer: ObjectStore) -> bool:
         return url == around or (url.startswith(f"{around}/") and not url.startswith("memory:"))
     folder, place = Path(outer.path).resolve(), Path(inner.path).resolve()
     folders = (place, *place.parents)
-    # A mount or a file system that ignores case gives a folder several names.
-    return folder in folders or (folder.exists() and any(each.exists() and each.samefile(folder) for each in folders))
+    # With a mount, or a file system that ignores case, a folder has several names.
+    return folder in folders or (folder.exists() and any(path.exists() and path.samefile(folder) for path in folders))
 
 
 def check_content(target: ObjectStore, manifest: Manifest) -> None:
-    """Raise `DefinitionConflict` unless the target is empty, an earlier backup of the flow, or one that was begun."""
+    """Raise `DefinitionConflict` unless the target is empty, or an earlier or interrupted backup of the flow."""
     stored = versions(target)
     known = find(target, stored[-1]) if stored else None
     is_other = known is not None and known.flow_id != manifest.flow_id
@@ -63,6 +63,6 @@ def check_content(target: ObjectStore, manifest: Manifest) -> None:
 
 
 def _is_begun(target: ObjectStore) -> bool:
-    """Whether all that is there may be what a backup copied that was interrupted."""
+    """Return whether all objects may be from an interrupted backup."""
     ours = ("runs/", "epochs/", "positions/", "sinks/", f"{INBOX}/", f"{CHECKPOINT}/")
     return all(name.startswith(ours) for name in target.list())

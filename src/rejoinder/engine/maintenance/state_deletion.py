@@ -1,6 +1,6 @@
-"""A missing file of the state has a reason: the state was deleted, or another driver has gone on and collected it.
+"""Report why a file of the state is missing: the state was deleted, or another driver has taken over and collected it.
 
-Either is reported as such, whatever the first file was that was missing.
+The reason is reported instead of the first missing file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rejoinder.store.objects.object_store import ObjectStore
 
 
 class Committed(Protocol):
-    """What has a state: the engine."""
+    """Has a committed state: the engine."""
 
     store: ObjectStore
     manifest: Manifest | None
@@ -25,7 +25,7 @@ class Committed(Protocol):
 
 @contextmanager
 def deletion_named(owner: Committed) -> Iterator[None]:
-    """Raise `StateDeleted` or `Fenced` instead of an error of the state that comes from that. Free without an error."""
+    """Raise `StateDeleted` or `Fenced` instead of a state error that either has caused. Costs nothing otherwise."""
     try:
         yield
     except StateDeleted:
@@ -38,7 +38,7 @@ def deletion_named(owner: Committed) -> Iterator[None]:
 
 
 def _refuse_overtaken(owner: Committed, cause: Corrupt) -> None:
-    """Raise `Fenced` if another driver has committed after our last commit: then it has collected what is missing."""
+    """Raise `Fenced` if another driver has committed after our last commit: it has collected the missing file."""
     if owner.manifest is None:
         return
     try:
@@ -56,11 +56,11 @@ def _refuse_overtaken(owner: Committed, cause: Corrupt) -> None:
 
 
 def refuse_deleted(owner: Committed, cause: BaseException | None = None) -> None:
-    """Raise `StateDeleted` if something was committed here and no commit is left. Lists the manifests."""
+    """Raise `StateDeleted` if an epoch was committed and no commit is left. Lists the manifests."""
     if owner.manifest is None:
         return
     try:
-        is_deleted = not versions(owner.store) and not owner.store.exists(owner.manifest.name)  # a listing may be late
+        is_deleted = not versions(owner.store) and not owner.store.exists(owner.manifest.name)  # a listing may be stale
     except StateError:
         return
     if is_deleted:

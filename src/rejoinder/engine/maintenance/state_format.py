@@ -1,4 +1,4 @@
-"""A state of an older format is called that, instead of the first field that it lacks."""
+"""Report a state of another format as such, instead of the first missing field."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rejoinder.store.objects.object_store import ObjectStore
 
 
 class Stored(Protocol):
-    """What reads a state: the engine."""
+    """Reads a state: the engine."""
 
     store: ObjectStore
 
 
 @contextmanager
 def format_named(owner: Stored) -> Iterator[None]:
-    """Raise `StateError` for a manifest that passes its checksum and has not the fields of this version."""
+    """Raise `StateError` for a manifest with a valid checksum that lacks fields of this version."""
     try:
         yield
     except (KeyError, TypeError, AttributeError) as missing:

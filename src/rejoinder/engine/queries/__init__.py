@@ -1,1 +1,1 @@
-"""Ad-hoc queries, replays of the past, and views for Spark readers."""
+"""Ad-hoc queries, replays of changes, and views for Spark readers."""

@@ -1,4 +1,4 @@
-"""Ad-hoc queries: a view that is filled from the arrangements, read once and never committed; or one that is there."""
+"""Ad-hoc queries: hydrate a temporary view from the arrangements and read it once, or read an existing view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.executors.executor import LocalExecutor
 from rejoinder.engine.hydration.fill import Filling, prepare
 from rejoinder.engine.hydration.view_starts import planned_from_start, settled, start_note
 from rejoinder.errors import InvalidSql, PlanningError, UnknownName, near_misses
@@ -27,6 +26,7 @@ from rejoinder.sql.statements.query_text import whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering, with_order_columns
 from rejoinder.state.changelog_reader import expanded, read_table
 from rejoinder.state.completeness import QUERY
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.flow_state import State
 from rejoinder.store.objects.scratch_objects import Scratch
 from rejoinder.store.runs.run import read_run
@@ -36,19 +36,19 @@ NAME = QUERY
 
 @dataclass(frozen=True)
 class Ordered:
-    """A query without its ORDER BY, and that; `added` are columns of it that are there for the order alone."""
+    """A query without its ORDER BY, and its ordering. `added` are columns that are only used for the order."""
 
     query: str
     ordering: Ordering
     added: Sequence[str] = ()
 
     def apply(self, rows: pa.Table) -> pa.Table:
-        """Rows in the order that was asked for, as many as were, without the added columns."""
+        """Return the rows in their order, up to the LIMIT, without the added columns."""
         return without(_ordered(rows, self.ordering), self.added)
 
 
 def split_order(catalog: Catalog, text: str) -> Ordered:
-    """Take the ORDER BY and LIMIT off a query. It may order by columns that it does not select."""
+    """Split ORDER BY and LIMIT from a query. It may order by columns that it does not select."""
     query, ordering = split_ordering(text)
     if not any(isinstance(key, str) for key, _, _ in ordering.keys):
         return Ordered(query, ordering)
@@ -56,12 +56,12 @@ def split_order(catalog: Catalog, text: str) -> Ordered:
     try:
         bind(wider, catalog)
     except PlanningError:
-        return Ordered(query, ordering)  # it is ordered by what is not there; who applies the order says so
+        return Ordered(query, ordering)  # the ORDER BY is invalid, for which `apply` raises an error
     return Ordered(wider, keys, added)
 
 
 class Result(NamedTuple):
-    """The rows of a query, whether it orders them, and what is not complete about them."""
+    """The rows of a query, whether they are ordered, and a note about missing rows."""
 
     table: pa.Table
     is_ordered: bool
@@ -69,9 +69,9 @@ class Result(NamedTuple):
 
 
 def run_query(engine: Engine, text: str, starting: str | None = None) -> Result:
-    """The rows of a query on the last committed epoch. Writes nothing to the store.
+    """Return the rows of a query as of the last committed epoch. Writes nothing to the store.
 
-    Sources whose rows are not all kept any more begin at `starting`. Without it, raises `Incomplete`.
+    Incomplete sources begin at `starting`. Without it, raises `Incomplete`.
     """
     return with_stack([text, *(view.query for view in engine.catalog.views)], _run_query, engine, text, starting)
 
@@ -85,7 +85,7 @@ def _run_query(engine: Engine, text: str, starting: str | None) -> Result:
 
 
 def _whole_view(engine: Engine, query: str) -> pa.Table | None:
-    """The rows of `SELECT * FROM view`, from its changelog; None for other queries."""
+    """Return the rows of `SELECT * FROM view` from its changelog; None for other queries."""
     name = whole_relation(query)
     with engine.lock:
         views = engine.dataflow.views
@@ -96,7 +96,7 @@ def _whole_view(engine: Engine, query: str) -> pa.Table | None:
 
 
 def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table, str | None]:
-    """The rows of a query, as a view would be filled with them, and what is not complete about them."""
+    """Return the rows of a query, hydrated as a view would be, and a note about missing rows."""
 
     def planned(catalog: Catalog) -> Filling:
         return prepare(engine, plan(catalog, engine.state.statistics()), engine.times)
@@ -109,12 +109,12 @@ def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table,
         catalog = settled(engine.catalog.with_relation(view), engine.state, engine.deliveries)
         catalog, filling = planned_from_start(catalog, engine.state, engine.epoch, planned)
         store = Scratch(engine.store)
-        setting = Setting(filling.dataflow, store, engine.buckets, engine.history, expiry=filling.expiry, fills=True)
+        setting = Setting(filling.dataflow, store, engine.buckets, engine.history, expiry=filling.expiry, hydrates=True)
         work = EpochWork(setting, engine.epoch, filling.before)
         reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.records(filling)])
         result = filling.into(engine.state, reports)
-        started = next(each for each in catalog.views if each.name == NAME)
-    return _rows(store, result, bound.schema), start_note(started)
+        temporary = next(view for view in catalog.views if view.name == NAME)
+    return _rows(store, result, bound.schema), start_note(temporary)
 
 
 def _rows(store: Scratch, state: State, schema: pa.Schema) -> pa.Table:
@@ -147,11 +147,11 @@ def _position(table: pa.Table, key: str | int) -> int:
                 hint="positions start at 1",
             )
         return key
-    found = [at for at, name in enumerate(names) if name.lower() == key.lower()]
-    if len(found) != 1:
+    positions = [position for position, name in enumerate(names) if name.lower() == key.lower()]
+    if len(positions) != 1:
         raise UnknownName(
             f"there is no column `{key}` to order by",
             detail=f"columns of the result: {', '.join(names)}",
             hint=near_misses(key, names) or "ORDER BY takes columns of the result",
         )
-    return found[0]
+    return positions[0]

@@ -1,13 +1,12 @@
-"""The changes of an ad-hoc query: it is run epoch by epoch, in a scratch engine, over the changes of what it reads.
+"""The changes of an ad-hoc query: replay the changes of its inputs, epoch by epoch, in a temporary engine.
 
-What is known of the past:
-- a view has its changelog, over the epochs of the history; older ones are one change;
-- a source in memory keeps a changelog too (`Source.changes`), and notes are one;
-- of any other source only the content is kept. It enters as it is now, at the first epoch that is kept, and the answer
-  says so.
+The history of an input depends on its kind:
+- a view has a changelog over the epochs of the history; older epochs are one change;
+- an in-memory source has a changelog too (`Source.changes`), and a side output is one;
+- any other source has only its current content. It is inserted at the first epoch of the history, and the answer has a
+  note about it.
 
-Nothing is written to the flow's store. Cost: that of the epochs that are replayed; for a query that is asked often, a
-view is cheaper.
+Nothing is written to the store of the flow. Cost: that of the replayed epochs. For a frequent query, a view is cheaper.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.executors.executor import LocalExecutor, split_batch
 from rejoinder.engine.queries.adhoc_query import NAME, run_query
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.host.entropy import token
@@ -32,6 +30,7 @@ from rejoinder.sql.bind.emit_clause import split_emission
 from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.state.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
+from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.renderings import Changes, changes_of
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.memory_objects import drop_memory
@@ -42,30 +41,30 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class Replayed:
-    """The changes of a query; `note` says what of them is not as it was."""
+    """The changes of a query. `note`: which part of the history is missing."""
 
     changes: Changes
     note: str | None = None
 
 
 def as_sources(engine: Engine, query: str) -> Catalog:
-    """What a query reads, views too, as sources of changes."""
+    """Return the relations that a query reads, including views, as sources of changes."""
     return Catalog(tuple(_changelog(relation) for relation in _named(engine, query).values()))
 
 
 def _named(engine: Engine, query: str) -> dict[str, Source | View]:
     names = named_relations(query)
-    found = [engine.catalog.find(name) or noted(engine.catalog, name) for name in names]
-    for name in (relation.name for relation in found if relation is not None and relation.name.endswith(LATE)):
+    relations = [engine.catalog.find(name) or noted(engine.catalog, name) for name in names]
+    for name in (relation.name for relation in relations if relation is not None and relation.name.endswith(LATE)):
         if name not in engine.dataflow.views:
             raise takes_every_row(name.removesuffix(LATE))
-    return {relation.name: relation for relation in found if relation is not None}
+    return {relation.name: relation for relation in relations if relation is not None}
 
 
 def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str | None = None) -> Replayed:
-    """The changes of a query over the epochs that are kept. Raises a `PlanningError`, or `NotCommitted`.
+    """Return the changes of a query over the epochs of the history. Raises a `PlanningError`, or `NotCommitted`.
 
-    `added` are names of columns that the rendering adds. Sources that are not complete begin at `starting`.
+    `added` are the columns that the rendering adds. Incomplete sources begin at `starting`.
     """
     with engine.lock:
         manifest = engine.manifest
@@ -75,7 +74,7 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
         try:
             schema = bind(query, as_sources(engine, query)).schema
         except UnknownName:
-            bind(query, engine.catalog)  # knows all names, and which one may have been meant
+            bind(query, engine.catalog)  # raises the error with near misses among all names
             raise
         refuse_doubles(schema.names, "in the result")
         refuse_reserved(schema.names, "in the result", added)
@@ -83,24 +82,24 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
         if emission is not None and emission.policy in ("watermark", "final"):
             raise Unsupported(
                 f"{'EMIT FINAL' if emission.policy == 'final' else 'EMIT WHEN WATERMARK'} is not supported here",
-                detail="the watermarks of the past are not kept, and a query that is asked afterwards would need them",
+                detail="an ad-hoc query would need the watermarks of earlier epochs, which are not kept",
                 hint="CREATE VIEW v AS … EMIT …, and SELECT STREAM * FROM v",
             )
         cut = [relation.name for relation in relations.values() if _start(manifest, relation) is not None]
         start = manifest.extra["since"] if cut else None
-        found = {name: _history(engine, relation, starting) for name, relation in relations.items()}
-        histories = {name: from_start(history, start) for name, (history, _) in found.items()}
+        read = {name: _history(engine, relation, starting) for name, relation in relations.items()}
+        histories = {name: from_start(history, start) for name, (history, _) in read.items()}
         times = timeline_of(manifest).times(engine.store)
     notes = [_note([relation.name for relation in relations.values() if not _has_history(relation)])]
-    notes += [incomplete for _, incomplete in found.values()]
+    notes += [incomplete for _, incomplete in read.values()]
     notes += [] if start is None else [history_note(cut, start)]
-    note = "; ".join(each for each in notes if each is not None) or None
+    note = "; ".join(text for text in notes if text is not None) or None
     whole = whole_relation(query)
     if whole is not None and len(histories) == 1:
         return Replayed(Changes(next(iter(histories.values())), schema, times, start), note)
     by_epoch = {name: _by_epoch(history) for name, history in histories.items()}
     epochs = {epoch for history in by_epoch.values() for epoch in history}
-    if emission is not None:  # an epoch in which nothing comes may let something out
+    if emission is not None:  # an epoch without input may emit pending changes
         epochs |= {epoch for epoch in times if start is None or epoch >= start}
     view = View(NAME, query, schema)
     changes = _run(as_sources(engine, query).with_relation(view), by_epoch, view, times, sorted(epochs))
@@ -114,7 +113,7 @@ def _run(
     times: Mapping[int, int],
     epochs: list[int],
 ) -> Changes:
-    """Play histories into a flow of their own, and read the changes of its one view."""
+    """Replay histories into a temporary flow, and return the changes of its view."""
     place = f"replay-{token(16)}"
     try:
         scratch = Engine(open_store(f"memory://{place}"), LocalExecutor(), buckets=1, history=len(epochs) + 1)
@@ -126,22 +125,22 @@ def _run(
             scratch.run_epoch(number, [split_batch(splits)], time_ms=times.get(epoch, 0))
         assert scratch.manifest is not None
         changes = changes_of(scratch.store, scratch.manifest, view.name, view.schema)
-        at = numbers(changes.table, EPOCH)
-        meant = np.array([*epochs, -1], np.int64)[at]  # what is there before the first epoch stays before it
-        return Changes(replaced(changes.table, EPOCH, meant), view.schema, times)
+        # Epoch −1, for changes before the first epoch, is the last element and stays −1.
+        original = np.array([*epochs, -1], np.int64)[numbers(changes.table, EPOCH)]
+        return Changes(replaced(changes.table, EPOCH, original), view.schema, times)
     finally:
         drop_memory(place)
 
 
 def _changelog(relation: Source | View) -> Source:
-    """A relation as a source of its changes; it has the event-time columns by which rows are versions."""
+    """Return a relation as a source of its changes, with the event-time columns that versions need."""
     watermarks = relation.watermarks if isinstance(relation, Source) else {}
     kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
     return Source(relation.name, kind, relation.schema, format="replay", watermarks=watermarks)
 
 
 def _start(manifest: Manifest, relation: Source | View) -> int | None:
-    """The epoch at which the known changes of a relation begin, if it changed before."""
+    """Return the epoch at which the history of a relation starts; None if it is complete."""
     return history_start(manifest, _changelog_name(relation)) if _has_history(relation) else None
 
 
@@ -154,11 +153,11 @@ def _has_history(relation: Source | View) -> bool:
 
 
 def _history(engine: Engine, relation: Source | View, starting: str | None) -> tuple[pa.Table, str | None]:
-    """The changes of a relation, with `__epoch` and `__diff`, and what is not complete about them."""
+    """Return the changes of a relation, with `__epoch` and `__diff`, and a note about missing rows."""
     assert engine.manifest is not None
     if _has_history(relation):
         name = _changelog_name(relation)
-        if name not in engine.dataflow.views:  # notes of a source that nobody reads
+        if name not in engine.dataflow.views:  # a side output of a source that no view reads
             return replaced(replaced(relation.schema.empty_table(), EPOCH, _NONE), DIFF, _NONE), None
         changes = read_changes(engine.store, engine.manifest, name, relation.schema, after=-2, until=engine.epoch)
         return changes, None
@@ -171,9 +170,9 @@ def _by_epoch(history: pa.Table) -> dict[int, pa.Table]:
     epochs = numbers(history, EPOCH)
     order = np.argsort(epochs, kind="stable")
     rows = take(without(history, [EPOCH]), order)
-    found, starts = np.unique(epochs[order], return_index=True)
+    distinct, starts = np.unique(epochs[order], return_index=True)
     counts = np.diff([*starts, len(epochs)])
-    return {int(epoch): rows.slice(start, count) for epoch, start, count in zip(found, starts, counts, strict=True)}
+    return {int(epoch): rows.slice(start, count) for epoch, start, count in zip(distinct, starts, counts, strict=True)}
 
 
 def _note(names: list[str]) -> str | None:
@@ -181,6 +180,6 @@ def _note(names: list[str]) -> str | None:
         return None
     listed = ", ".join(f"`{name}`" for name in names)
     return (
-        f"the changes of {listed} are not kept: {'its' if len(names) == 1 else 'their'} present content is taken as "
-        "having been there from the start; CREATE VIEW to follow it"
+        f"the changes of {listed} are not kept: {'its' if len(names) == 1 else 'their'} current content counts as "
+        "inserted at the start; CREATE VIEW to follow it"
     )

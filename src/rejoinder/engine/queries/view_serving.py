@@ -1,4 +1,4 @@
-"""Views for Spark readers: which partitions, which epochs, which batches. Plain functions that run on workers."""
+"""Views for Spark readers: partitions, offsets and batches. Runs on workers without an engine."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ class Serving:
     store: ObjectStore
 
     def manifest(self) -> Manifest:
-        """The last commit."""
-        found = latest(self.store)
-        if found is None:
+        """Return the last commit. Raises `NotCommitted` if there is none."""
+        manifest = latest(self.store)
+        if manifest is None:
             raise NotCommitted("nothing is committed yet", detail=self.store.url, hint="run the flow first")
-        return found
+        return manifest
 
     def view_schema(self, manifest: Manifest, view: str) -> pa.Schema:
-        """The columns of a view, of a source's rejected relation, or of a view's late rows."""
+        """Return the columns of a view or of a side output."""
         schema: pa.Schema = readable(Catalog.from_json(manifest.catalog), view).schema
         return schema
 
     def schema(self, options: Mapping[str, str]) -> pa.Schema:
-        """What a reader gets: the view's columns, and for changes what happened to the row and when."""
+        """Return the columns that a reader gets: those of the view, and for changes also the system columns."""
         schema = self.view_schema(self.manifest(), options["view"])
         if options["what"] == "table":
             return schema
         return pa.schema([*schema, *CHANGE_COLUMNS])
 
     def first(self, options: Mapping[str, str]) -> dict[str, Any]:
-        """The offset before all changes."""
+        """Return the offset before all changes."""
         return {"epoch": -2}
 
     def latest(self, options: Mapping[str, str]) -> dict[str, Any]:
-        """The offset of the last committed epoch."""
+        """Return the offset of the last committed epoch."""
         return {"epoch": self.manifest().epoch}
 
     def partitions(self, options: Mapping[str, str], between: Mapping[str, Any]) -> list[dict[str, int]]:
-        """Cut the work by row hash; every partition nets its own rows."""
+        """Split the work by row hash. Every partition nets its own rows."""
         manifest = self.manifest()
         view = options["view"]
         start, end = -2, int(options.get("as_of", manifest.epoch))
@@ -79,7 +79,7 @@ class Serving:
         return [{"part": part, "parts": count, "start": start, "end": end} for part in range(count)]
 
     def read(self, options: Mapping[str, str], partition: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition. Any later manifest tells the same of an epoch, so a reader may take its time."""
+        """Yield the rows of a partition. May run at any time: later manifests have the same rows of an epoch."""
         manifest = self.manifest()
         try:
             rows = self._rows(manifest, options, partition)
@@ -87,7 +87,7 @@ class Serving:
             newer = self.manifest()
             if newer.version == manifest.version:
                 raise
-            rows = self._rows(newer, options, partition)  # files were merged and deleted while we read
+            rows = self._rows(newer, options, partition)  # files were compacted and deleted during the read
         yield from rows.combine_chunks().to_batches(BATCH_ROWS)
 
     def _rows(self, manifest: Manifest, options: Mapping[str, str], partition: Mapping[str, int]) -> pa.Table:
@@ -103,7 +103,7 @@ class Serving:
 
 
 def _check_start(manifest: Manifest, view: str, start: int) -> None:
-    """Refuse to go on from an epoch whose successors are merged into one."""
+    """Raise `NotCommitted` if the epochs after `start` are compacted into one."""
     since = manifest.extra["since"]
     if 0 <= start < since:
         raise NotCommitted(

@@ -1,1 +1,1 @@
-"""What a running flow tells: EXPLAIN and SHOW, watermark status, pending changes."""
+"""The status of a running flow: EXPLAIN and SHOW, watermark status, pending changes."""

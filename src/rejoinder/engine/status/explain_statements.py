@@ -1,4 +1,4 @@
-"""EXPLAIN and SHOW: what is kept, for whom, and the way that changes take."""
+"""EXPLAIN and SHOW: plans, definitions, arrangements, sinks and watermarks of a flow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from rejoinder.connectors.message_values import Values
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.hydration.view_starts import starts_of
-from rejoinder.engine.status.watermark_status import holder_of, watermark_rows
+from rejoinder.engine.status.watermark_status import blocker_of, watermark_rows
 from rejoinder.errors import Unsupported
 from rejoinder.explain.view_description import describe
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
@@ -22,37 +22,36 @@ from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.definitions.message_definition import written_columns
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.types.spark_types import spark_name
-from rejoinder.state.renderings import plain
-from rejoinder.state.row_text import length_text
+from rejoinder.state.row_text import length_text, plain
 from rejoinder.watermarks.formula import value_of
 
 
 def explain(engine: Engine, target: str) -> str:
-    """The plan of a view, or of a query as if it were one."""
+    """Return the plan of a view, or of a query as if it were a view. Raises a `PlanningError`."""
     return with_stack([target, *(view.query for view in engine.catalog.views)], _explain, engine, target)
 
 
 def _explain(engine: Engine, target: str) -> str:
-    words = target.strip().rstrip(";")
-    found = engine.catalog.find(words.strip("`"))
-    if isinstance(found, Source):
+    text = target.strip().rstrip(";")
+    relation = engine.catalog.find(text.strip("`"))
+    if isinstance(relation, Source):
         raise Unsupported(
-            f"`{found.name}` is a source and has no plan",
-            detail=f"EXPLAIN {words}",
+            f"`{relation.name}` is a source and has no plan",
+            detail=f"EXPLAIN {text}",
             hint="EXPLAIN a view or a query; SHOW ARRANGEMENTS shows what is kept of a source",
         )
     state, times = engine.state, engine.watermarks.times
-    if found is not None:
-        return describe(engine.plan, found.name, state, times)
-    if len(words.split()) == 1:
-        engine.catalog.get(words.strip("`"))
-    query = bind(words, engine.catalog)
-    catalog = Catalog((*engine.catalog.relations, View("query", words, query.schema)), engine.catalog.indexes)
+    if relation is not None:
+        return describe(engine.plan, relation.name, state, times)
+    if len(text.split()) == 1:
+        engine.catalog.get(text.strip("`"))  # raises `UnknownName` with near misses: one word is not a query
+    query = bind(text, engine.catalog)
+    catalog = Catalog((*engine.catalog.relations, View("query", text, query.schema)), engine.catalog.indexes)
     return describe(plan(catalog, engine.state.statistics()), "query", state, times)
 
 
 def show(engine: Engine, what: str) -> list[dict[str, Any]]:
-    """The rows of SHOW ARRANGEMENTS, SINKS, VIEWS, SOURCES (or TABLES), WATERMARKS."""
+    """Return the rows of SHOW ARRANGEMENTS, SINKS, VIEWS, SOURCES (or TABLES), or WATERMARKS."""
     if what == "ARRANGEMENTS":
         return [_arrangement(engine, a.id) for a in engine.dataflow.arrangements]
     if what == "VIEWS":
@@ -76,7 +75,7 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
 
 
 def _retained(source: Source) -> str | None:
-    """What a source says about how long its rows are kept, as in SQL."""
+    """Return the RETAIN clause of a source as SQL text; None if it has none."""
     if source.retained is None:
         return "ALL" if source.retains_all else None
     is_counted = all(pa.types.is_integer(source.schema.field(name).type) for name in source.watermarks)
@@ -84,24 +83,24 @@ def _retained(source: Source) -> str | None:
 
 
 def _view(engine: Engine, view: View) -> dict[str, Any]:
-    """A view, the watermark that holds it back, and how many rows came too late for it, by whose they are."""
-    holder = holder_of(engine, view.name)
-    held = None if holder is None else f"{holder[0]}.{holder[2]}"
-    several = holder is not None and len(engine.watermarks.sources.get(holder[0], {}).get("inputs", ())) > 1
-    partition = f", partition {holder[1]}" if holder is not None and several else ""
+    """Return a row of SHOW VIEWS: `blocked_by` is the watermark that it waits for, `late` its late rows by source."""
+    blocker = blocker_of(engine, view.name)
+    blocked_by = None if blocker is None else f"{blocker.source}.{blocker.column}"
+    if blocker is not None and len(engine.watermarks.sources.get(blocker.source, {}).get("inputs", ())) > 1:
+        blocked_by = f"{blocked_by}, partition {blocker.partition}"
     return {
         "view": view.name,
         "columns": _columns(view),
         "query": view.query,
         "watermarks": output_watermarks(engine, view.name),
-        "held_by": None if held is None else held + partition,
+        "blocked_by": blocked_by,
         "late": dict(engine.watermarks.late.get(view.name, {})),
         "starts_at": starts_of(engine.catalog, view),
     }
 
 
 def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
-    """The watermarks of a view's columns, as values of their types; a window's is that of its start."""
+    """Return the watermarks of a view's columns, as values of their types. That of a window is of its start."""
     schema = engine.dataflow.views[view]
     result = {}
     for name, formula in engine.plan.outputs[view].items():
@@ -114,7 +113,7 @@ def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
 
 
 def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
-    """A sink, its options without secrets, and the last epoch that it is known to have; None before the first."""
+    """Return a row of SHOW SINKS: options without secrets, and the last delivered epoch; None before the first."""
     identity, _ = engine.sinks[sink.name]
     options = redacted(sink.options)
     if options.get("value_format") == "avro":
@@ -140,7 +139,7 @@ def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
         "name": name,
         "relation": arrangement.relation,
         "key": arrangement.key.text,
-        "holds": kind,
+        "kind": kind,
         "rows": sum(part.rows for part in parts),
         "bytes": sum(part.bytes for part in parts),
         "runs": max((part.runs for part in parts), default=0),

@@ -1,4 +1,4 @@
-"""What waits: the views with changes that have not come out yet, and what they wait for, in words."""
+"""Pending changes: which views have changes that are not emitted yet, and what these wait for, as text."""
 
 from __future__ import annotations
 
@@ -6,34 +6,37 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from rejoinder.engine.engine import Engine
-from rejoinder.engine.time.gate_times import emitted_up_to, next_tick
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.rounds.program import Gate
+from rejoinder.state.gate_times import emitted_up_to, next_tick
 from rejoinder.state.row_text import text
 
 
-def waiting(engine: Engine) -> dict[str, str]:
-    """What the changes of each view that has some wait for, after the last committed epoch."""
+def pending_views(engine: Engine) -> dict[str, str]:
+    """Return what the pending changes of each view wait for, after the last committed epoch.
+
+    Views without pending changes are left out.
+    """
     result: dict[str, list[str]] = {}
     with engine.lock:
         for gate in engine.plan.program.gates:
-            for words in _words(engine, gate):
-                result.setdefault(gate.view, []).append(words)
-    return {view: " or ".join(words) for view, words in result.items()}
+            for condition in _conditions(engine, gate):
+                result.setdefault(gate.view, []).append(condition)
+    return {view: " or ".join(conditions) for view, conditions in result.items()}
 
 
-def _words(engine: Engine, gate: Gate) -> Iterator[str]:
+def _conditions(engine: Engine, gate: Gate) -> Iterator[str]:
     if gate.interval:
         tick = next_tick([gate], engine.state, engine.timeline.latest)
         if tick is not None:
             yield f"until {text(datetime.fromtimestamp(tick / 1000, timezone.utc).replace(tzinfo=None))} (UTC)"
-    elif _has_some(engine, gate):
+    elif _has_pending(engine, gate):
         listed = " and ".join(f"{source}.{column}" for source, column in gate.origins)
         yield f"for the watermark{'s' if len(gate.origins) > 1 else ''} of {listed}"
 
 
-def _has_some(engine: Engine, gate: Gate) -> bool:
-    """Whether anything is beyond the watermarks."""
+def _has_pending(engine: Engine, gate: Gate) -> bool:
+    """Return whether a gate has changes above its limit. Reads the spans of runs, no rows."""
     limit = emitted_up_to(gate, engine.watermarks, 0)
     refs = [ref for part in engine.state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
     spans = [ref.span(EMIT_AT) for ref in refs]

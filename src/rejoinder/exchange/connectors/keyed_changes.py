@@ -33,7 +33,7 @@ def by_key(changes: DataFrame, key: Sequence[str]) -> DataFrame:
     return grouped.select(*rows, act.alias(ACT), "_copies")
 
 
-def double_key(rows: DataFrame, key: Sequence[str]) -> dict[str, object] | None:
+def duplicate_key(rows: DataFrame, key: Sequence[str]) -> dict[str, object] | None:
     """A key that has more than one row, with the number of them; None if there is none."""
     found = rows.where("_copies > 1").select(*map(quoted_name, key), "_copies").limit(1).collect()
     return found[0].asDict() if found else None

@@ -1,7 +1,7 @@
 """Unions of streams that may be idle: what a branch sends after it was idle, and the others went on, is late.
 
-A merge does not wait for an idle branch (`frontier.Merged`), so what is above it forgets and emits without it. A change
-that comes later, below what was promised meanwhile, would meet state that is gone: it is noted, and goes no further.
+A union does not wait for an idle branch (`formula.UnionMinimum`), so operators above it go on without it.
+A later change below the watermark would meet state that has expired: it goes to the side output instead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rejoinder.plan.blocks.normal_form import Derived
 from rejoinder.plan.operations.side_outputs import filter_late
 from rejoinder.plan.rounds.fragments import Fragment, Rounds
 from rejoinder.plan.time.frontier import Frontiers
-from rejoinder.watermarks.formula import Merged
+from rejoinder.watermarks.formula import UnionMinimum
 
 POLICIES = ("fail", "keep", "drop")
 """What becomes of late rows; of several sources the first of these counts."""
@@ -29,7 +29,7 @@ def punctual(
 ) -> list[Fragment]:
     """The changes of a union's branches without what is late for the union. `views` are those that read it."""
     found = [(name, frontiers.of(union.name, name)) for name in union.schema.names]
-    times = tuple((name, formula) for name, formula in found if isinstance(formula, Merged))
+    times = tuple((name, formula) for name, formula in found if isinstance(formula, UnionMinimum))
     if not times:
         return [fragment for fragments in branches for fragment in fragments]
     labels = tuple((name, rounds.labels.column(union.name, name)) for name in union.schema.names)

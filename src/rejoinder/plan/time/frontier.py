@@ -31,7 +31,7 @@ from rejoinder.plan.blocks.lineage import sources_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Input, Last, Versions
 from rejoinder.plan.join.block_bounds import Distances, Steps, all_bounds, looser
 from rejoinder.plan.join.join_graph import input_of
-from rejoinder.watermarks.formula import Formula, Kept, Merged, Watermark, greatest, least, raised
+from rejoinder.watermarks.formula import Formula, RetainedMinimum, UnionMinimum, Watermark, greatest, least, raised
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Frontiers:
         """What the branches of a union have passed together. If all read the same sources, none is idle alone."""
         read = [sources_of(block, self.derived) & self.sources.keys() for block in made.blocks]
         named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
-        return least(formulas) if len(set(named)) == 1 else Merged(tuple(formulas), named, place)
+        return least(formulas) if len(set(named)) == 1 else UnionMinimum(tuple(formulas), named, place)
 
     def of_output(self, user: str, block: Block, expression: Expression) -> Formula | None:
         """The frontier of an output of a block, which makes the relation or view `user`."""
@@ -115,7 +115,7 @@ class Frontiers:
             return None
         if not starts:
             return raised(own, rising.steps)
-        return raised(Kept(own, met, user, each.relation, name, kept_key(user, i, block)), rising.steps)
+        return raised(RetainedMinimum(own, met, user, each.relation, name, kept_key(user, i, block)), rising.steps)
 
     def _changed(self, block: Block, start: int, i: str) -> Formula | None:
         """Below which time of column `i` changes of input `start` change no row of a block."""

@@ -23,7 +23,7 @@ from rejoinder.plan.blocks.padding import is_null_on_padding, is_true_on_padding
 from rejoinder.plan.rounds.program import Gate, row_arrangement
 from rejoinder.plan.time.bound_hints import declaration_edit
 from rejoinder.plan.time.frontier import Frontiers
-from rejoinder.watermarks.formula import Formula, Merged, Watermark, least, lowered
+from rejoinder.watermarks.formula import Formula, UnionMinimum, Watermark, least, lowered
 
 MICROSECOND = pa.timestamp("us")
 
@@ -174,7 +174,7 @@ class _Waiting:
 
     def _is_told(self, made: Derived, names: set[str]) -> bool:
         """Whether late changes of a union are known by its columns."""
-        times = [f.name for f in made.schema if isinstance(self.frontiers.of(made.name, f.name), Merged)]
+        times = [f.name for f in made.schema if isinstance(self.frontiers.of(made.name, f.name), UnionMinimum)]
         fitting = [name for name in times if self._fits(made.schema.field(name).type)]
         return names <= set(times) and bool(fitting)
 

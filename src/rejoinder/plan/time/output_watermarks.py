@@ -18,7 +18,7 @@ from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import tightest
 from rejoinder.plan.rounds.program import Gate, Program
 from rejoinder.plan.time.frontier import Frontiers, kept_key
-from rejoinder.watermarks.formula import Formula, Kept, Watermark, least, raised
+from rejoinder.watermarks.formula import Formula, RetainedMinimum, Watermark, least, raised
 
 Outputs = Mapping[str, Formula]
 
@@ -38,7 +38,7 @@ def _of_view(program: Program, view: str, frontiers: Frontiers) -> Iterator[tupl
         if found is not None:
             for gate in gates:
                 met, pending = _waiting(gate, block, expression, program.derived), gate.pending.relation
-                found = Kept(found, met, view, pending, name, kept_key(pending, name, block))
+                found = RetainedMinimum(found, met, view, pending, name, kept_key(pending, name, block))
             yield name, found
 
 

@@ -1,1 +1,1 @@
-"""Matching rows of a stream with the runs of an arrangement."""
+"""Match rows of a stream with the runs of an arrangement."""

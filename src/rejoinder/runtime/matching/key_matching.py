@@ -1,7 +1,7 @@
-"""Match a stream with the runs of an arrangement by key: the pairs, or only how many there are per row.
+"""Match a stream with the runs of an arrangement by key: compute the pairs, or only their number per row.
 
-Algebra: multiplicities multiply; the matches of a row over all runs add up, retractions included. Cost: binary searches
-for the smaller of stream and run, per run, plus the pairs; counting needs no pairs where hashes decide equality.
+Algebra: diffs multiply; the matches of a row over all runs add up, retractions included. Cost: binary searches for the
+smaller of stream and run, per run, plus the pairs; counting needs no pairs if hashes decide equality.
 """
 
 from __future__ import annotations
@@ -47,25 +47,34 @@ Positions = list[tuple[Int64, Int64]]
 
 @dataclass(frozen=True)
 class Matching:
-    """A stream sorted by the hash of its key, the runs of an arrangement, and how many pairs are too many.
-
-    In an ordered arrangement, only rows within `between` count, those at the `latest` order value up to a time, or
-    those from so much below a time to so much above it (`near`).
-    """
+    """A match of a stream with the runs of an arrangement."""
 
     stream: pa.Table
+    """Sorted by the hash of its key."""
     runs: Sequence[pa.Table]
+    """The runs of the arrangement."""
     here: Key
+    """Key of the stream."""
     there: Arrangement
+    """The arrangement, with its key."""
     limit: int
+    """Largest number of pairs."""
     user: str
+    """The view or derived relation, for errors."""
     between: tuple[Expression, Expression] | None = None
+    """Only rows with an order value between these match."""
     latest: Expression | None = None
+    """Only rows at the latest order value up to this time match."""
     strict: bool = False
+    """Whether the upper bound itself is excluded, and for `between` the lower bound included."""
     near: tuple[Expression, int, int] | None = None
+    """Only rows with an order value from (time − second) to (time + third) match."""
 
     def pairs(self, carried: Sequence[str], fetched: Names) -> pa.Table | None:
-        """The pairs: carried columns of the stream, fetched ones (renamed) of the runs, and `__diff` if need be."""
+        """Return the pairs: carried columns of the stream, fetched ones (renamed) of the runs, `__diff` unless all 1.
+
+        Returns None if there are none.
+        """
         used, positions = self.limited()
         return used._gathered(positions, carried, fetched)
 
@@ -83,8 +92,8 @@ class Matching:
             for column, (name, _) in zip(arrays, fetched, strict=True):
                 column.append(single_chunk(run.column(name)).take(positions))
             if stream_diffs is not None:
-                here = stream_diffs[left]
-                products.append(here * diffs(run)[right] if has_diffs(run) else here)
+                factors = stream_diffs[left]
+                products.append(factors * diffs(run)[right] if has_diffs(run) else factors)
         if not lefts:
             return None
         rows = pa.array(np.concatenate(lefts))
@@ -97,14 +106,14 @@ class Matching:
         return drop_unit_diffs(pa.table(columns))
 
     def counts(self, condition: Expression | None) -> Int64:
-        """How many rows match each row of the stream; `condition`, on columns of the runs, says which count."""
+        """Return the number of matches of each row of the stream, among rows of the runs that satisfy `condition`."""
         rows = self.stream.num_rows
         if condition is not None or self.near is not None:
-            # a row on which the condition fails is no partner; whoever asks for pairs says that it fails
-            bare = without(replaced(self.stream, SEQUENCE, np.arange(rows)), [DIFF])
+            # A row on which the condition fails is not a match. The lookup that computes the pairs reports the failure.
+            numbered = without(replaced(self.stream, SEQUENCE, np.arange(rows)), [DIFF])
             names = () if condition is None else condition.columns
-            found = replace(self, stream=bare).pairs((SEQUENCE,), tuple((name, name) for name in names))
-            return totals(found if found is None or condition is None else satisfying(found, condition)[0], rows)
+            pairs = replace(self, stream=numbered).pairs((SEQUENCE,), tuple((name, name) for name in names))
+            return totals(pairs if pairs is None or condition is None else satisfying(pairs, condition)[0], rows)
         keys = key_columns(self.stream, self.here)
         total = np.zeros(rows, np.int64)
         paired = []
@@ -121,49 +130,51 @@ class Matching:
         return total
 
     def limited(self) -> tuple[Matching, Positions]:
-        """The positions of the pairs, run by run, and the matching that they are about.
+        """Return the positions of the pairs, by run, and the matching whose runs they refer to.
 
-        If these are too many, rows that are gone do not count: the pairs are those of netted rows. Then they depend
-        neither on merges nor on what came and went. Raises `LimitReached` if there are still too many.
+        If there are too many, the rows are consolidated first: then the number of pairs depends neither on compaction
+        nor on rows that were retracted. Raises `LimitReached` if there are still too many.
         """
         if self.latest is not None or self.near is not None or self.between is not None:
             return self, list(self._positions())
         try:
-            return self, self._few()
+            return self, self._within_limit()
         except TooManyPairsError:
-            netted = self._netted()
-        met = netted._met(netted.runs[0])
-        if (met * np.abs(diffs(netted.stream))).sum() > self.limit:
-            raise netted._too_many(met)
-        return netted, netted._few()
+            net = self._consolidated()
+        matches = net._matches(net.runs[0])
+        if (matches * np.abs(diffs(net.stream))).sum() > self.limit:
+            raise net._too_many(matches)
+        return net, net._within_limit()
 
-    def _few(self) -> Positions:
-        found: Positions = []
+    def _within_limit(self) -> Positions:
+        positions: Positions = []
         pairs = 0
         for left, right in self._positions():
             pairs += len(left)
             if pairs > self.limit:
                 raise TooManyPairsError
-            found.append((left, right))
-        return found
+            positions.append((left, right))
+        return positions
 
-    def _netted(self) -> Matching:
-        """The same with one run: what is left of the rows that the stream can meet. Numbered rows stay as they are."""
-        wanted = np.unique(hashes(self.stream))
-        parts = [run if self._meets_all else take(run, match(wanted, hashes(run))[1]) for run in self.runs]
+    def _consolidated(self) -> Matching:
+        """Return the same with a single run: the consolidated rows that can match. Numbered stream rows are kept."""
+        keys = np.unique(hashes(self.stream))
+        parts = [run if self._is_product else take(run, match(keys, hashes(run))[1]) for run in self.runs]
         run = sorted_by_hash(consolidate(contiguous(parts)))
         if SEQUENCE in self.stream.column_names:
             return replace(self, runs=[run])
         return replace(self, runs=[run], stream=sorted_by_hash(consolidate(self.stream)))
 
-    def _met(self, run: pa.Table) -> Int64:
-        """How many rows of a run each row of the stream meets, copies counted."""
+    def _matches(self, run: pa.Table) -> Int64:
+        """Return the number of rows of a run, with copies, that match each row of the stream by hash."""
         copies = np.append(0, np.cumsum(np.abs(diffs(run))))
-        if self._meets_all:
+        if self._is_product:
             return np.full(self.stream.num_rows, copies[-1], np.int64)
-        wanted, known = hashes(self.stream), hashes(run)
-        met: Int64 = copies[np.searchsorted(known, wanted, "right")] - copies[np.searchsorted(known, wanted, "left")]
-        return met
+        needles, keys = hashes(self.stream), hashes(run)
+        matches: Int64 = (
+            copies[np.searchsorted(keys, needles, "right")] - copies[np.searchsorted(keys, needles, "left")]
+        )
+        return matches
 
     def _decided_by_hash(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> bool:
         there = key_columns(run, self.there.key)
@@ -192,7 +203,7 @@ class Matching:
         return (self._matched(keys, run) for run in self.runs)
 
     def _matched(self, keys: Sequence[pa.ChunkedArray], run: pa.Table) -> tuple[Int64, Int64]:
-        if self._meets_all:
+        if self._is_product:
             rows, others = self.stream.num_rows, run.num_rows
             if rows * others > self.limit:
                 raise TooManyPairsError
@@ -204,16 +215,17 @@ class Matching:
         return keep_equal(left, right, columns, null_safe=self.here.null_safe)
 
     @property
-    def _meets_all(self) -> bool:
-        """Whether every row of the stream meets every row of the runs, which have a key of their own."""
+    def _is_product(self) -> bool:
+        """Whether every row of the stream matches every row of the runs, which are arranged by another key."""
         return not self.here.parts and bool(self.there.key.parts)
 
-    def _too_many(self, met: Int64) -> LimitReached:
-        pairs, at = int((met * np.abs(diffs(self.stream))).sum()), int(met.argmax())
-        key = [column[at].as_py() for column in key_columns(self.stream, self.here)]
+    def _too_many(self, matches: Int64) -> LimitReached:
+        pairs, row = int((matches * np.abs(diffs(self.stream))).sum()), int(matches.argmax())
+        key = [column[row].as_py() for column in key_columns(self.stream, self.here)]
+        cause = " with the same key" if key else ": no condition links them"
         return LimitReached(
             f"`{self.user}` pairs {pairs:,} rows in one step, and the limit is {self.limit:,}",
-            detail=f"one row meets {int(met[at]):,} rows" + (" with the same key" if key else ": nothing links them"),
+            detail=f"one row matches {int(matches[row]):,} rows{cause}",
             values=f"key {key[0] if len(key) == 1 else tuple(key)!r}" if key else None,
             hint="add a condition of the form a.x = b.y, filter the inputs, or raise `max_pairs` of the flow",
         )
@@ -224,7 +236,7 @@ def _evaluated(table: pa.Table, expression: Expression) -> pa.ChunkedArray:
 
 
 def changed(task: Task, step: Presence | MatchStatus) -> pa.Table | None:
-    """The changed rows that can match by key, sorted by `__hash`; None if there are none."""
+    """Return the changed rows that can match by key, sorted by `__hash`; None if there are none."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return None
@@ -233,17 +245,17 @@ def changed(task: Task, step: Presence | MatchStatus) -> pa.Table | None:
 
 
 def aligned(rows: pa.Table, like: pa.Table) -> pa.Table:
-    """Rows on which something failed, in the columns of others; what they do not have is NULL."""
+    """Return rows on which an expression failed, with the columns of `like`; missing columns are NULL."""
     for name in like.column_names:
         if name not in rows.column_names and name not in (DIFF, ERROR):
-            missing = pa.array(np.zeros(rows.num_rows, np.uint64)) if name == HASH else None
-            rows = replaced(rows, name, pa.nulls(rows.num_rows, like.field(name).type) if missing is None else missing)
+            zeros = pa.array(np.zeros(rows.num_rows, np.uint64)) if name == HASH else None
+            rows = replaced(rows, name, pa.nulls(rows.num_rows, like.field(name).type) if zeros is None else zeros)
     names = [name for name in like.column_names if name not in (DIFF, ERROR)]
     return rows.select([*names, *((DIFF,) if has_diffs(rows) else ()), ERROR])
 
 
 def totals(pairs: pa.Table | None, rows: int) -> Int64:
-    """Add up the multiplicities of pairs by the row that `__sequence` names."""
+    """Return the sum of the diffs of pairs for each row, which `__sequence` names."""
     if pairs is None or not pairs.num_rows:
         return np.zeros(rows, np.int64)
     return np.bincount(numbers(pairs, SEQUENCE), weights=diffs(pairs), minlength=rows).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Look rows up by key and order value: all within bounds, or those at the latest time up to a given one.
+"""Look up rows by key and order value: all within bounds, or those at the latest time up to a given one.
 
-Both give, for each run, the positions of pairs, like `kernels.arrow.probe.match`, but of equal keys only: hashes that
-collide are sorted out already, since a value of another key must not count as the latest.
+Both return, for each run, the positions of pairs, like `kernels.arrow.probe.match`, but only of equal keys: colliding
+hashes are excluded here, since a value of another key must not count as the latest.
 Cost: binary searches per needle and run, plus the pairs; a key may have any number of rows outside the bounds.
 """
 
@@ -24,13 +24,13 @@ Pairs = list[tuple[Int64, Int64]]
 
 
 def bound(column: pa.ChunkedArray | pa.Array, *, strict: bool) -> Bound:
-    """One end of a range for each row of a stream, from a column of the order column's type; NULL bounds nothing in."""
+    """Return one end of a range for each row; `column` has the type of the order column, and NULL matches nothing."""
     values, known = bounds_of(column)
     return Bound(values, strict, known)
 
 
 def moved(column: pa.ChunkedArray | pa.Array, by: int) -> Bound:
-    """One end of a range, so far from a time and itself included; where there is no such time, the last there is."""
+    """Return one end of a range, inclusive: a time plus `by`, clipped to the range of 64-bit integers."""
     values, known = bounds_of(column)
     ends = np.iinfo(np.int64)
     values = values.clip(ends.min - min(by, 0), ends.max - max(by, 0)) + by
@@ -48,12 +48,12 @@ def match_range(
 ) -> Pairs:
     """Pair each row of a stream, sorted by the hash of its key, with the rows of that key within its bounds.
 
-    Rows of the arrangement without an order value are within no bounds, not even open ones.
+    Rows of the arrangement with NULL as order value match no bounds, not even open ones.
     """
     order = _needle_order(stream, low or high)
-    found = search_runs(stream, runs, key, arrangement, order)
+    search = search_runs(stream, runs, key, arrangement, order)
     low, high = (None if end is None else _reordered(end, order) for end in (low, high))
-    return _back(within(found, low, high), order)
+    return _in_stream_order(within(search, low, high), order)
 
 
 def match_nearest(
@@ -67,20 +67,20 @@ def match_nearest(
 ) -> Pairs:
     """Pair each row of a stream, sorted by the hash of its key, with all rows at the latest live time up to its own.
 
-    `later`: at the earliest live time from its own on. If `times` are strict, a row's own time does not count. What
-    the runs say of a row over and over again (it came, it went, it came) is listed as often: multiplicities add up.
+    `later`: at the earliest live time from its own on. If `times` are strict, a row's own time does not count. A row
+    that was inserted and retracted several times is paired as often: diffs add up.
     """
     order = _needle_order(stream, times)
-    found = search_runs(stream, runs, key, arrangement, order)
-    return _back(nearest_rows(found, _reordered(times, order), later=later), order)
+    search = search_runs(stream, runs, key, arrangement, order)
+    return _in_stream_order(nearest_rows(search, _reordered(times, order), later=later), order)
 
 
 def search_runs(
     stream: pa.Table, runs: Sequence[pa.Table], key: Key, arrangement: Arrangement, order: Int64 | None = None
 ) -> Search:
-    """Let the rows of a stream, sorted by the hash of its key, meet the runs of an ordered arrangement.
+    """Return the search for rows of a stream, sorted by the hash of its key, in the runs of an ordered arrangement.
 
-    `order` rearranges rows of equal hash first: needle i is row `order[i]`.
+    `order` permutes rows of equal hash: needle i is row `order[i]`.
     """
     assert arrangement.order is not None
     same = _same(stream, runs, key, arrangement.key)
@@ -95,7 +95,7 @@ def search_runs(
 
 
 def _needle_order(stream: pa.Table, times: Bound | None) -> Int64 | None:
-    """Put needles of one key in the order of their times: neighbours then look at neighbouring rows."""
+    """Return the order of needles by key and time, so that consecutive needles read adjacent rows."""
     if times is None:
         return None
     return order_by_hash_and_value(hashes(stream), pa.array(times.values))
@@ -107,15 +107,15 @@ def _reordered(bound: Bound, order: Int64 | None) -> Bound:
     return Bound(bound.values[order], bound.strict, None if bound.known is None else bound.known[order])
 
 
-def _back(pairs: Pairs, order: Int64 | None) -> Pairs:
+def _in_stream_order(pairs: Pairs, order: Int64 | None) -> Pairs:
     return pairs if order is None else [(order[left], right) for left, right in pairs]
 
 
 def _same(stream: pa.Table, runs: Sequence[pa.Table], here: Key, there: Key) -> Same | None:
-    """How to tell whether keys are equal; None if their hashes tell it."""
+    """Return the test for equal keys; None if equal hashes imply equal keys."""
     if not here.parts:
         return None
-    # NULL hashes like some value, and a row that matches nothing is arranged by the hash of its content
+    # NULL has the hash of some value, and a row that cannot match is arranged by the hash of its content.
     doubtful = hashes(stream) == NULL_HASH if here.exact else np.ones(stream.num_rows, bool)
     nullable = [not here.exact or _may_be_null(run, there) for run in runs]
     if not doubtful.any() and not any(nullable):
@@ -127,10 +127,10 @@ def _same(stream: pa.Table, runs: Sequence[pa.Table], here: Key, there: Key) -> 
         equal = np.zeros(len(left), bool) if nullable[number] else ~doubtful[left]
         pairs = np.flatnonzero(~equal)
         if len(pairs):
-            # a run is large, so its key is worked out for the rows in question only
+            # A run is large, so its key is evaluated only for these rows.
             rows = take(runs[number].select([*names, HASH]), right[pairs])
-            found = [column.take(pa.array(left[pairs])) for column in columns]
-            keys = list(zip(found, key_columns(rows, there), strict=True))
+            needles = [column.take(pa.array(left[pairs])) for column in columns]
+            keys = list(zip(needles, key_columns(rows, there), strict=True))
             numbers = np.arange(len(pairs))
             kept, _ = keep_equal(numbers, numbers, keys, null_safe=here.null_safe)
             equal[pairs[kept]] = True

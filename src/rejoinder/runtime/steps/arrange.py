@@ -1,4 +1,4 @@
-"""Arrange: add a stream to an arrangement as a new run, and keep the spine in shape at the end of the round."""
+"""Arrange: add a stream to an arrangement as a new run, and maintain the spine at the end of the round."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def arrange(task: Task, step: Arrange) -> None:
         keys, _ = partition_hashes(stream, step.arrangement.key)
         stream = stream.append_column(HASH, pa.array(keys))
     if step.retention is not None and step.retention.condition is not None:
-        # a row on which the condition fails may be met: it is up to the lookup to say so
+        # A row on which the condition fails may still match; the lookup reports the failure.
         stream = possible(stream, step.retention.condition)
     order = step.arrangement.order
     stream = sorted_by_hash(stream) if order is None else sorted_by_hash_and_value(stream, order)
     stream = consolidate_groups(stream, hashes(stream))
     if step.retention is not None:
-        stream = expiry_of(step.retention, {}).drop_expired(stream)  # what nobody ever asks for, as it has no time
+        stream = expiry_of(step.retention, {}).drop_expired(stream)  # rows with NULL, if they are never needed
     if not stream.num_rows:
         return
     expiry = None if step.retention is None else expiry_of(step.retention, task.clock.watermarks)
     if step.check:
         check_retractions(task, stream, step.arrangement, expiry)
-    # What may be forgotten already can be met within its epoch; its run is over by itself at the end of it.
+    # Rows that have expired already can still match within this epoch. In a run of their own they are dropped after it.
     parts = [stream] if expiry is None else expiry.split(stream)
-    how = Compaction(FAN, order=order, expiry=expiry, times=step.times)
+    compaction = Compaction(FAN, order=order, expiry=expiry, times=step.times)
     task.arranged[step.arrangement.id] = [
         write_run(
             task.store,
@@ -54,29 +54,29 @@ def arrange(task: Task, step: Arrange) -> None:
             epoch=task.epoch,
             level=level_of(part.num_rows, FAN),
             bounds=task.bounds,
-            times=how.spanned,
+            times=compaction.spanned,
         )
         for part in parts
     ]
-    task.compactions[step.arrangement.id] = how
+    task.compactions[step.arrangement.id] = compaction
 
 
-def settle(task: Task) -> None:
-    """At the end of a round: put the new runs into their spines and merge as far as the credit goes."""
+def insert_runs(task: Task) -> None:
+    """At the end of a round: insert the new runs into their spines and compact as far as the credit goes."""
     for name, refs in task.arranged.items():
         spine = task.before.get(name, Spine())
         for ref in refs:
             spine = insert(spine, ref)
-        how = task.compactions.get(name, Compaction(FAN))
-        task.report.spines[name] = maintain(task.store, spine, how, epoch=task.epoch, bounds=task.bounds)
+        compaction = task.compactions.get(name, Compaction(FAN))
+        task.report.spines[name] = maintain(task.store, spine, compaction, epoch=task.epoch, bounds=task.bounds)
     task.arranged.clear()
 
 
 def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement, expiry: Expiry | None) -> None:
-    """Refuse a retraction without a row to retract.
+    """Raise `MissingRow` for a retraction without a row to retract.
 
-    Expired rows are not checked: they may be on disk or not, and a retraction may be there without its row.
-    Cost follows the rows of the keys that are retracted; with an order column, the rows of equal order values.
+    Expired rows are not checked: they may or may not be on disk, and a retraction may be without its row. Cost follows
+    the rows of the retracted keys; with an order column, only those with equal order values.
     """
     negative = np.flatnonzero(diffs(stream) < 0)
     if not len(negative):
@@ -97,9 +97,9 @@ def check_retractions(task: Task, stream: pa.Table, arrangement: Arrangement, ex
     if len(missing):
         row = without(take(total, missing[:1]), [HASH, DIFF]).to_pylist()[0]
         raise MissingRow(
-            f"a row is deleted from `{source_of(arrangement.relation)}` that is not there",
+            f"a deleted row does not exist in `{source_of(arrangement.relation)}`",
             detail=f"{len(missing)} such row(s) in this epoch and bucket",
             values=f"row {row}",
             hint="a changelog must insert a row before it deletes it, with equal values in every column; "
-            "if rows are replaced by key, declare the source with CREATE TABLE and a PRIMARY KEY",
+            "if rows replace each other by key, declare the source with CREATE TABLE and a PRIMARY KEY",
         )

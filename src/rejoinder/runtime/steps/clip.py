@@ -1,7 +1,7 @@
-"""Clip: the rows of a relation that exist, those with more inserts than deletes. Stateless.
+"""Clip: keep the rows of a relation that have more inserts than deletes. Stateless.
 
-A changelog that is read again may hold deletes that could not be checked when they came, because their rows had
-expired. One without a row changes nothing. Cost follows the relation: it is part of filling something new.
+A changelog that is read again may contain deletes whose rows had expired, so that they were not checked. A delete
+without a row changes nothing. Cost follows the relation: the step is part of a hydration.
 """
 
 from __future__ import annotations

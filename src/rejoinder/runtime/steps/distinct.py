@@ -30,7 +30,7 @@ from rejoinder.runtime.task import Task
 
 
 def distinct(task: Task, step: Distinct) -> None:
-    """Run the step. The arrangement itself is kept by an Arrange step on the same stream."""
+    """Run the step. An Arrange step on the same stream maintains the arrangement."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
@@ -44,15 +44,15 @@ def distinct(task: Task, step: Distinct) -> None:
 
 
 def counts_before(task: Task, changed: pa.Table, step: Distinct) -> Int64:
-    """How many copies of each changed row there were before this epoch."""
+    """Return the number of copies of each changed row before this epoch."""
     counts = np.zeros(changed.num_rows, np.int64)
     names = payload_names(changed)
     for run in task.runs(step.arrangement.id, after=False):
         left, right = match(hashes(changed), hashes(run))
         same = np.ones(len(left), bool)
         for name in names if len(left) else []:
-            here = single_chunk(changed.column(name)).take(pa.array(left))
-            there = single_chunk(run.column(name)).take(pa.array(right))
-            same &= not_distinct(here, there)
+            new = single_chunk(changed.column(name)).take(pa.array(left))
+            old = single_chunk(run.column(name)).take(pa.array(right))
+            same &= not_distinct(new, old)
         counts += np.bincount(left[same], weights=diffs(run)[right[same]], minlength=len(counts)).astype(np.int64)
     return counts

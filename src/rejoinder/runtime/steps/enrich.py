@@ -1,8 +1,8 @@
-"""Enrich: what a function of the user's answers about each row; asked when a row comes, remembered while it is there.
+"""Enrich: add the answer of a user function to each row; called when a row arrives, stored as long as the row.
 
-Algebra: output = change of each row, with the answer that it has. A row that was there before keeps its answer, however
-many copies come or go; a row that is new is asked about, once for all its copies. Calls are made again if the epoch is
-run again, since nothing of it was committed. Cost: the calls; and, for what is remembered, the changed rows.
+Algebra: output = change of each row, with its answer. A row that existed before the epoch keeps its answer, however
+many copies arrive or leave; for a new row the function is called once for all its copies. If the epoch is run again,
+the calls are made again, since nothing was committed. Cost: the calls, and the changed rows to look up stored answers.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ ROW = "row"
 
 
 def enrich(task: Task, step: Enrich) -> None:
-    """Run the step. The arrangement itself is kept by an Arrange step on its output."""
+    """Run the step. An Arrange step on its output maintains the arrangement."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
     changed = sorted_by_hash(consolidate(stream))
     names = payload_names(changed)
-    known, row_of = (None, np.zeros(0, np.int64)) if step.whole else remembered(task, changed, step)
-    is_known = np.zeros(changed.num_rows, bool)
-    is_known[row_of] = True
+    stored, row_of = (None, np.zeros(0, np.int64)) if step.whole else stored_answers(task, changed, step)
+    is_stored = np.zeros(changed.num_rows, bool)
+    is_stored[row_of] = True
     change = diffs(changed)
-    if (change[~is_known] < 0).any():
-        row = take(changed.select(names), np.flatnonzero(~is_known & (change < 0))[:1]).to_pylist()[0]
+    if (change[~is_stored] < 0).any():
+        row = take(changed.select(names), np.flatnonzero(~is_stored & (change < 0))[:1]).to_pylist()[0]
         raise MissingRow(
-            f"a row is taken back that `{step.function.name}` was never asked about",
+            f"a retracted row has no stored answer of `{step.function.name}`",
             values=f"row {dict(zip(step.arguments.names, row.values(), strict=True))}",
-            hint="rows are taken back with equal values in every column, and while they are kept",
+            hint="retract a row with equal values in every column, and while it is retained",
         )
     parts = []
-    if known is not None:
-        parts.append(_with_answers(take(changed, row_of), known, step))
-    new = np.flatnonzero(~is_known)
+    if stored is not None:
+        parts.append(_with_answers(take(changed, row_of), stored, step))
+    new = np.flatnonzero(~is_stored)
     if len(new):
         rows = take(changed, new)
-        parts.append(_with_answers(rows, _asked(rows.select(names), step), step))
+        parts.append(_with_answers(rows, _new_answers(rows.select(names), step), step))
     if parts:
         task.streams[step.output] = sorted_by_hash(contiguous(parts))
 
 
-def remembered(task: Task, changed: pa.Table, step: Enrich) -> tuple[pa.Table | None, Int64]:
-    """The answers of rows that were there before this epoch, and which of the changed rows each belongs to."""
+def stored_answers(task: Task, changed: pa.Table, step: Enrich) -> tuple[pa.Table | None, Int64]:
+    """Return the answers of rows that existed before this epoch, and the number of the changed row of each."""
     names = payload_names(changed)
     parts = []
     for ref in task.refs(step.arrangement.id, after=False):
@@ -75,19 +75,19 @@ def remembered(task: Task, changed: pa.Table, step: Enrich) -> tuple[pa.Table | 
         left, right = match(hashes(changed), hashes(run))
         same = np.ones(len(left), bool)
         for name in names if len(left) else []:
-            here = single_chunk(changed.column(name)).take(pa.array(left))
-            there = single_chunk(run.column(name)).take(pa.array(right))
-            same &= not_distinct(here, there)
+            new = single_chunk(changed.column(name)).take(pa.array(left))
+            old = single_chunk(run.column(name)).take(pa.array(right))
+            same &= not_distinct(new, old)
         if same.any():
             parts.append(replaced(take(without(run, [HASH]), right[same]), ROW, left[same]))
     if not parts:
         return None, np.zeros(0, np.int64)
-    # What came and went before cancels out; a row that is there has one answer, so one entry is left of it.
+    # Earlier inserts and retractions cancel out. An existing row has one answer, so one entry of it remains.
     present = consolidate(contiguous(parts))
     return present, numbers(present, ROW).astype(np.int64)
 
 
-def _asked(rows: pa.Table, step: Enrich) -> pa.Table:
+def _new_answers(rows: pa.Table, step: Enrich) -> pa.Table:
     try:
         answers = ask(step.function, rows.rename_columns(step.arguments.names), step.answers)
     except FunctionFailed as failure:
@@ -102,7 +102,7 @@ def _asked(rows: pa.Table, step: Enrich) -> pa.Table:
 
 
 def _with_answers(rows: pa.Table, answers: pa.Table, step: Enrich) -> pa.Table:
-    """Changed rows in the columns of the arrangement, with their diffs and hashes."""
+    """Return changed rows with their answers, in the columns of the arrangement, with diffs and hashes."""
     columns = [(rows if name in rows.column_names else answers).column(name) for name in step.arrangement.schema.names]
     whole = pa.Table.from_arrays(columns, schema=step.arrangement.schema)
     return replaced(replaced(whole, DIFF, diffs(rows)), HASH, hashes(rows))

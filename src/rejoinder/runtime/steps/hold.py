@@ -1,8 +1,9 @@
-"""Hold: a view's changes come out when they may, and wait until then.
+"""Hold: emit the changes of a view that are due, and keep the others pending.
 
-Algebra: the view is σ(release ≤ released)(relation), so a change whose release is reached comes out at once, and any
-other waits; changes that cancel while they wait never come out. A row without a release waits for nothing. Cost: what
-waits is written once, cut by time; what becomes due is read from the runs that hold some (`runtime.scan`).
+Algebra: the view is σ(emit_at ≤ emitted_up_to)(relation). A change whose time is reached is emitted at once; any other
+is pending. Pending changes that cancel each other are never emitted. A row without a time is emitted at once. Cost:
+pending changes are written once, in time segments; changes that become due are read from the runs whose span contains
+them (`runtime.scan`).
 """
 
 from __future__ import annotations
@@ -38,19 +39,24 @@ def hold(task: Task, step: Hold) -> None:
     if GATE in stream.column_names:
         stream = take(stream, np.flatnonzero(numbers(stream, GATE) == step.gate))
     stream = consolidate(stream)
-    releases = times_of(stream, EMIT_AT)
-    due = (releases == NO_TIME) | (releases <= task.clock.emitted_up_to.get(step.pending.id, LEAST))
+    times = times_of(stream, EMIT_AT)
+    due = (times == NO_TIME) | (times <= task.clock.emitted_up_to.get(step.pending.id, LEAST))
     write_changes(task, step.view, take(without(stream, [EMIT_AT, GATE, HASH]), np.flatnonzero(due)))
     _keep(task, take(stream, np.flatnonzero(~due)), step)
 
 
-def _keep(task: Task, waiting: pa.Table, step: Hold) -> None:
-    released = task.clock.emitted_up_to.get(step.pending.id, LEAST)
-    how = Compaction(FAN, expiry=Expiry.below(EMIT_AT, released + 1), times=step.times)
-    for segment, part in segments(sorted_by_hash(waiting), EMIT_AT):
-        level = level_of(part.num_rows, FAN)
+def _keep(task: Task, pending: pa.Table, step: Hold) -> None:
+    emitted_up_to = task.clock.emitted_up_to.get(step.pending.id, LEAST)
+    compaction = Compaction(FAN, expiry=Expiry.below(EMIT_AT, emitted_up_to + 1), times=step.times)
+    for segment, part in segments(sorted_by_hash(pending), EMIT_AT):
         ref = write_run(
-            task.store, part, epoch=task.epoch, level=level, bounds=task.bounds, segment=segment, times=how.spanned
+            task.store,
+            part,
+            epoch=task.epoch,
+            level=level_of(part.num_rows, FAN),
+            bounds=task.bounds,
+            segment=segment,
+            times=compaction.spanned,
         )
         task.arranged.setdefault(step.pending.id, []).append(ref)
-    task.compactions[step.pending.id] = how
+    task.compactions[step.pending.id] = compaction

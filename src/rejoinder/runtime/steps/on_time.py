@@ -1,9 +1,9 @@
-"""OnTime: rows that are not late pass; the others are noted, with what they missed.
+"""OnTime: pass on the rows that are on time; late rows go to a side output, with the watermark that they missed.
 
-A row of a source is late if one of its event times is below the watermark that was in force before this epoch, or is
-NULL where a watermark is declared; a row of a union's branch, if it is below what the union had passed. Stateless; what
-is late is counted, and goes on as rows of the `late` relation of each view that leaves it out; a row that is taken
-back too late is in it as well, with `undo`.
+A row of a source is late if one of its event times is below the watermark before this epoch, or is NULL where a
+watermark is declared. A row of a branch of a union is late if it is below the watermark of the union. Stateless. Late
+rows are counted, and become rows of the `late` relation of each view that leaves them out. A late retraction is in it
+as well, with `undo`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def on_time(task: Task, step: OnTime) -> None:
     if stream is None or not stream.num_rows:
         return
     late = np.zeros(stream.num_rows, bool)
-    notes: list[pa.Table] = []
-    for column, promise in step.times:
-        watermark = value_of(promise, task.clock.watermarks, LEAST)
+    side_outputs: list[pa.Table] = []
+    for column, formula in step.times:
+        watermark = value_of(formula, task.clock.watermarks, LEAST)
         missed = _missed(stream, column, watermark, keeps_nulls=step.keeps_nulls) & ~late
         if missed.any():
-            notes += _notes(task, take(stream, np.flatnonzero(missed)), column, watermark, step)
+            side_outputs += _late_rows(task, take(stream, np.flatnonzero(missed)), column, watermark, step)
             late |= missed
-    if notes:
-        task.streams[step.late] = contiguous(notes)
-    passed = stream if not late.any() else take(stream, np.flatnonzero(~late))
-    if passed.num_rows:
-        task.streams[step.output] = passed
+    if side_outputs:
+        task.streams[step.late] = contiguous(side_outputs)
+    on_time_rows = stream if not late.any() else take(stream, np.flatnonzero(~late))
+    if on_time_rows.num_rows:
+        task.streams[step.output] = on_time_rows
 
 
 def _missed(stream: pa.Table, column: str, watermark: int, *, keeps_nulls: bool) -> Mask:
@@ -49,16 +49,16 @@ def _missed(stream: pa.Table, column: str, watermark: int, *, keeps_nulls: bool)
     return missed if keeps_nulls else missed | (times == NO_TIME)
 
 
-def _notes(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime) -> list[pa.Table]:
-    """Late rows as they are noted; none if the source says so, or a failure."""
+def _late_rows(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime) -> list[pa.Table]:
+    """Return late rows as rows of the side output; none if the policy is `drop`. Raises `LateRow` if it is `fail`."""
     labels, kind = dict(step.labels), rows.schema.field(column).type
     plain = without(rows, RESERVED)
     plain = plain.rename_columns([labels.get(name, name) for name in plain.column_names])
-    named = labels.get(column, column)
+    label = labels.get(column, column)
     if step.policy == "fail":
         raise LateRow(
             f"a row of `{step.name}` is late",
-            detail=f"{rows.num_rows} such row(s); the watermark of `{named}` is {_shown(watermark, kind)}",
+            detail=f"{rows.num_rows} such row(s); the watermark of `{label}` is {_shown(watermark, kind)}",
             values=f"row {plain.slice(0, 1).to_pylist()[0]}",
             hint="raise the delay of its WATERMARK, or keep late rows: OPTIONS (late 'keep')",
         )
@@ -72,7 +72,7 @@ def _notes(task: Task, rows: pa.Table, column: str, watermark: int, step: OnTime
         {
             "input": pa.array([step.name] * rows.num_rows),
             "row": as_json(plain),
-            "column": pa.array([named] * rows.num_rows),
+            "column": pa.array([label] * rows.num_rows),
             "watermark": pa.array([_shown(watermark, kind)] * rows.num_rows, pa.string()),
             "behind": behind,
             "undo": pa.array(diffs(rows) < 0),

@@ -1,7 +1,7 @@
-"""Record: the net changes of an epoch as rows that stay.
+"""Record: turn the net changes of an epoch into rows of an append-only relation.
 
-Algebra: each row of a change with diff n becomes |n| copies of the row with `undo` telling the sign, the epoch and its
-time; the result is append-only. Stateless: equal rows come to the same bucket, where they are netted first.
+Algebra: a change with diff n becomes |n| copies of the row, with the sign as `undo`, the epoch, and its time.
+Stateless: equal rows are in the same bucket, where they are consolidated first.
 """
 
 from __future__ import annotations

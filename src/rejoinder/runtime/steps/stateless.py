@@ -1,4 +1,4 @@
-"""Derive, Send, Emit: what needs no arrangement."""
+"""Derive, Send, Emit: steps without an arrangement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rejoinder.kernels.arrow.scatter import scatter
 from rejoinder.kernels.arrow.sorting import LAST_HASH, order_by_hash
 from rejoinder.kernels.duckdb.row_errors import filter_project_marked
 from rejoinder.plan.physical.steps import Derive, Emit, Send
-from rejoinder.runtime.failed_rows import settled
+from rejoinder.runtime.failed_rows import count_failed
 from rejoinder.runtime.task import Task, partition_hashes
 from rejoinder.store.runs.run import write_run
 from rejoinder.store.runs.spine import Compaction, Spine, insert, level_of, maintain
@@ -20,19 +20,19 @@ CHANGELOG_FAN = 16
 
 
 def derive(task: Task, step: Derive) -> None:
-    """Filter and project a stream; multiplicities and key hashes stay."""
+    """Filter and project a stream; diffs and key hashes are kept."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
     kept = tuple(name for name in (DIFF, HASH) if name in stream.column_names)
     result = filter_project_marked(stream, step.predicate, step.outputs, kept, step.optional)
-    result = settled(task, result) if step.last else result
+    result = count_failed(task, result) if step.last else result
     if result.num_rows:
         task.streams[step.output] = drop_unit_diffs(result)
 
 
 def send(task: Task, step: Send) -> None:
-    """Cut a stream by bucket and put the parts in the task's outbox."""
+    """Split a stream by bucket and put the parts into the task's outbox."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
@@ -58,7 +58,7 @@ def emit(task: Task, step: Emit) -> None:
 
 
 def write_changes(task: Task, view: str, changes: pa.Table) -> None:
-    """Write the net of changes to a view's changelog, sorted by row hash so that readers can share the work."""
+    """Write net changes to the changelog of a view, sorted by row hash so that readers can read ranges in parallel."""
     keys = row_hashes(changes)
     table = consolidate_groups(replaced(changes, HASH, keys), keys, order_by_hash(keys))
     if not table.num_rows:
@@ -69,12 +69,12 @@ def write_changes(task: Task, view: str, changes: pa.Table) -> None:
     task.report.rows_out[view] = task.report.rows_out.get(view, 0) + table.num_rows
 
 
-def settle_changelogs(task: Task) -> None:
-    """In the last round: put this bucket's new changelog runs into their spines and merge what is old enough."""
-    how = Compaction(CHANGELOG_FAN, changelog=True, since=task.epoch - task.history)
+def insert_changelog_runs(task: Task) -> None:
+    """In the last round: insert the new changelog runs of this bucket into their spines and compact old epochs."""
+    compaction = Compaction(CHANGELOG_FAN, changelog=True, since=task.epoch - task.history)
     for view, refs in task.report.emitted.items():
         spine = task.before.get(view, Spine())
         for ref in refs:
             spine = insert(spine, ref)
-        task.report.changelogs[view] = maintain(task.store, spine, how, epoch=task.epoch, bounds=(0, LAST_HASH))
+        task.report.changelogs[view] = maintain(task.store, spine, compaction, epoch=task.epoch, bounds=(0, LAST_HASH))
     task.report.emitted.clear()

@@ -1,4 +1,4 @@
-"""Sweep: cancel what a stream of intervals takes back and gives again (see `kernels.arrow.intervals`). Stateless."""
+"""Sweep: cancel retractions and insertions of overlapping intervals (see `kernels.arrow.intervals`). Stateless."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rejoinder.runtime.task import Task
 
 
 def sweep(task: Task, step: Sweep) -> None:
-    """Run the step: the output has the columns of the input, and its key hash where it has one."""
+    """Run the step. The output has the columns of the input, and its key hash if it has one."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return

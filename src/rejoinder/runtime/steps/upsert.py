@@ -1,11 +1,11 @@
 """Upsert: turn a table's source rows (the newest state of a key, or a tombstone) into changes of the table.
 
-Algebra: output = new content − old content of the touched keys. Inside an epoch the last row of a key wins: by the
-order column if the table has one, then by the order of arrival. A tombstone without a value in the order column takes
-out what arrived before it. Cost follows the touched keys.
+Algebra: output = new content − old content of the changed keys. Within an epoch the last row of a key wins: by the
+order column if the table has one, then by the order of arrival. A tombstone without a value in the order column deletes
+the rows that arrived before it. Cost follows the changed keys.
 
-A tombstone's place in the order is known in its own epoch only: nothing is kept of a key that has no row, so an older
-row that comes later is taken for a new one.
+The order of a tombstone is known only in its own epoch: no state is kept of a key without a row, so an older row that
+arrives later counts as new.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def upsert(task: Task, step: Upsert) -> None:
     if stream is None or not stream.num_rows:
         return
     key = step.arrangement.key
-    if SEQUENCE not in stream.column_names and has_diffs(stream):  # rows, not messages: what cancels was never there
+    if SEQUENCE not in stream.column_names and has_diffs(stream):  # changes of a relation, which may cancel out
         stream = consolidate(stream)
         stream = take(stream, np.flatnonzero(diffs(stream) > 0))
     if HASH not in stream.column_names:
@@ -56,7 +56,7 @@ def upsert(task: Task, step: Upsert) -> None:
                 f"NULL in the primary key of `{step.arrangement.relation}`",
                 detail=f"column `{name}`",
                 values=f"row {row.to_pylist()[0]}",
-                hint="filter such rows out upstream, or declare the source as a STREAM or CHANGELOG",
+                hint="filter out such rows upstream, or declare the source as a STREAM or CHANGELOG",
             )
     if step.whole and step.order is None:
         _refuse_unordered(stream, step)
@@ -64,30 +64,30 @@ def upsert(task: Task, step: Upsert) -> None:
     incoming = without(_ranked(stream, old, step), [SEQUENCE])
     newest = take(incoming, np.flatnonzero(diffs(incoming) > 0))
     change = contiguous([without(newest, [DIFF]), replaced(old, DIFF, -diffs(old))]) if old.num_rows else newest
-    # the hash is a function of the key, so netting by payload keeps it right
+    # The hash is a function of the key, so consolidating by payload keeps it valid.
     change = consolidate(change)
     if change.num_rows:
         task.streams[step.output] = change
 
 
 def _refuse_unordered(stream: pa.Table, step: Upsert) -> None:
-    """Refuse to choose among rows of a key of which nobody knows in which order they came."""
+    """Raise `Unsupported` if a key has several rows whose order of arrival is unknown."""
     rows = consolidate(without(stream, [HASH, SEQUENCE]))
     groups = group_rows(rows, _names(step))
-    doubles = np.flatnonzero(np.bincount(groups.group_of, minlength=len(groups.starts)) > 1)
-    if len(doubles):
-        at = int(np.flatnonzero(groups.group_of == doubles[0])[0])
-        values = [rows.column(name)[at].as_py() for name in _names(step)]
+    duplicates = np.flatnonzero(np.bincount(groups.group_of, minlength=len(groups.starts)) > 1)
+    if len(duplicates):
+        row = int(np.flatnonzero(groups.group_of == duplicates[0])[0])
+        values = [rows.column(name)[row].as_py() for name in _names(step)]
         raise Unsupported(
             "the last row of a key is not known among rows that were read before",
-            detail=f"{len(doubles)} key(s) have several rows, and the order in which they came is not kept",
+            detail=f"{len(duplicates)} key(s) have several rows, and their order of arrival is not stored",
             values=f"key {values!r}",
-            hint="give a column that orders them, or define it before the rows are read",
+            hint="add an order column, or create the view before the rows are read",
         )
 
 
 def _current(task: Task, stream: pa.Table, step: Upsert) -> pa.Table:
-    """The rows of the touched keys before this epoch."""
+    """Return the rows of the changed keys before this epoch."""
     keys = np.unique(hashes(stream))
     schema = without(stream, [DIFF, SEQUENCE]).schema
     parts = []
@@ -100,10 +100,11 @@ def _current(task: Task, stream: pa.Table, step: Upsert) -> pa.Table:
     rows = consolidate(contiguous(parts))
     if step.arrangement.key.exact and not step.arrangement.key.null_safe:
         return rows
-    touched = group_rows(contiguous([without(stream, [DIFF, SEQUENCE]), rows.select(schema.names)]), _names(step))
-    from_stream = np.zeros(len(touched.starts), bool)
-    from_stream[touched.group_of[: stream.num_rows]] = True
-    return take(rows, np.flatnonzero(from_stream[touched.group_of[stream.num_rows :]]))
+    # Hashes may collide, so compare the keys themselves.
+    groups = group_rows(contiguous([without(stream, [DIFF, SEQUENCE]), rows.select(schema.names)]), _names(step))
+    is_changed = np.zeros(len(groups.starts), bool)
+    is_changed[groups.group_of[: stream.num_rows]] = True
+    return take(rows, np.flatnonzero(is_changed[groups.group_of[stream.num_rows :]]))
 
 
 def _names(step: Upsert) -> list[str]:
@@ -111,7 +112,7 @@ def _names(step: Upsert) -> list[str]:
 
 
 def _ranked(stream: pa.Table, old: pa.Table, step: Upsert) -> pa.Table:
-    """The winning row of each key; with an order column, the present row takes part."""
+    """Return the last row of each key; with an order column, the current row of the key takes part."""
     candidates = stream if DIFF in stream.column_names else replaced(stream, DIFF, np.ones(stream.num_rows, np.int64))
     sequence = numbers(stream, SEQUENCE) if SEQUENCE in stream.column_names else np.zeros(stream.num_rows, np.int64)
     candidates = without(candidates, [SEQUENCE])
@@ -123,14 +124,14 @@ def _ranked(stream: pa.Table, old: pa.Table, step: Upsert) -> pa.Table:
     group = groups.group_of[order]
     if step.order is not None:
         rank = rank_values(single_chunk(candidates.column(step.order)))[order]
-        bare = (diffs(candidates) < 0) & np.asarray(candidates.column(step.order).is_null())
-        rank = np.where(bare[order], _highest_so_far(rank, group), rank)
+        is_unordered = (diffs(candidates) < 0) & np.asarray(candidates.column(step.order).is_null())
+        rank = np.where(is_unordered[order], _highest_so_far(rank, group), rank)
         order = order[np.lexsort((np.arange(len(order)), rank, group))]
     ends = np.append(np.flatnonzero(np.diff(group)), len(order) - 1)
     return take(candidates, order[ends])
 
 
 def _highest_so_far(rank: Int64, group: Int64) -> Int64:
-    """The running maximum of the ranks within each group; groups ascend."""
+    """Return the running maximum of the ranks within each group; groups ascend."""
     base = group * (len(rank) + 1)
     return np.maximum.accumulate(base + rank) - base

@@ -1,10 +1,11 @@
-"""Validity: until when each row is valid, which is the next later live time of its partition.
+"""Validity: add to each row the end of its validity, which is the next later live time of its partition.
 
-Algebra: output = V′ with its ends − V with its ends, V and V′ being the relation before and after this epoch. Besides
-the changed rows, only rows at times that were the last live ones before a time that comes or goes get another end: the
-old answer goes, the new one comes. Rows at equal times of a partition share their end. A row without a time is never
-valid and stays out. After the last time of a partition a row is valid for ever (`kernels.arrow.ordered.last_value`).
-Cost: O(log n) per changed time, plus the rows whose answer changes, however many versions a partition has.
+Algebra: output = V′ with its ends − V with its ends, where V and V′ are the relation before and after this epoch.
+Besides the changed rows, only rows at the last live time before an inserted or deleted time get a new end: the row with
+the old end is retracted, the one with the new end inserted. Rows at equal times of a partition share their end. A row
+without a time is never valid and is left out. After the last time of a partition a row is valid forever
+(`kernels.arrow.ordered.last_value`). Cost: O(log n) per changed time, plus the rows whose end changes, however many
+versions a partition has.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from rejoinder.runtime.task import Task, partition_hashes
 
 
 def validity(task: Task, step: Validity) -> None:
-    """Run the step; the output carries `__hash` of the partition. The arrangement is kept by an Arrange step."""
+    """Run the step; the output carries `__hash` of the partition. An Arrange step maintains the arrangement."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
@@ -50,7 +51,7 @@ def validity(task: Task, step: Validity) -> None:
 
 
 def _change(stream: pa.Table, step: Validity) -> pa.Table:
-    """The net change of the rows that have a time, sorted like a run."""
+    """Return the net change of the rows that have a time, sorted like a run."""
     assert step.arrangement.order is not None
     stream = replaced(stream, DIFF, diffs(stream)).select([*step.arrangement.schema.names, HASH, DIFF])
     timed = np.asarray(stream.column(step.arrangement.order).is_valid())
@@ -60,27 +61,28 @@ def _change(stream: pa.Table, step: Validity) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Ends:
-    """The ends of rows before an epoch, when `runs` is all there is, and after it, when `delta` is added."""
+    """The ends of rows before an epoch (of `runs`) and after it (of `runs` and `delta`)."""
 
     step: Validity
     runs: Sequence[pa.Table]
     delta: pa.Table
 
     def change(self) -> pa.Table:
-        """The change of the rows with their ends."""
+        """Return the change of the rows with their ends."""
         times, number = self._distinct(self.delta)
         before, _ = self._searches(times)
-        lived, lives = self._live(before, times, number)
-        # an end changes where it goes, or where an earlier one comes; either way its row was the last one before
-        previous = self._previous(before, times, lived != lives)
+        was_live, is_live = self._live(before, times, number)
+        # The end of a row changes if that time is deleted, or if an earlier one is inserted. Either way the row is at
+        # the last live time before the changed one.
+        previous = self._previous(before, times, was_live != is_live)
         times, number = self._distinct(contiguous([self.delta.select(times.column_names), previous]))
         number = number[: self.delta.num_rows]
         before, after = self._searches(times)
-        lived, lives = self._live(before, times, number)
+        was_live, is_live = self._live(before, times, number)
         old, new = self._ends(before, times), self._ends(after, times)
-        # rows that leave with their time had the end from before
-        parts = [self._with_ends(self.delta, np.where(lives, new, old)[number], 1)]
-        moved = Bound(self._values(times), known=lived & lives & (old != new))
+        # Rows whose time is deleted had the old end.
+        parts = [self._with_ends(self.delta, np.where(is_live, new, old)[number], 1)]
+        moved = Bound(self._values(times), known=was_live & is_live & (old != new))
         for run, (left, right) in zip(before.runs, within(before, moved, moved), strict=True):
             if len(left):
                 rows = replaced(take(run.table.select(self._names), right), DIFF, run.diffs(right))
@@ -97,7 +99,7 @@ class _Ends:
         return self.step.arrangement.order
 
     def _distinct(self, rows: pa.Table) -> tuple[pa.Table, Int64]:
-        """The partitions and times of some rows, each once, sorted like a run; and which of them each row has."""
+        """Return the distinct partitions and times of rows, sorted like a run, and the number of that of each row."""
         parts = self.step.arrangement.key.parts
         assert all(part.is_column for part in parts), "a partition is a tuple of columns"
         names = list(dict.fromkeys((*(part.columns[0] for part in parts), self._time)))
@@ -110,7 +112,7 @@ class _Ends:
         return take(distinct, order), place[groups.group_of]
 
     def _searches(self, times: pa.Table) -> tuple[Search, Search]:
-        """Let times meet the relation before and after the epoch."""
+        """Return the searches for times in the relation before and after the epoch."""
         arrangement = self.step.arrangement
         after = search_runs(times, [*self.runs, self.delta], arrangement.key, arrangement)
         return replace(after, runs=after.runs[:-1], met=after.met[:-1]), after
@@ -119,25 +121,25 @@ class _Ends:
         return bounds_of(times.column(self._time))[0]
 
     def _live(self, before: Search, times: pa.Table, number: Int64) -> tuple[Mask, Mask]:
-        """Which times are live before the epoch, and which after it; `number` is the time of each changed row."""
+        """Return which times are live before and after the epoch; `number` is the time of each changed row."""
         count = weights(before, self._values(times))
         change = np.bincount(number, weights=diffs(self.delta), minlength=before.size).astype(np.int64)
         return count > 0, count + change > 0
 
     def _previous(self, search: Search, times: pa.Table, which: Mask) -> pa.Table:
-        """The live times just before some of the times."""
-        values, found = nearest(search, self._values(times), later=False, strict=True, known=which)
-        rows = np.flatnonzero(found)
+        """Return the live times just before the selected times."""
+        values, exists = nearest(search, self._values(times), later=False, strict=True, known=which)
+        rows = np.flatnonzero(exists)
         earlier = as_column(values[rows], times.field(self._time).type)
         return replaced(take(times, rows), self._time, earlier)
 
     def _ends(self, search: Search, times: pa.Table) -> Int64:
-        """The live times just after the times."""
-        values, found = nearest(search, self._values(times), later=True, strict=True)
-        return np.where(found, values, last_value(times.field(self._time).type))
+        """Return the live times just after the times."""
+        values, exists = nearest(search, self._values(times), later=True, strict=True)
+        return np.where(exists, values, last_value(times.field(self._time).type))
 
     def _with_ends(self, rows: pa.Table, ends: Int64, sign: int) -> pa.Table:
-        """Rows with their ends behind their own columns."""
+        """Return rows with their ends after their own columns."""
         place = len(self.step.arrangement.schema)
         column = as_column(ends, rows.field(self._time).type)
         return replaced(rows, DIFF, sign * diffs(rows)).add_column(place, self.step.end, column)

@@ -1,12 +1,12 @@
-"""The files that a source has read, as a log that the manifest reaches.
+"""The log of files that a source has read, referenced by the manifest.
 
 Invariants:
 - entries are in the order in which epochs read them; an entry is never changed or removed;
-- the newest entries are in the manifest itself, all others in immutable chunks that it names with their checksums;
-- a manifest holds at most `RECENT` entries and O(log n) references below `CHUNK_ENTRIES`, so it does not grow with the
-  number of files. An entry is rewritten O(log `CHUNK_ENTRIES`) times in all, so an epoch costs what it reads.
+- the newest entries are in the manifest itself, all others in immutable chunks that it references with checksums;
+- a manifest holds at most `RECENT` entries and O(log n) references to chunks below `CHUNK_ENTRIES`, so it does not grow
+  with the number of files. An entry is rewritten O(log `CHUNK_ENTRIES`) times, so an epoch costs what it reads.
 
-A chunk is compressed lines of JSON in the format of Spark's own log of files: a checkpoint is rebuilt by copying them.
+A chunk is compressed lines of JSON in the format of Spark's file source log: a checkpoint is rebuilt by copying them.
 """
 
 from __future__ import annotations
@@ -29,61 +29,64 @@ FAN = 4
 
 @dataclass(frozen=True)
 class FileRead:
-    """A file that was read: its path as the source wrote it down, and its time in milliseconds, which orders files.
-
-    `signature` tells that it was changed since (`formats.file_signatures`); empty if nobody took it.
-    """
+    """A file that was read."""
 
     path: str
+    """The path as Spark's source reported it."""
     modified: int
+    """When the file was written, in milliseconds since 1970; files are read in this order."""
     signature: str = ""
+    """Detects that the file was changed since (`formats.file_signatures`); empty if none was computed."""
 
     def to_line(self, batch: int) -> str:
-        """The entry as Spark writes it; `batch` is the number of the log entry that it belongs to."""
-        signature = f',"signature":{json.dumps(self.signature)}' if self.signature else ""  # which Spark ignores
+        """Return the entry as Spark writes it; `batch` is the number of the log entry that it belongs to."""
+        signature = f',"signature":{json.dumps(self.signature)}' if self.signature else ""  # Spark ignores it
         return f'{{"path":{json.dumps(self.path)},"timestamp":{self.modified}{signature},"batchId":{batch}}}'
 
     @classmethod
     def from_line(cls, line: str | bytes) -> FileRead:
-        """Read what `to_line` gave. Raises `ValueError`, `KeyError` or `TypeError` for anything else."""
+        """Read what `to_line` returned. Raises `ValueError`, `KeyError` or `TypeError` for anything else."""
         entry = json.loads(line)
         return cls(str(entry["path"]), int(entry["timestamp"]), str(entry.get("signature", "")))
 
 
 @dataclass(frozen=True)
 class FileLog:
-    """All files that were read. `last` counts the entries that came with the newest epoch that read any."""
+    """All files that a source has read."""
 
     recent: tuple[FileRead, ...] = ()
+    """The newest entries, stored in the manifest."""
     chunks: tuple[tuple[CheckedRef, int], ...] = ()
+    """The chunks with older entries, each with its number of entries."""
     last: int = 0
+    """Number of entries of the newest epoch that read any file."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain data for the manifest."""
+        """Return plain data for the manifest."""
         return {
-            "recent": [[each.path, each.modified, each.signature] for each in self.recent],
+            "recent": [[file.path, file.modified, file.signature] for file in self.recent],
             "chunks": [[*ref.to_json(), entries] for ref, entries in self.chunks],
             "last": self.last,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FileLog:
-        """Read what `to_json` gave."""
-        recent = tuple(FileRead(str(path), int(modified), str(signed)) for path, modified, signed in data["recent"])
+        """Read what `to_json` returned."""
+        recent = tuple(FileRead(str(path), int(modified), str(mark)) for path, modified, mark in data["recent"])
         chunks = tuple((CheckedRef.from_json(chunk), int(chunk[3])) for chunk in data["chunks"])
         return cls(recent, chunks, int(data["last"]))
 
     @property
     def entries(self) -> int:
-        """How many files were read."""
+        """Number of files in the log."""
         return len(self.recent) + sum(entries for _, entries in self.chunks)
 
     def files(self) -> set[str]:
-        """The objects that hold the log."""
+        """Return the names of the objects that hold the chunks."""
         return {ref.name for ref, _ in self.chunks}
 
-    def appended(self, store: ObjectStore, epoch: int, read: Iterable[FileRead]) -> FileLog:
-        """The log after an epoch that read these files. Writes a chunk if the manifest would hold too many entries."""
+    def append(self, store: ObjectStore, epoch: int, read: Iterable[FileRead]) -> FileLog:
+        """Return the log with the files that an epoch read. Writes a chunk if `recent` would exceed `RECENT`."""
         new = tuple(read)
         if not new:
             return self
@@ -91,10 +94,10 @@ class FileLog:
         if len(recent) <= RECENT:
             return FileLog(recent, self.chunks, len(new))
         chunks = list(self.chunks)
-        lines = [each.to_line(0).encode() for each in recent]
+        lines = [file.to_line(0).encode() for file in recent]
         for start in range(0, len(lines), CHUNK_ENTRIES):
             piece = lines[start : start + CHUNK_ENTRIES]
-            # Merge neighbours of similar size, so that their number is logarithmic.
+            # Combine adjacent chunks of similar size, so that their number is logarithmic.
             while chunks and chunks[-1][1] <= FAN * len(piece) and chunks[-1][1] + len(piece) <= CHUNK_ENTRIES:
                 piece = [*_lines(store, chunks.pop()[0]), *piece]
             name = new_name(FOLDER, epoch).replace(".arrow", ".log")
@@ -102,12 +105,12 @@ class FileLog:
         return FileLog((), tuple(chunks), len(new))
 
     def lines(self, store: ObjectStore) -> list[bytes]:
-        """All entries, oldest first, as Spark writes them, in batch 0. Raises `Corrupt` if a chunk is damaged."""
+        """Return all entries as Spark writes them, in batch 0, oldest first. Raises `Corrupt` for a damaged chunk."""
         older = [line for ref, _ in self.chunks for line in _lines(store, ref)]
-        return [*older, *(each.to_line(0).encode() for each in self.recent)]
+        return [*older, *(file.to_line(0).encode() for file in self.recent)]
 
     def read(self, store: ObjectStore) -> list[FileRead]:
-        """All entries, oldest first. Raises `Corrupt` if a chunk is damaged."""
+        """Return all entries, oldest first. Raises `Corrupt` if a chunk is damaged."""
         return [FileRead.from_line(line) for line in self.lines(store)]
 
 

@@ -1,22 +1,23 @@
-"""Delete what only dropped versions name, and what nobody named: files first, then their manifests, oldest first.
+"""Garbage collection: deletes files that no retained manifest names, then old manifests, oldest first.
 
 Invariants:
-- a file is deleted only if no retained manifest names it, and a manifest of this flow that is older than all of them
-  named it or has an epoch older than theirs, in whose folder the file lies: it was merged away or forgotten within that
-  epoch, or is the work of an attempt that was killed, and whoever would commit that epoch yet is fenced;
-- a manifest is deleted after all that only it and older ones named, and after every older manifest. So a call that
-  was killed leaves manifests that still name what it had not deleted, the next call goes on from there, and the
-  stored versions have no gaps (see `manifest`);
-- of what nobody named, only files with a name that `run.new_name` makes are deleted, and none through a link: files
-  that others put into the state are left alone;
-- the newest version and its parent always stay: `commit` checks its parent after it has published.
+- a file is deleted only if no retained manifest names it, and one of two conditions holds: an older manifest of this
+  flow named it; or it lies in the folder of an older manifest's epoch, which no retained manifest has. The latter was
+  compacted away or expired within that epoch, or a killed attempt wrote it; a driver that could still commit that epoch
+  is fenced;
+- a manifest is deleted after all files that only it and older ones named, and after every older manifest. So a killed
+  call leaves manifests that still name what it did not delete, the next call continues from there, and the stored
+  versions have no gaps (see `manifest`);
+- of files that no manifest named, only those with a name of the form of `run.new_name` are deleted, and none through a
+  link: files that others put into the state are not touched;
+- the newest version and its parent are always retained: `commit` checks the parent after it has published.
 
-What it asks of the driver: a new manifest names new files, and files that a retained manifest names; never one that
-only dropped ones do.
+Requirement on the driver: a new manifest names new files, and files that a retained manifest names; never a file that
+only dropped manifests name.
 
-Two calls at the same time delete the same things twice, which is harmless. Cost: a call reads each manifest that it
-drops and, unless `seen` knows it, each that it retains, and lists the folder of each epoch that it drops; the number of
-objects in the store does not matter.
+Two concurrent calls delete the same objects twice, which is harmless. Cost: a call reads each manifest that it drops
+and each retained one that is not in `seen`, and lists the folder of each epoch that it drops. The cost does not depend
+on the number of objects in the store.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _OWN = re.compile(r"(runs|epochs|positions|merge)/(?:\d{10,}|-\d{9})/[0-9a-f]{32
 
 
 def is_own(name: str) -> bool:
-    """Tell whether a name is one that `run.new_name` makes. Nothing else in the folder of an epoch is ours to delete.
+    """Whether a name has the form of `run.new_name`. Other files in the folder of an epoch must not be deleted.
 
     >>> is_own("runs/0000000012/" + "ab" * 16 + ".arrow"), is_own("runs/0000000012/notes.txt")
     (True, False)
@@ -48,7 +49,7 @@ def is_own(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Collected:
-    """What a call deleted."""
+    """How many versions and files a collection deleted."""
 
     versions: int
     files: int
@@ -62,11 +63,11 @@ def collect(
     known: Manifest | None = None,
     seen: Seen | None = None,
 ) -> Collected:
-    """Retain the newest `keep_versions` (at least two) versions, and delete what only older ones named.
+    """Retain the newest `keep_versions` (at least two) versions, and delete files that only older ones named.
 
-    `named` gives the files that a manifest names. `known` is a manifest that was the newest a while ago. A driver that
-    calls this after every commit passes the same dict as `seen` each time: it remembers what the retained manifests
-    name, by their checksum, so that a call reads only the new ones and those that it drops.
+    `named` returns the files that a manifest names. `known` is a manifest that was the newest a while ago. A driver
+    that calls this after every commit passes the same dict as `seen` each time: it caches the files of the retained
+    manifests by checksum, so that a call reads only the new manifests and those that it drops.
     """
     newest = latest(store, known)
     if newest is None:
@@ -96,9 +97,9 @@ def collect(
 def _retained(
     store: ObjectStore, newest: Manifest, floor: int, named: Named, seen: Seen
 ) -> tuple[list[frozenset[str]], str | None]:
-    """Return what each retained manifest names, and the checksum of the manifest below the oldest of them.
+    """Return the files of each retained manifest, and the checksum of the manifest below the oldest of them.
 
-    None, if they do not reach down to `floor`: somebody who retains less is at work, and drops the rest himself.
+    The checksum is None if they do not reach down to `floor`: a concurrent collection that retains less drops the rest.
     """
     retained: Seen = {}
     checksum: str | None = newest.checksum
@@ -121,7 +122,7 @@ def chain_below(store: ObjectStore, floor: int, checksum: str | None) -> list[in
     chain: list[int] = []
     for version in range(floor - 1, -1, -1):
         manifest = find(store, version) if checksum else None
-        if manifest is None or manifest.checksum != checksum:  # dropped before, or left there by a fenced driver
+        if manifest is None or manifest.checksum != checksum:  # dropped before, or left by a fenced driver
             break
         chain.append(version)
         checksum = manifest.parent

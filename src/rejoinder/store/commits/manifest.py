@@ -5,10 +5,10 @@ Invariants:
 - versions have no gaps, and each manifest carries the checksum of the one before it (`parent`);
 - old manifests are deleted in ascending order, one after the other (`gc`), and the newest is never deleted;
 - a manifest names its writer, a random identity of one driver, and counts in `writer_epoch` how often the writer
-  changed. The count is a fencing token: whoever has a lower one than another has been replaced.
+  changed. The count is a fencing token: a driver with a lower one than another has been replaced.
 
-`commit` publishes manifests, `newest` finds the newest one, `lost_commits` notices that it is gone.
-[ADR 0033](../../../docs/adr/0033-commit-protocol.md) argues why this survives answers that are lost, late or doubled.
+`commit` publishes manifests, `newest_manifest` finds the newest one, `lost_commits` detects that it is missing.
+[ADR 0033](../../../docs/adr/0033-commit-protocol.md) argues why this survives lost, late and duplicate answers.
 """
 
 from __future__ import annotations
@@ -31,39 +31,47 @@ _RESTORE = "restore the state from a backup; all manifests belong together, so r
 
 @dataclass(frozen=True)
 class Manifest:
-    """All that a commit says. Dicts are plain JSON data with text keys; nobody changes them.
-
-    `version` counts commits of any kind, `epoch` is the last committed one (-1 before the first), `time_ms` its
-    processing time. `epochs` lists (epoch, time_ms, version) of the retained commits, this one included.
-    `commit_id` is random, so that two drivers never write the same bytes. `writer` is the identity of the driver,
-    `writer_epoch` the number of drivers before it.
-    """
+    """The content of a commit. Dicts are plain JSON data with text keys, and are never modified."""
 
     version: int
+    """Number of commits before this one, of epochs and of definitions."""
     epoch: int
+    """The last committed epoch; -1 before the first."""
     time_ms: int
+    """Processing time of that epoch, in milliseconds since 1970."""
     parent: str
+    """Checksum of the manifest of the version before; empty for version 0."""
     flow_id: str
+    """Random identity of the flow."""
     plan: str = ""
+    """Fingerprint of the plan."""
     catalog: dict[str, Any] = field(default_factory=dict)
+    """Definitions of sources, views and sinks."""
     spines: dict[str, Any] = field(default_factory=dict)
+    """The runs of each arrangement and changelog."""
     extra: dict[str, Any] = field(default_factory=dict)
+    """Positions of sources, watermarks, progress of sinks."""
     epochs: tuple[tuple[int, int, int], ...] = ()
+    """(epoch, time_ms, version) of each retained commit, this one included."""
     commit_id: str = field(default_factory=lambda: token(8))
+    """Random, so that two drivers never write the same bytes."""
     writer: str = ""
+    """Random identity of the driver."""
     writer_epoch: int = 0
+    """Number of drivers before this one: the fencing token."""
     format: int = FORMAT
+    """Version of the format of this state."""
 
     @classmethod
     def first(cls, *, time_ms: int, epoch: int = -1, **rest: Any) -> Manifest:
-        """Make the first manifest of a new flow, with a new `flow_id`; `rest` gives plan, catalog, spines, extra."""
+        """Return the first manifest of a new flow, with a new `flow_id`; `rest` sets plan, catalog, spines, extra."""
         flow_id = token(16)
         return cls(0, epoch, time_ms, "", flow_id, epochs=((epoch, time_ms, 0),), **rest)
 
     def successor(self, *, keep_versions: int, **changes: Any) -> Manifest:
-        """Make the next manifest: what `changes` does not give (epoch, time_ms, plan, …) stays as it is.
+        """Return the next manifest; fields that `changes` does not set (epoch, time_ms, plan, …) keep their values.
 
-        Another `writer` than before is the next one: it gets a `writer_epoch` of its own.
+        A new `writer` increments `writer_epoch`.
         """
         version = self.version + 1
         epoch, time_ms = changes.get("epoch", self.epoch), changes.get("time_ms", self.time_ms)
@@ -80,36 +88,36 @@ class Manifest:
 
     @cached_property
     def checksum(self) -> str:
-        """What the next manifest gives as its `parent`."""
+        """The checksum of this manifest, which is the `parent` of the next one."""
         return _checksum(self._body)
 
     @property
     def name(self) -> str:
-        """The object that holds this manifest."""
+        """The name of the object that holds this manifest."""
         return name_of(self.version)
 
     def to_bytes(self) -> bytes:
-        """Return one line of canonical JSON, and one with its checksum."""
+        """Return a line of canonical JSON, and a line with its checksum."""
         return self._body + b"\n" + last_line(self.checksum)
 
     @cached_property
     def _body(self) -> bytes:
-        parts = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        parts = {member.name: getattr(self, member.name) for member in dataclasses.fields(self)}
         return json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "manifest") -> Manifest:
-        """Read what `to_bytes` wrote. A changed, lost or added byte is `errors.Corrupt`, and names the object."""
+        """Read what `to_bytes` returned. Raises `errors.Corrupt`, naming the object, if a single byte differs."""
         body, _, trailer = data.partition(b"\n")
         intact = trailer == last_line(_checksum(body))
         try:
-            # A newer format may check itself in a way that we do not know, and still says that it is newer.
+            # A newer format may use another checksum; its `format` is still readable.
             parts = json.loads(body) if intact or not trailer.startswith(b'"blake2b:') else {}
-            found = parts.get("format", 0)
-            if found > FORMAT:
+            stored_format = parts.get("format", 0)
+            if stored_format > FORMAT:
                 raise errors.NewerFormat(
                     "the state was written by a newer version of Rejoinder",
-                    detail=f"`{name}` has format {found}, and this version reads up to {FORMAT}",
+                    detail=f"`{name}` has format {stored_format}, and this version reads up to {FORMAT}",
                     hint="upgrade Rejoinder; nothing was changed",
                 )
             if not intact:
@@ -118,7 +126,7 @@ class Manifest:
             manifest = cls(**parts)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise errors.Corrupt("a manifest cannot be read", detail=f"`{name}`: {error}", hint=_RESTORE) from None
-        manifest.__dict__["_body"] = body  # the checksum is of these bytes, whatever would be written today
+        manifest.__dict__["_body"] = body  # the checksum covers these bytes; serializing again could give others
         return manifest
 
 
@@ -134,16 +142,16 @@ def check_chain(older: Manifest, newer: Manifest) -> None:
 
 
 def broken_chain(older: str, newer: str) -> errors.Corrupt:
-    """Say that two stored manifests are not of one chain."""
+    """Return the error for two stored manifests that do not belong to one chain."""
     return errors.Corrupt(
         "the manifests do not belong together",
-        detail=f"`{newer}` was not written after the present `{older}`: an old copy was restored over a newer state",
+        detail=f"the parent of `{newer}` is not the stored `{older}`: an old copy was restored over a newer state",
         hint=_RESTORE,
     )
 
 
 def has_parent(store: ObjectStore, manifest: Manifest) -> bool:
-    """Tell whether the manifest before this one is stored; `errors.Corrupt` if that is not its parent."""
+    """Whether the manifest before this one is stored. Raises `errors.Corrupt` if that is not its parent."""
     if manifest.version == 0:
         return False
     stored = store.find(name_of(manifest.version - 1))
@@ -153,7 +161,7 @@ def has_parent(store: ObjectStore, manifest: Manifest) -> bool:
 
 
 def find(store: ObjectStore, version: int) -> Manifest | None:
-    """Return the stored manifest of `version`, None if there is none; `errors.Corrupt` if it is damaged."""
+    """Return the stored manifest of `version`; None if there is none. Raises `errors.Corrupt` if it is damaged."""
     name = name_of(version)
     data = store.find(name)
     if data is None:
@@ -161,7 +169,7 @@ def find(store: ObjectStore, version: int) -> Manifest | None:
     manifest = Manifest.from_bytes(data, name)
     if manifest.version != version:
         raise errors.Corrupt(
-            "a manifest is under a wrong name", detail=f"`{name}` holds version {manifest.version}", hint=_RESTORE
+            "a manifest has the wrong name", detail=f"`{name}` holds version {manifest.version}", hint=_RESTORE
         )
     return manifest
 
@@ -177,5 +185,5 @@ def _checksum(body: bytes) -> str:
 
 
 def last_line(checksum: str) -> bytes:
-    """The last line of a manifest."""
+    """Return the last line of a manifest with that checksum."""
     return b'"%b"\n' % checksum.encode()

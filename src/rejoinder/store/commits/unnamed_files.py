@@ -1,17 +1,18 @@
-"""Finds what nobody names in a store: the work of killed attempts, and manifests that a replaced driver left behind.
+"""Finds objects that no manifest names: files of killed attempts, and manifests that a replaced driver left behind.
 
-It is safe while the flow runs. A driver commits on top of the newest manifest only, and names files that this one
-names, and new ones: those are in the folder of the next epoch, or of the newest one if it is at a definition. So
+This is safe while the flow runs. A driver commits only on top of the newest manifest. Its manifest names files of that
+one, and new files, which are in the folder of the next epoch, or of the newest epoch during a definition. So:
 
 - an unnamed file in the folder of an older epoch can never be named again: it is garbage at once;
-- an unnamed file in the folder of the newest epoch or a later one may be an attempt under way: it is garbage once it is
-  older than `older_than_seconds`, by the clock of the store;
+- an unnamed file in the folder of the newest epoch or a later one may belong to an attempt in progress: it is garbage
+  once it is older than `older_than_seconds`, by the clock of the store;
 - a manifest below the newest that is not part of its chain is garbage at once;
-- a marker of another driver than that of the newest manifest is garbage once it is old: by then its driver would have
-  committed, or was replaced.
+- a marker of a driver that did not write the newest manifest is garbage once it is old: its driver would have committed
+  by then, or was replaced.
 
-The newest manifest is read before the listing, the chain after it. So what is committed meanwhile is found named, and
-the folders that are new since then are not touched. Names that no flow makes are not touched at all.
+The newest manifest is read before the listing, the chain after it. So files that are committed meanwhile are in the
+chain, and folders that are created meanwhile are not touched. Files with other names than those of a flow are not
+touched.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from rejoinder.store.objects.object_store import Entry, ObjectStore
 
 _MANIFEST = re.compile(rf"{FOLDER}/(\d{{20}})\.json")
 MARKERS = "markers"
-"""The folder of empty objects by which workers of a cluster know that they see the state."""
+"""The folder of empty objects that prove to the workers of a cluster that they can access the state."""
 
-_NOTE = re.compile(r"sinks/(\d{20})\.json")
+_SINK_PROGRESS = re.compile(r"sinks/(\d{20})\.json")
 _MARKER = re.compile(rf"{MARKERS}/([0-9a-f]{{16}})-[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """Something that nobody names: what it is, its name or path, how many bytes."""
+    """An object that no manifest names: what kind it is, its name or path, its size in bytes."""
 
     kind: str
     name: str
@@ -44,36 +45,36 @@ class Garbage:
 
 
 def find_garbage(store: ObjectStore, named: Callable[[Manifest], set[str]], older_than_seconds: float) -> list[Garbage]:
-    """List what can be deleted. Lists the whole store, and reads the manifests that are retained."""
+    """Return the objects that can be deleted. Lists the whole store, and reads the retained manifests."""
     before = newest(store)
     if before is None:
         return []
     entries = store.real_entries()
     after = newest(store) or before
     chain = [after, *(find(store, version) for version in chain_below(store, after.version, after.parent))]
-    versions = {each.version for each in chain if each is not None}
-    wanted = {name for each in chain if each is not None for name in named(each)}
+    versions = {manifest.version for manifest in chain if manifest is not None}
+    live = {name for manifest in chain if manifest is not None for name in named(manifest)}
     old = _store_time(store) - older_than_seconds
-    found = []
+    garbage = []
     for entry in entries:
-        if entry.name in wanted:
+        if entry.name in live:
             continue
         if is_own(entry.name):
             if _epoch(entry.name) < before.epoch or entry.modified < old:
-                found.append(Garbage("orphaned files", entry.name, entry.size))
-        elif manifest := _MANIFEST.fullmatch(entry.name):
-            if int(manifest[1]) < before.version and int(manifest[1]) not in versions:
-                found.append(Garbage("manifests of replaced drivers", entry.name, entry.size))
-        elif (note := _NOTE.fullmatch(entry.name)) and int(note[1]) < min(versions):
-            found.append(Garbage("notes of sinks", entry.name, entry.size))
+                garbage.append(Garbage("orphaned files", entry.name, entry.size))
+        elif match := _MANIFEST.fullmatch(entry.name):
+            if int(match[1]) < before.version and int(match[1]) not in versions:
+                garbage.append(Garbage("manifests of replaced drivers", entry.name, entry.size))
+        elif (match := _SINK_PROGRESS.fullmatch(entry.name)) and int(match[1]) < min(versions):
+            garbage.append(Garbage("progress of sinks", entry.name, entry.size))
         elif _is_abandoned(entry, {before.writer, after.writer}, old):
-            found.append(Garbage("markers of killed drivers", entry.name, entry.size))
-    return found
+            garbage.append(Garbage("markers of killed drivers", entry.name, entry.size))
+    return garbage
 
 
 def delete_garbage(store: ObjectStore, garbage: Iterable[Garbage]) -> None:
-    """Delete what `find_garbage` listed."""
-    store.delete([each.name for each in garbage])
+    """Delete the objects that `find_garbage` returned."""
+    store.delete([item.name for item in garbage])
 
 
 def _is_abandoned(entry: Entry, writers: set[str], old: float) -> bool:
@@ -86,6 +87,6 @@ def _epoch(name: str) -> int:
 
 
 def _store_time(store: ObjectStore) -> float:
-    """The time by the clock that dates objects, in seconds."""
-    theirs = store.time_ms()
-    return time.time() if theirs is None else theirs / 1000
+    """Return the time, in seconds, of the clock that sets the modification times of objects."""
+    milliseconds = store.time_ms()
+    return time.time() if milliseconds is None else milliseconds / 1000

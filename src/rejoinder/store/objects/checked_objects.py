@@ -1,6 +1,6 @@
-"""Checked objects: small immutable objects whose size and checksum are kept by whoever names them.
+"""Checked objects: small immutable objects whose size and checksum are stored in the reference to them.
 
-The manifest holds the reference, so every byte that is read back is covered by a checksum that the manifest reaches.
+The manifest holds the reference, so the manifest's own checksum covers every byte that is read back.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from rejoinder.store.objects.object_store import ObjectStore
 
 @dataclass(frozen=True)
 class CheckedRef:
-    """Where an object is, how large, and its CRC-32."""
+    """A reference to an object: its name, its size in bytes, and its CRC-32."""
 
     name: str
     size: int
     crc: int
 
     def to_json(self) -> list[Any]:
-        """Give plain data for the manifest."""
+        """Return plain data for the manifest."""
         return [self.name, self.size, self.crc]
 
     @classmethod
     def from_json(cls, data: Sequence[Any]) -> CheckedRef:
-        """Read what `to_json` gave."""
+        """Read what `to_json` returned."""
         return cls(str(data[0]), int(data[1]), int(data[2]))
 
 
 def write_checked(store: ObjectStore, name: str, data: bytes) -> CheckedRef:
-    """Store `data` under a name that was never used before."""
+    """Store `data` under a name that was never used before, and return the reference to it."""
     store.write(name, data)
     return CheckedRef(name, len(data), zlib.crc32(data))
 
@@ -42,7 +42,7 @@ def read_checked(store: ObjectStore, ref: CheckedRef, what: str) -> bytes:
     """Return what `write_checked` stored. Raises `Corrupt`, naming `what`, if it is missing or damaged."""
     data = store.get(ref.name)
     if len(data) != ref.size or zlib.crc32(data) != ref.crc:
-        store.forget(ref.name)
+        store.drop_cached(ref.name)  # the object may be intact, and only this host's copy damaged
         data = store.get(ref.name)
     if len(data) != ref.size or zlib.crc32(data) != ref.crc:
         raise Corrupt(

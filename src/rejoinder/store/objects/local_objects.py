@@ -3,8 +3,8 @@
 Invariants:
 - `put` and `put_if_absent` fill a temporary file first and then rename or hard-link it, so a reader sees all or
   nothing, and SIGKILL at any point leaves nothing under the name;
-- temporary files are in `.temporary`, which is no legal name of an object;
-- files and folders belong to their owner alone, and a link below the root is refused, in whichever way it is met;
+- temporary files are in `.temporary`, which is not a valid name of an object;
+- only the owner may read files and folders, and every access refuses a symbolic link below the root;
 - nothing is flushed to the device unless `sync` is set: a killed process loses nothing, a power cut may.
 """
 
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class Disk:
-    """Files below `root`, which is made at the first write."""
+    """Files below `root`, which is created by the first write."""
 
     def __init__(self, root: Path, *, sync: bool) -> None:
         self._root = root
@@ -48,10 +48,10 @@ class Disk:
             try:
                 self._in_folder(path, lambda: os.link(temporary, path))
             except FileExistsError:
-                # NFS may link, lose the answer, and refuse its own retry: a second link to our file tells.
+                # NFS may link, lose the answer, and refuse its own retry. Then our file has a second link.
                 return temporary.stat().st_nlink > 1
             except PermissionError as error:
-                if error.errno == errno.EPERM:  # what link(2) says on a file system that has no hard links
+                if error.errno == errno.EPERM:  # the answer of link(2) on a file system without hard links
                     raise OSError(errno.EOPNOTSUPP, error.strerror) from error
                 raise
             self._flush_folder(path.parent)
@@ -72,15 +72,15 @@ class Disk:
         self._flush_folder(path.parent)
 
     def get(self, name: str) -> bytes:
-        with _folders_are_no_objects():
+        with _folders_are_missing_objects():
             return self._path(name).read_bytes()
 
     def map(self, name: str, size: int) -> pa.Buffer:
-        self.size(name)  # Arrow has its own opinion of folders
+        self.size(name)  # raises for a folder, which Arrow would try to map
         return map_file(self._root / name)
 
     def size(self, name: str) -> int:
-        with _folders_are_no_objects():
+        with _folders_are_missing_objects():
             status = self._path(name).stat()
             if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(name)
@@ -100,13 +100,13 @@ class Disk:
     def _walk(self, prefix: str, *, is_strict: bool) -> Iterator[Entry]:
         top = self._root / prefix if prefix else self._root
         for folder, folders, files in os.walk(top):
-            folders[:] = [each for each in folders if each != _TEMPORARY]
-            links = {each for each in (*folders, *files) if os.path.islink(f"{folder}/{each}")}
+            folders[:] = [name for name in folders if name != _TEMPORARY]
+            links = {name for name in (*folders, *files) if os.path.islink(f"{folder}/{name}")}
             if links and is_strict:
                 raise LinkError(f"{folder}/{min(links)}")
-            for file in (each for each in files if each not in links):
+            for file in (name for name in files if name not in links):
                 path = Path(folder) / file
-                with suppress(FileNotFoundError):  # deleted since
+                with suppress(FileNotFoundError):  # deleted since the listing
                     status = path.stat()
                     yield Entry(path.relative_to(self._root).as_posix(), status.st_size, status.st_mtime)
 
@@ -114,10 +114,10 @@ class Disk:
         for name in names:
             self._path(name).unlink(missing_ok=True)
         for folder in {(self._root / name).parent for name in names}:
-            with suppress(OSError):  # there is more in it
+            with suppress(OSError):  # the folder is not empty
                 folder.rmdir()
 
-    def forget(self, name: str) -> None:
+    def drop_cached(self, name: str) -> None:
         pass
 
     def sweep(self, older_than_seconds: float) -> None:
@@ -142,12 +142,15 @@ class Disk:
                 path.unlink()
 
     def _path(self, name: str) -> Path:
-        """Where an object is. Raises `LinkError` if it, or a folder on the way from the root, is a link."""
+        """Return the path of an object. Raises `LinkError` if it, or a folder between it and the root, is a link."""
         refuse_links(self._root, name)
         return self._root / name
 
     def _in_folder(self, path: Path, action: Callable[[], _T]) -> _T:
-        """Do `action`; if it misses the folder of `path`, make that and do it again. So no folder is checked twice."""
+        """Run `action`; if the folder of `path` is missing, create it and run `action` again.
+
+        An existing folder costs no check of its own.
+        """
         try:
             return action()
         except FileNotFoundError:
@@ -171,7 +174,7 @@ class Disk:
 
 
 @contextmanager
-def _folders_are_no_objects() -> Iterator[None]:
+def _folders_are_missing_objects() -> Iterator[None]:
     try:
         yield
     except (IsADirectoryError, NotADirectoryError) as error:
@@ -179,6 +182,6 @@ def _folders_are_no_objects() -> Iterator[None]:
 
 
 def map_file(path: Path) -> pa.Buffer:
-    """Memory-map a file that nobody changes. The buffer outlives both the open file and the name."""
+    """Memory-map an immutable file. The buffer outlives both the open file and its name."""
     with pa.memory_map(str(path)) as file:
         return file.read_buffer()

@@ -1,6 +1,6 @@
 """Objects in this process's memory, for tests and the in-process driver.
 
-Invariant: one name of a store, one `Memory` per process; every step is one operation on a dict, hence atomic.
+Invariant: a process has one `Memory` per name of a store. Each step is one operation on a dict, hence atomic.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ _stores: dict[str, Memory] = {}
 
 
 class Memory:
-    """A dict of buffers. Other processes see their own, empty one; a forked process starts with a copy."""
+    """A dict of buffers. Each process has its own, empty at the start; a forked process starts with a copy."""
 
     def __init__(self) -> None:
         self._objects: dict[str, tuple[pa.Buffer, float]] = {}
 
     @classmethod
     def named(cls, place: str) -> Memory:
-        """Return the store of that name, made at its first use."""
+        """Return the store of that name, created at its first use."""
         return _stores.setdefault(place, cls())
 
     def put(self, name: str, data: memoryview) -> None:
         self._objects[name] = (pa.py_buffer(bytes(data)), time.time())
 
     def put_if_absent(self, name: str, data: memoryview) -> bool:
-        ours = (pa.py_buffer(bytes(data)), time.time())
-        return self._objects.setdefault(name, ours) is ours
+        stored = (pa.py_buffer(bytes(data)), time.time())
+        return self._objects.setdefault(name, stored) is stored
 
     def write(self, name: str, data: Sequence[memoryview]) -> None:
-        ours = (pa.py_buffer(b"".join(data)), time.time())
-        if self._objects.setdefault(name, ours) is not ours:
+        stored = (pa.py_buffer(b"".join(data)), time.time())
+        if self._objects.setdefault(name, stored) is not stored:
             raise FileExistsError(17, "the name is taken")
 
     def get(self, name: str) -> bytes:
@@ -61,19 +61,19 @@ class Memory:
         for name in names:
             self._objects.pop(name, None)
 
-    def forget(self, name: str) -> None:
+    def drop_cached(self, name: str) -> None:
         pass
 
     def sweep(self, older_than_seconds: float) -> None:
         pass
 
     def _find(self, name: str) -> pa.Buffer:
-        found = self._objects.get(name)
-        if found is None:
+        stored = self._objects.get(name)
+        if stored is None:
             raise FileNotFoundError(name)
-        return found[0]
+        return stored[0]
 
 
 def drop_memory(place: str) -> None:
-    """Free the in-memory store `memory://place`; those that hold it keep what they see, new ones start empty."""
+    """Free the in-memory store `memory://place`. Open stores keep their objects; new ones start empty."""
     _stores.pop(place, None)

@@ -1,14 +1,15 @@
-"""This host's copies of remote objects, memory-mapped, least recently used ones dropped beyond a number of bytes.
+"""An LRU cache of remote objects on this host: memory-mapped copies, of a bounded number of bytes.
 
 Invariants:
-- objects are immutable and their names are unique, so a copy of the right size is the object; whoever doubts a copy
-  (a checksum fails) calls `forget` and gets it anew;
-- a copy is written under a temporary name and renamed, so all processes of the host share a folder;
-- a lock per name lets one process download while the others wait for its copy; locks end with their process;
-- dropping a copy unlinks it: whoever has it mapped keeps it.
+- objects are immutable and their names are unique, so a copy of the right size is the object. A reader whose checksum
+  fails calls `drop` and fetches the object again;
+- a copy is written under a temporary name and renamed, so all processes of the host can share a folder;
+- a lock per name lets one process download while the others wait for its copy; the kernel releases the locks of a
+  process that ends;
+- dropping a copy unlinks it: a process that has it mapped keeps it.
 
-The folder is measured once per 1/16 of the limit that this process adds; so it can exceed the limit by that much per
-process, and by what is mapped.
+A process measures the folder whenever it has added 1/16 of the limit. So the folder can exceed the limit by that much
+per process, and by the copies that are mapped.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ _STALE_SECONDS = 3600
 
 
 def default_folder() -> str:
-    """Return this user's cache folder for this host; refuse one that somebody else has put there."""
+    """Return this user's cache folder on this host. Raises `RefusedError` if it is not this user's own."""
     folder = Path(tempfile.gettempdir()) / f"rejoinder-cache-{os.getuid()}"
     with suppress(FileNotFoundError):
         if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-            raise RefusedError(errno.EACCES, f"the cache folder {folder} is not ours", "remove it, or give `cache_dir`")
+            reason = f"the cache folder {folder} is a link, or belongs to another user"
+            raise RefusedError(errno.EACCES, reason, "remove it, or set `cache_dir`")
     return str(folder)
 
 
@@ -52,26 +54,26 @@ class Cache:
         self._root = Path(root)
         self._folder = self._root / store
         self._limit = limit
-        self._unmeasured = limit  # the first copy that this process adds makes it measure
+        self._unmeasured = limit  # so that the first copy of this process triggers a measurement
 
     def map(self, name: str, size: int, fetch: Callable[[BinaryIO], None]) -> pa.Buffer:
-        """Return the object, taking it from `fetch` if there is no copy of that size.
+        """Return the object; `fetch` downloads it if there is no copy of that size.
 
-        May return a buffer of another size: then the object itself has it, and no copy is kept.
+        The buffer has another size if the remote object has: such a copy is not kept.
         """
         path = self._folder / name
         with self._explained():
-            found = self._mapped(path, size)
-            if found is None:
+            buffer = self._mapped(path, size)
+            if buffer is None:
                 with self._locked(f"{zlib.crc32(str(path).encode()) % _LOCKS}"):
-                    found = self._mapped(path, size)
-                    if found is None:
-                        found = self._download(path, size, fetch)
+                    buffer = self._mapped(path, size)  # another process may have fetched it while we waited
+                    if buffer is None:
+                        buffer = self._download(path, size, fetch)
                 self._measure(size)
-            return found
+            return buffer
 
     def add(self, name: str, data: Sequence[memoryview]) -> None:
-        """Keep a copy of what was just written. Failing to is no failure."""
+        """Keep a copy of an object that was just written. A failure is ignored: the object can be fetched."""
         path = self._folder / name
         with suppress(OSError):
             with self._temporary() as temporary:
@@ -81,13 +83,13 @@ class Cache:
                 self._keep(temporary, path)
             self._measure(sum(map(len, data)))
 
-    def forget(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Drop the copy, if there is one."""
         with suppress(OSError):
             (self._folder / name).unlink()
 
     def evict(self) -> None:
-        """Drop the least recently used copies until nine tenths of the limit are left, and what killed writers left."""
+        """Drop least recently used copies until 90 % of the limit are left, and files that killed writers left."""
         if not self._root.is_dir():
             return
         with self._locked("evict"):
@@ -163,12 +165,12 @@ class Cache:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say which disk fails: not the store's, but that of this cache."""
+        """Name the cache folder in an `OSError`: the disk of the cache fails, not the store."""
         try:
             yield
         except (NoObjectError, RefusedError):
             raise
         except OSError as error:
             reason = f"{error.strerror or error} in the cache folder {self._root}"
-            hint = "free space there, or give another `cache_dir` or a smaller `cache_bytes`"
+            hint = "free space there, or set another `cache_dir` or a smaller `cache_bytes`"
             raise RefusedError(error.errno or errno.EIO, reason, hint) from error

@@ -1,11 +1,11 @@
 """Named immutable objects on local disk, in memory, or on S3, GCS and Azure.
 
-Invariant: a name either holds the whole of what one writer gave, or nothing. `put_if_absent` lets exactly one
-writer have a name, on every backend; it is what a commit rests on. The only exception is `write`: on local disk a
-killed `write` leaves a short file under its name. Its name is new and is named by nobody until it has returned,
-so nobody reads it, and `map` checks the size.
+Invariant: a name holds the complete object of one writer, or nothing. `put_if_absent` gives a name to exactly one
+writer, on every backend; commits rely on it. The only exception is `write`: on local disk a killed `write` leaves a
+short file under its name. That name is new and nothing refers to it before `write` returns, so it is never read; and
+`map` checks the size.
 
-An `ObjectStore` travels to other processes as its URL and options, and opens its backend where it is used.
+An `ObjectStore` is pickled as its URL and options, and opens its backend in the process that uses it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Names: TypeAlias = "list[str]"
 Entries: TypeAlias = "list[Entry]"
 
 CLOCK = "clock"
-"""An empty object that a store is made to date, to know its time."""
+"""An empty object. It is written to read the time of the store from its modification time."""
 _SEGMENT = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]{0,199}")
 _LONGEST = 900
 _REMOTE = ("cache_dir", "cache_bytes", "retry_seconds", "endpoint", "allow_http")
@@ -53,7 +53,7 @@ class Entry:
 
 
 class Backend(Protocol):
-    """What a kind of storage must do. It may raise `OSError`, `FileNotFoundError` for a missing name among them."""
+    """The operations of a kind of storage. They raise `OSError`; `FileNotFoundError` for a missing name."""
 
     def put(self, name: str, data: memoryview) -> None: ...
     def put_if_absent(self, name: str, data: memoryview) -> bool: ...
@@ -63,26 +63,26 @@ class Backend(Protocol):
     def size(self, name: str) -> int: ...
     def entries(self, prefix: str) -> Iterable[Entry]: ...
     def delete(self, names: Sequence[str]) -> None: ...
-    def forget(self, name: str) -> None: ...
+    def drop_cached(self, name: str) -> None: ...
     def sweep(self, older_than_seconds: float) -> None: ...
 
 
 @runtime_checkable
 class Dated(Protocol):
-    """A backend that dates objects by a clock of its own, which is not that of this machine."""
+    """A backend with a clock of its own, which sets the modification times of objects."""
 
     def time(self) -> float: ...
 
 
 @runtime_checkable
 class Linked(Protocol):
-    """A backend in which there may be links to what is not part of the store. `entries` refuses them."""
+    """A backend that may contain links to files outside the store. `entries` refuses them."""
 
     def real_entries(self, prefix: str) -> Iterable[Entry]: ...
 
 
 class _Options(dict[str, Option]):
-    """Options of a store, credentials among them: printed by name only."""
+    """Options of a store, including credentials: only their names are printed."""
 
     def __repr__(self) -> str:
         return f"<options {', '.join(sorted(self))}>"
@@ -91,11 +91,11 @@ class _Options(dict[str, Option]):
 
 
 class ObjectStore:
-    """A place for objects. Made by `open_store`; making one touches nothing, the first use opens the backend.
+    """A collection of named objects. Use `open_store`; the backend is opened by the first operation.
 
-    Names are relative, `/`-separated, of `[A-Za-z0-9._=-]`, and no segment starts with a dot. Whatever the backend
-    refuses becomes `errors.StorageFailed`. May be used by many threads, pickled, and used after a fork (for remote
-    stores: unless the parent had used one before forking, which is refused, since it would hang).
+    Names are relative, `/`-separated, of `[A-Za-z0-9._=-]`, and no segment starts with a dot. Each operation raises
+    `errors.StorageFailed` if the backend fails. A store may be shared by threads, pickled, and used after a fork. A
+    remote store is refused after a fork if the parent had used one, since it would hang.
     """
 
     def __init__(self, url: str, options: Mapping[str, Option]) -> None:
@@ -106,45 +106,45 @@ class ObjectStore:
 
     @property
     def url(self) -> str:
-        """Where the objects are. Carries no credentials: those are options."""
+        """The location of the store, without credentials: those are options."""
         return f"{self._scheme}://{quote(self._place) if self._scheme == 'file' else self._place}"
 
     @property
     def is_local(self) -> bool:
-        """Tell whether the objects are files of this machine (or of a file system that it mounts)."""
+        """Whether the objects are files of this machine, or of a file system that it mounts."""
         return self._scheme == "file"
 
     @property
     def path(self) -> str:
-        """The folder of a local store, as the file system knows it."""
+        """The path of a local store's folder."""
         assert self.is_local, "only a local store has a path"
         return self._place
 
     def put(self, name: str, data: Bytes) -> None:
-        """Store `data` under `name`, replacing what was there in one step."""
+        """Store `data` under `name`; atomically replaces an existing object."""
         with self._failures("write", name):
             self._backend().put(_checked(name), _view(data))
 
     def put_if_absent(self, name: str, data: Bytes) -> bool:
         """Store `data` under `name` if the name is free; return False, and change nothing, if it is taken.
 
-        A remote store may answer False when a first try of ours was stored and its answer lost: who must know
-        compares what is stored with what it gave.
+        A remote store may also return False if an earlier attempt of this call was stored and its answer lost. A
+        caller that must know compares the stored object with its own.
         """
         with self._failures("write", name):
             return self._backend().put_if_absent(_checked(name), _view(data))
 
     def write(self, name: str, data: Bytes | Sequence[Bytes]) -> None:
-        """Store a big object under a name that was never used before; `data` may be several buffers in a row.
+        """Store a large object under a name that was never used before; `data` may be several buffers in a row.
 
-        On failure nothing stays under the name, if that can still be removed.
+        A failed call removes what it wrote, if it can.
         """
         parts = [data] if isinstance(data, (bytes, bytearray, memoryview, pa.Buffer)) else data
         with self._failures("write", name):
             self._backend().write(_checked(name), [_view(part) for part in parts])
 
     def find(self, name: str) -> bytes | None:
-        """Return the object's content, or None if there is none."""
+        """Return the content of an object; None if it does not exist."""
         with self._failures("read", name):
             try:
                 return self._backend().get(_checked(name))
@@ -152,23 +152,24 @@ class ObjectStore:
                 return None
 
     def get(self, name: str) -> bytes:
-        """Return the content of an object that must be there; `errors.Corrupt` if it is not."""
-        found = self.find(name)
-        if found is None:
-            _missing(name, self.url)
-        return found
+        """Return the content of an object. Raises `errors.Corrupt` if it does not exist."""
+        content = self.find(name)
+        if content is None:
+            _raise_missing(name, self.url)
+        return content
 
     def map(self, name: str, size: int) -> pa.Buffer:
-        """Return the object, which must have `size` bytes, without copying it where that can be done.
+        """Return the object, which must have `size` bytes, without a copy where possible.
 
         Local disk: memory-mapped. Memory: the stored buffer. Remote: downloaded once per host, then memory-mapped.
-        Missing, or of another size: `errors.Corrupt`. The buffer stays valid when the object is deleted.
+        Raises `errors.Corrupt` if it does not exist or has another size. The buffer stays valid when the object is
+        deleted.
         """
         with self._failures("read", name):
             try:
                 buffer = self._backend().map(_checked(name), size)
             except FileNotFoundError:
-                _missing(name, self.url)
+                _raise_missing(name, self.url)
         if buffer.size != size:
             raise errors.Corrupt(
                 "an object of the state has the wrong size",
@@ -178,14 +179,14 @@ class ObjectStore:
         return buffer
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is an object of that name."""
+        """Whether an object of that name exists."""
         return self._size(name) is not None
 
     def size(self, name: str) -> int:
-        """Return the size of an object that must be there; `errors.Corrupt` if it is not."""
+        """Return the size of an object in bytes. Raises `errors.Corrupt` if it does not exist."""
         size = self._size(name)
         if size is None:
-            _missing(name, self.url)
+            _raise_missing(name, self.url)
         return size
 
     def list(self, prefix: str = "") -> Names:
@@ -193,13 +194,13 @@ class ObjectStore:
         return [entry.name for entry in self.entries(prefix)]
 
     def entries(self, prefix: str = "") -> Entries:
-        """Return what is stored below the folder `prefix` (all, if empty), sorted by name."""
+        """Return the objects below the folder `prefix` (all, if empty), sorted by name."""
         folder = _checked(prefix.rstrip("/")) if prefix else ""
         with self._failures("list", prefix or "(all)"):
             return sorted(self._backend().entries(folder), key=lambda entry: entry.name)
 
     def real_entries(self, prefix: str = "") -> Entries:
-        """Return what `entries` does, and pass over links and what is behind them. For whoever deletes."""
+        """Return the same as `entries`, but skip links instead of refusing them. For callers that delete objects."""
         backend = self._backend()
         if not isinstance(backend, Linked):
             return self.entries(prefix)
@@ -208,25 +209,26 @@ class ObjectStore:
             return sorted(backend.real_entries(folder), key=lambda entry: entry.name)
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete the named objects, in any order; those that are not there are passed over."""
-        doomed = [_checked(name) for name in names]
-        if doomed:
-            with self._failures("delete", doomed[0] if len(doomed) == 1 else f"{doomed[0]} and {len(doomed) - 1} more"):
-                self._backend().delete(doomed)
+        """Delete the named objects, in any order; missing ones are ignored."""
+        checked = [_checked(name) for name in names]
+        if checked:
+            rest = "" if len(checked) == 1 else f" and {len(checked) - 1} more"
+            with self._failures("delete", f"{checked[0]}{rest}"):
+                self._backend().delete(checked)
 
-    def forget(self, name: str) -> None:
-        """Drop this host's cached copy, if any, so that the next `map` fetches it anew (after a failed checksum)."""
+    def drop_cached(self, name: str) -> None:
+        """Drop this host's cached copy, if any, so that the next `map` fetches the object (after a failed checksum)."""
         with self._failures("uncache", name):
-            self._backend().forget(_checked(name))
+            self._backend().drop_cached(_checked(name))
 
     def time_ms(self) -> int | None:
-        """Ask the store for its time, in milliseconds since 1970; None if it has no clock of its own. Writes to it."""
+        """Return the time of the store in milliseconds since 1970; None if it has no clock. Writes an empty object."""
         backend = self._backend()
         with self._failures("write", CLOCK):
             return int(backend.time() * 1000) if isinstance(backend, Dated) else None
 
     def sweep(self, older_than_seconds: float) -> None:
-        """Remove temporary files that killed writers left. They have no name, so this can only free space."""
+        """Remove temporary files that killed writers left. They are not objects, so this only frees space."""
         with self._failures("sweep", "temporary files"):
             self._backend().sweep(older_than_seconds)
 
@@ -264,11 +266,11 @@ class ObjectStore:
 
 
 def open_store(url: str, **options: Option) -> ObjectStore:
-    """Name a store: a path or `file://`, `memory://name`, `s3://`, `gs://` or `az://` with bucket and prefix.
+    """Return the store at a path or `file://`, `memory://name`, `s3://`, `gs://` or `az://` with bucket and prefix.
 
-    Options. Local: `sync` (fsync before a write returns; off). Remote: `cache_dir`, `cache_bytes` (of this host's
-    copies), `retry_seconds`, `endpoint`, `allow_http`; S3: `region`, `key`, `secret`, `token`; GCS:
-    `service_account` (a path); Azure: `account`, `key`. What is not given comes from the provider's environment.
+    Options. Local: `sync` (fsync before a write returns; off by default). Remote: `cache_dir`, `cache_bytes` (of this
+    host's copies), `retry_seconds`, `endpoint`, `allow_http`; S3: `region`, `key`, `secret`, `token`; GCS:
+    `service_account` (a path); Azure: `account`, `key`. Other settings come from the provider's environment.
 
     >>> store = open_store("memory://example")
     >>> store.put_if_absent("greetings/first", b"hello"), store.put_if_absent("greetings/first", b"bye")
@@ -280,31 +282,33 @@ def open_store(url: str, **options: Option) -> ObjectStore:
 
 
 def _split(url: str) -> tuple[str, str]:
-    """Take a URL apart into its scheme and the place that the backend knows."""
+    """Return the scheme of a URL and the location within it. Raises `Unsupported` for any other URL."""
     if not url:
         raise errors.Unsupported(
-            "the place of a store is empty", hint="give a folder, or a URL such as s3://bucket/shop"
+            "the location of a store is empty", hint="pass a folder, or a URL such as s3://bucket/shop"
         )
     if "://" not in url:
         return "file", str(Path(os.path.expanduser(url)).absolute())
     parts = urlsplit(url)
     if parts.scheme not in _OPTIONS:
         raise errors.Unsupported(
-            f"no storage for `{parts.scheme}://`",
+            f"storage `{parts.scheme}://` is not supported",
             hint="use a path, or " + ", ".join(f"`{scheme}://`" for scheme in _OPTIONS),
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise errors.Unsupported(
-            f"the `{parts.scheme}://` URL of a store carries more than a place",
-            hint="give credentials and settings as options: URLs are shown in logs",
+            f"the `{parts.scheme}://` URL of a store contains more than a location",
+            hint="pass credentials and settings as options: URLs are shown in logs",
         )
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost") or not parts.path:
-            raise errors.Unsupported(f"`{url}` names no local file", hint="write three slashes: `file:///some/path`")
+            raise errors.Unsupported(f"`{url}` is not a local path", hint="write three slashes: `file:///some/path`")
         return "file", str(Path(unquote(parts.path)).absolute())
     if not parts.netloc:
         noun, example = ("store", "a-name") if parts.scheme == "memory" else ("bucket", "bucket/prefix")
-        raise errors.Unsupported(f"`{url}` names no {noun}", hint=f"as in `{parts.scheme}://{example}`")
+        raise errors.Unsupported(
+            f"`{url}` does not name a {noun}", hint=f"write for example `{parts.scheme}://{example}`"
+        )
     return parts.scheme, (parts.netloc + parts.path).rstrip("/")
 
 
@@ -313,17 +317,18 @@ def _check_options(scheme: str, options: Mapping[str, Option]) -> None:
         if option not in _OPTIONS[scheme]:
             raise errors.UnknownName(
                 f"no option `{option}` for a `{scheme}://` store",
-                hint=errors.near_misses(option, _OPTIONS[scheme]) or f"known: {', '.join(_OPTIONS[scheme]) or 'none'}",
+                hint=errors.near_misses(option, _OPTIONS[scheme])
+                or f"options: {', '.join(_OPTIONS[scheme]) or 'none'}",
             )
 
 
 def _checked(name: str) -> str:
-    """Return `name` if it is one; else raise, since it could reach outside of the store."""
+    """Return `name` if it is a valid name. Raises `StateError` otherwise: it could point outside the store."""
     if len(name) > _LONGEST or not all(map(_SEGMENT.fullmatch, name.split("/"))):
         raise errors.StateError(
-            "not the name of an object",
+            "invalid name of an object",
             detail=f"{name[:200]!r}: relative, `/`-separated, of A-Z a-z 0-9 . _ = -, and no segment starts with a dot",
-            hint="a state that names such an object was not written by Rejoinder, or was changed since",
+            hint="a state that names such an object was not written by Rejoinder, or was modified",
         )
     return name
 
@@ -332,7 +337,7 @@ def _view(data: Bytes) -> memoryview:
     return memoryview(data).cast("B")
 
 
-def _missing(name: str, url: str) -> NoReturn:
+def _raise_missing(name: str, url: str) -> NoReturn:
     raise errors.Corrupt(
         "an object of the state is missing",
         detail=f"`{name}` is not in {url}",

@@ -1,7 +1,7 @@
-"""Objects on S3, GCS or Azure through obstore, with this host's copies of what was mapped or written.
+"""Objects on S3, GCS or Azure through obstore, with a cache on this host of objects that were mapped or written.
 
-Invariant: nothing that is printed or raised carries a credential; errors of obstore are cut to their text, cleaned,
-and raised anew without their cause.
+Invariant: no text and no error contains a credential. Errors of obstore are reduced to their text, redacted, and raised
+again without their cause.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PART = 16 << 20
 _CACHE_BYTES = 20 << 30
 _RETRY_SECONDS = 60
 
-# obstore's threads do not survive a fork: a child whose parent had used them would wait for ever.
+# obstore's threads do not survive a fork: a child whose parent had used them would wait forever.
 _first_pid: int | None = None
 
 
@@ -51,7 +51,7 @@ class Remote:
         self._secrets = [str(options[name]) for name in _SECRETS if options.get(name)]
         config: Any = {key: str(options[name]) for name, key in _CONFIG[scheme].items() if name in options}
         patience = timedelta(seconds=float(options.get("retry_seconds", _RETRY_SECONDS)))
-        with self._clean():
+        with self._redacted_errors():
             self._store = obstore.store.from_url(
                 f"{scheme}://{place}",
                 config=config,
@@ -66,11 +66,11 @@ class Remote:
         )
 
     def put(self, name: str, data: memoryview) -> None:
-        with self._clean():
+        with self._redacted_errors():
             obstore.put(self._store, name, bytes(data), use_multipart=False)
 
     def put_if_absent(self, name: str, data: memoryview) -> bool:
-        with self._clean():
+        with self._redacted_errors():
             try:
                 obstore.put(self._store, name, bytes(data), mode="create")
             except (refused.AlreadyExistsError, refused.PreconditionError):
@@ -78,7 +78,7 @@ class Remote:
         return True
 
     def write(self, name: str, data: Sequence[memoryview]) -> None:
-        with self._clean():
+        with self._redacted_errors():
             if sum(map(len, data)) <= _PART:
                 obstore.put(self._store, name, b"".join(data), use_multipart=False)
             else:
@@ -86,43 +86,43 @@ class Remote:
         self._cache.add(name, data)
 
     def get(self, name: str) -> bytes:
-        with self._clean():
+        with self._redacted_errors():
             return obstore.get(self._store, name).bytes().to_bytes()
 
     def map(self, name: str, size: int) -> pa.Buffer:
         def fetch(file: BinaryIO) -> None:
-            with self._clean():
+            with self._redacted_errors():
                 for chunk in obstore.get(self._store, name).stream(min_chunk_size=_PART):
                     file.write(chunk)
 
         return self._cache.map(name, size, fetch)
 
     def size(self, name: str) -> int:
-        with self._clean():
+        with self._redacted_errors():
             return obstore.head(self._store, name)["size"]
 
     def entries(self, prefix: str) -> Iterator[Entry]:
-        with self._clean():
+        with self._redacted_errors():
             for chunk in obstore.list(self._store, prefix or None, chunk_size=1000):
-                for found in chunk:
-                    yield Entry(found["path"], found["size"], found["last_modified"].timestamp())
+                for meta in chunk:
+                    yield Entry(meta["path"], meta["size"], meta["last_modified"].timestamp())
 
     def delete(self, names: Sequence[str]) -> None:
-        with self._clean():
+        with self._redacted_errors():
             try:
                 obstore.delete(self._store, list(names))
-            except FileNotFoundError:  # GCS and Azure mind a missing name, and stop there
+            except FileNotFoundError:  # GCS and Azure stop at the first missing name
                 for name in names:
                     with suppress(FileNotFoundError):
                         obstore.delete(self._store, name)
         for name in names:
-            self._cache.forget(name)
+            self._cache.drop(name)
 
-    def forget(self, name: str) -> None:
-        self._cache.forget(name)
+    def drop_cached(self, name: str) -> None:
+        self._cache.drop(name)
 
     def time(self) -> float:
-        with self._clean():
+        with self._redacted_errors():
             obstore.put(self._store, CLOCK, b"", use_multipart=False)
             return obstore.head(self._store, CLOCK)["last_modified"].timestamp()
 
@@ -130,8 +130,8 @@ class Remote:
         self._cache.evict()
 
     @contextmanager
-    def _clean(self) -> Iterator[None]:
-        """Raise what obstore raises as `NoObjectError` or `RefusedError`, without credentials."""
+    def _redacted_errors(self) -> Iterator[None]:
+        """Turn errors of obstore into `NoObjectError` or `RefusedError`, without credentials."""
         try:
             yield
         except (refused.BaseError, FileNotFoundError, ValueError) as error:
@@ -165,6 +165,6 @@ def _refuse_after_fork() -> None:
     elif _first_pid != os.getpid():
         raise RefusedError(
             errno.ENOTSUP,
-            f"process {_first_pid} had used an object store before it forked this one",
+            f"process {_first_pid} used an object store before it forked this process",
             "start processes with `spawn`, or fork before the first use of the state",
         )

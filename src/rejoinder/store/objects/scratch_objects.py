@@ -1,4 +1,4 @@
-"""A store on top of another: reads go through, writes stay in this object and are forgotten with it."""
+"""A store on top of another: reads fall through to it, writes stay in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rejoinder.store.objects.object_store import Bytes, ObjectStore
 
 
 class Scratch(ObjectStore):
-    """Runs that an ad-hoc query writes live here; nothing reaches the store below."""
+    """Holds the runs that an ad-hoc query writes; nothing is written to the store below."""
 
     def __init__(self, below: ObjectStore) -> None:
         super().__init__(below.url, below._options)
@@ -24,5 +24,5 @@ class Scratch(ObjectStore):
         self._written[name] = pa.py_buffer(b"".join(memoryview(part) for part in parts))
 
     def map(self, name: str, size: int) -> pa.Buffer:
-        """Give what was written here, or what the store below has."""
+        """Return an object that was written here, or else that of the store below."""
         return self._written[name] if name in self._written else self._below.map(name, size)

@@ -1,4 +1,4 @@
-"""Turn what a disk or an object store refuses into `errors.StorageFailed`, with what to do about it."""
+"""Turn failures of a disk or an object store into `errors.StorageFailed` with a hint."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _HINTS = {
     errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
     errno.ENAMETOOLONG: "put the state under a shorter path",
     errno.ENOTDIR: "a part of the path is a file: choose another folder for the state",
-    errno.EISDIR: "a folder is in the place of an object: choose another folder for the state",
-    errno.EEXIST: "names of new objects must never have been used before",
+    errno.EISDIR: "a folder has the name of an object: choose another folder for the state",
+    errno.EEXIST: "a new object needs a name that was never used before",
     errno.EOPNOTSUPP: "this file system has no hard links, which a commit needs: put the state on another one",
 }
 _HINTS[errno.EDQUOT] = _HINTS[errno.EFBIG] = _HINTS[errno.ENOSPC]
@@ -34,7 +34,7 @@ _FACTS = {
 
 
 class RefusedError(OSError):
-    """A refusal whose remedy is known where it is met."""
+    """A failure of the storage that comes with its own hint."""
 
     def __init__(self, code: int, reason: str, hint: str) -> None:
         super().__init__(code, reason)
@@ -46,7 +46,7 @@ class NoObjectError(FileNotFoundError):
 
 
 def storage_failed(what: str, error: OSError) -> errors.StorageFailed:
-    """Describe `error`, met while doing `what`."""
+    """Return the error for a failure of the storage; `what` names the operation that failed."""
     code = error.errno or 0
     reason = error.strerror or str(error) or type(error).__name__
     general = _HINTS.get(code, "check that the storage is available, and run again")

@@ -259,7 +259,7 @@ def _verified(store: ObjectStore, ref: RunRef) -> pa.Table:
     if ref.name in _written(store):
         del _written(store)[ref.name]
     elif zlib.crc32(data) != ref.crc:
-        store.forget(ref.name)
+        store.drop_cached(ref.name)
         data = store.map(ref.name, ref.size)
         if zlib.crc32(data) != ref.crc:
             raise Corrupt(

@@ -15,7 +15,7 @@ START = datetime(2026, 1, 1)
 NEAR = "r.ts BETWEEN l.ts - INTERVAL 2 SECONDS AND l.ts + INTERVAL 1 SECOND"
 
 
-def flow(rows_per_key: int, parallelism: int = 2) -> Driver:
+def filled_flow(rows_per_key: int, parallelism: int = 2) -> Driver:
     driver = Driver(parallelism=parallelism)
     for side in "lr":
         driver.sql(f"CREATE STREAM {side} (k BIGINT, ts TIMESTAMP)")
@@ -35,7 +35,7 @@ def names(driver: Driver) -> set[str]:
 
 
 def test_a_key_with_many_rows_is_searched_by_time() -> None:
-    driver = flow(40)
+    driver = filled_flow(40)
     driver.sql(f"CREATE VIEW v AS SELECT l.k, l.ts, r.ts AS other FROM l JOIN r ON l.k = r.k AND {NEAR}")
     assert names(driver) == {"l[k; ts]", "r[k; ts]"}
     assert "→ r[k; ts] by k, ts near ts" in driver.sql("EXPLAIN v")
@@ -49,7 +49,7 @@ def test_a_key_with_many_rows_is_searched_by_time() -> None:
 
 
 def test_a_key_with_few_rows_is_not() -> None:
-    driver = flow(4)
+    driver = filled_flow(4)
     driver.sql(f"CREATE VIEW v AS SELECT l.k, r.ts AS other FROM l JOIN r ON l.k = r.k AND {NEAR}")
     assert names(driver) == {"l[k]", "r[k]"}
     one_sided = "r.ts >= l.ts"  # no range
@@ -59,7 +59,7 @@ def test_a_key_with_few_rows_is_not() -> None:
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_without_a_key_times_are_the_key(parallelism: int) -> None:
-    driver = flow(20, parallelism)
+    driver = filled_flow(20, parallelism)
     driver.sql(f"CREATE VIEW v AS SELECT l.ts, r.ts AS other FROM l JOIN r ON {NEAR}")
     assert names(driver) == {"l[; ts]", "r[; ts]"}
     driver.insert("r", row(9, 30.5), {"k": 1, "ts": None})

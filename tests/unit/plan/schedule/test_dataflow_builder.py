@@ -8,9 +8,9 @@ from rejoinder.ir.catalog import Index
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow
 from rejoinder.plan.physical.steps import Arrange, Distinct, Emit, Lookup, Send, Upsert
+from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings
-from rejoinder.planner import Plan
 from tests.unit.plan.queries import planned
 
 JOIN = "SELECT a.x, b.y FROM a JOIN b ON a.k = b.k"

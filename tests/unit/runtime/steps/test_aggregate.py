@@ -19,7 +19,7 @@ from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.steps import Aggregate, Arrange
 from rejoinder.runtime.steps import aggregate as operator
 from rejoinder.runtime.steps.aggregate import aggregate
-from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.task import Task, partition_hashes
 from tests.unit.runtime.tasks import meaning, task
 
@@ -53,7 +53,7 @@ def run(rows: list[tuple[str | None, int | None, int]], last: Task | None, step:
     aggregate(now, step)
     arrange(now, Arrange("in", VALUES, check=False))
     arrange(now, Arrange("out", GROUPS, check=False))
-    settle(now)
+    insert_runs(now)
     now.report.spines = {**(last.report.spines if last else {}), **now.report.spines}
     return now
 

@@ -13,7 +13,7 @@ from rejoinder.kernels.arrow.columns import hashes
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.steps import Arrange
-from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.task import Task
 from rejoinder.store.runs.run import read_run
 from rejoinder.store.runs.spine import Spine
@@ -34,7 +34,7 @@ def epoch(last: Task | None, rows: Rows, *, hashed: bool = True) -> Task:
 
 def settled(last: Task | None, rows: Rows) -> Task:
     now = epoch(last, rows)
-    settle(now)
+    insert_runs(now)
     return now
 
 
@@ -42,7 +42,7 @@ def test_lookups_of_the_epoch_see_the_change_only_if_they_may() -> None:
     first = settled(None, [(1, "a", 1)])
     now = epoch(first, [(2, "b", 1)])
     assert [len(list(now.refs(ID, after=after))) for after in (False, True)] == [1, 2]
-    settle(now)
+    insert_runs(now)
     assert [len(list(now.refs(ID, after=after))) for after in (False, True)] == [1, 2]
     assert now.arranged == {}
 
@@ -73,7 +73,7 @@ def test_a_row_that_is_not_there_cannot_leave(row: tuple[int | None, str | None,
     first = settled(None, [(1, "a", 2)])
     with pytest.raises(MissingRow) as raised:
         epoch(first, [(5, "x", 1), row])
-    assert raised.value.fact == "a row is deleted from `r` that is not there"
+    assert raised.value.fact == "a deleted row does not exist in `r`"
     assert str({"k": row[0], "s": row[1]}) in (raised.value.values or "") and raised.value.hint
 
 
@@ -84,7 +84,7 @@ def ordered_epoch(last: Task | None, rows: Rows) -> Task:
     now = task(last.report.spines if last else None, epoch=(last.epoch + 1 if last else 0), store_of=last)
     now.streams["in"] = delta(rows, BY_TIME.arrangement.key)
     arrange(now, BY_TIME)
-    settle(now)
+    insert_runs(now)
     now.report.spines = {**now.before, **now.report.spines}
     return now
 

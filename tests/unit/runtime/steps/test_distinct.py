@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.plan.physical.steps import Arrange, Distinct
-from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.distinct import distinct
 from tests.unit.runtime.tasks import arrangement, delta, meaning, task
 
@@ -27,7 +27,7 @@ def test_each_row_is_there_once_if_at_all(epochs: list[list[tuple[int | None, st
         now.streams["in"] = delta(rows, COUNTS.key)
         distinct(now, Distinct("in", "out", COUNTS))
         arrange(now, Arrange("in", COUNTS, check=False))
-        settle(now)
+        insert_runs(now)
         now.report.spines = {**(last.report.spines if last else {}), **now.report.spines}
         change = meaning(now.streams.get("out"))
         assert set(change.values()) <= {-1, 1}
@@ -42,7 +42,7 @@ def test_the_whole_content_counts_from_nothing() -> None:
     now = task()
     now.streams["in"] = delta([(1, "a", 3), (2, "b", 1), (2, "b", -1)], COUNTS.key)
     arrange(now, Arrange("in", COUNTS, check=False))
-    settle(now)
+    insert_runs(now)
     again = task(now.report.spines, store_of=now)
     again.streams["in"] = now.streams["in"]
     distinct(again, Distinct("in", "out", COUNTS, whole=True))

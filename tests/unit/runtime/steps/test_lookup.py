@@ -14,7 +14,7 @@ from rejoinder.ir.expression import column
 from rejoinder.kernels.arrow.hashing import _M1, _M2, NULL_HASH
 from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.physical.steps import Arrange, Lookup
-from rejoinder.runtime.steps.arrange import arrange, settle
+from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.lookup import lookup
 from rejoinder.testing import Driver
 from tests.unit.runtime.tasks import SCHEMA, arrangement, delta, key, meaning, task
@@ -47,7 +47,7 @@ def test_it_is_the_join(names: tuple[str, ...], left: Rows, runs: list[Rows]) ->
         now = task(before, store_of=now)
         now.streams["r"] = delta(rows, target.key)
         arrange(now, Arrange("r", target, check=False))
-        settle(now)
+        insert_runs(now)
         now.report.spines = {**before, **now.report.spines}
     now.streams["in"] = delta(left)
     step = Lookup("in", "out", target, key(*names), True, ("k", "s"), (("s", "other"),), None)

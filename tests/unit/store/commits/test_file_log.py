@@ -20,7 +20,7 @@ def filled(store: ObjectStore, sizes: list[int]) -> tuple[FileLog, list[FileRead
     log, expected = FileLog(), []
     for epoch, size in enumerate(sizes):
         read = [FileRead(f'/in/{epoch} "{number}".csv', 1000 * epoch + number, f"{number}@7") for number in range(size)]
-        log = FileLog.from_json(log.appended(store, epoch, read).to_json())
+        log = FileLog.from_json(log.append(store, epoch, read).to_json())
         expected += read
     return log, expected
 

@@ -73,7 +73,7 @@ def test_a_first_commit_under_a_name_that_was_dropped_is_fenced_by_the_flow_mark
     if fate == "lost":
         with pytest.raises(errors.Unconfirmed):
             commit(store, ours)
-    with pytest.raises(errors.Fenced, match="another flow has begun here"):
+    with pytest.raises(errors.Fenced, match="another flow was started here"):
         commit(store, ours)
     assert not store.exists(ours.name)
     line.hidden.clear()

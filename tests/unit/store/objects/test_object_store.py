@@ -48,7 +48,7 @@ def test_missing_objects(store: ObjectStore) -> None:
             read()
     store.delete(["a/b"])
     store.delete([])
-    store.forget("a/b")
+    store.drop_cached("a/b")
     assert store.list("a") == []
 
 
@@ -83,7 +83,7 @@ def test_an_object_of_the_wrong_size_is_corrupt(store: ObjectStore, committed: i
 def test_write_refuses_a_used_name(kind: str, request: pytest.FixtureRequest) -> None:
     store: ObjectStore = request.getfixturevalue(f"{kind}_store")
     store.write("r", b"1")
-    with pytest.raises(errors.StorageFailed, match="never have been used"):
+    with pytest.raises(errors.StorageFailed, match="was never used before"):
         store.write("r", b"2")
     assert store.get("r") == b"1"
 
@@ -129,16 +129,16 @@ def test_hostile_names_are_refused_by_every_call(memory_store: ObjectStore, name
         lambda: memory_store.exists(name),
         lambda: memory_store.size(name),
         lambda: memory_store.delete(["fine", name]),
-        lambda: memory_store.forget(name),
+        lambda: memory_store.drop_cached(name),
     ]
     for call in calls:
-        with pytest.raises(errors.StateError, match="not the name of an object"):
+        with pytest.raises(errors.StateError, match="invalid name of an object"):
             call()
 
 
 @pytest.mark.parametrize("prefix", ["..", "/", "/etc", "a/../.."])
 def test_hostile_prefixes_are_refused(disk_store: ObjectStore, prefix: str) -> None:
-    with pytest.raises(errors.StateError, match="not the name"):
+    with pytest.raises(errors.StateError, match="invalid name"):
         disk_store.list(prefix)
 
 

@@ -118,7 +118,7 @@ def test_refused_credentials_fail_with_a_hint(refusing_endpoint: str, s3_options
 def test_big_objects_go_up_in_parts(s3_store: ObjectStore, tmp_path: Path) -> None:
     parts = [os.urandom(11 << 20), os.urandom(9 << 20), b"tail"]
     s3_store.write("big", parts)
-    s3_store.forget("big")
+    s3_store.drop_cached("big")
     assert s3_store.map("big", (20 << 20) + 4) == pa.py_buffer(b"".join(parts))
 
 
@@ -134,7 +134,7 @@ def test_remote_objects_are_downloaded_once(s3_store: ObjectStore, tmp_path: Pat
     copy.write_bytes(b"short")  # a damaged copy: of the wrong size it is fetched anew at once
     assert s3_store.map("runs/a", 1000).to_pybytes() == b"x" * 1000
     _copies(tmp_path)[0].write_bytes(b"y" * 1000)  # of the right size: once somebody doubts it
-    s3_store.forget("runs/a")
+    s3_store.drop_cached("runs/a")
     assert s3_store.map("runs/a", 1000).to_pybytes() == b"x" * 1000
 
 

@@ -1,1 +1,1 @@
-"""Steps of outer, semi and anti joins: which rows have a partner."""
+"""Steps of outer, semi and anti joins: which rows have a match."""

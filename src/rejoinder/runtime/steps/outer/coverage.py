@@ -1,8 +1,8 @@
-"""Coverage: what a change of validity windows means for joins that pad a time which no window contains.
+"""Coverage: turn changes of validity windows into changes for left joins, which pad times that no window contains.
 
-Algebra: the windows of a partition follow each other without a gap and the last one never ends, so the times without a
-window are those before the first one: padding is one more window, from the beginning of time up to there. Its change
-is taken from the first live start of each changed partition before and after the epoch. Cost follows the changed rows.
+Algebra: the windows of a partition are adjacent and the last one never ends, so only the times before the first window
+are not covered. Padding is one more window, from the beginning of time to the first start. Its change follows from the
+first live start of each changed partition before and after the epoch. Cost follows the changed rows.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ def _windows(stream: pa.Table, keys: dict[str, pa.ChunkedArray], step: Coverage)
 
 
 def _padding(task: Task, stream: pa.Table, keys: dict[str, pa.ChunkedArray], step: Coverage) -> pa.Table:
-    """The window before the first one, taken back as it was and given as it is, for each partition that changed."""
+    """Return the change of the padding window of each changed partition: retract the old one, insert the new one."""
     keyed = pa.table({**keys, HASH: stream.column(HASH)})
     groups = group_rows(keyed, list(step.keys))
     order = np.argsort(hashes(keyed)[groups.starts], kind="stable")
-    touched = groups.starts[order]
-    partitions = take(keyed, touched)
+    first_rows = groups.starts[order]
+    partitions = take(keyed, first_rows)
     kind = step.arrangement.schema.field(step.bounds[0]).type
     before = task.runs(step.arrangement.id, after=False)
     after = [*before, sorted_by_hash_and_value(stream, step.bounds[0])]
     parts = []
     for runs, sign in ((before, -1), (after, 1)):
-        ends = _first_starts(take(stream, touched), runs, step, last_value(kind))
+        ends = _first_starts(take(stream, first_rows), runs, step, last_value(kind))
         rows = partitions.append_column(step.start, as_column(np.full(len(ends), LEAST), kind))
         rows = rows.append_column(step.end, as_column(ends, kind))
         parts.append(rows.append_column(DIFF, pa.array(np.full(len(ends), sign, np.int64))))
@@ -70,6 +70,6 @@ def _padding(task: Task, stream: pa.Table, keys: dict[str, pa.ChunkedArray], ste
 
 
 def _first_starts(partitions: pa.Table, runs: Sequence[pa.Table], step: Coverage, none: int) -> Int64:
-    found = search_runs(partitions, runs, step.arrangement.key, step.arrangement)
-    values, known = nearest(found, np.full(found.size, LEAST), later=True, strict=False)
-    return np.where(known, values, none)
+    search = search_runs(partitions, runs, step.arrangement.key, step.arrangement)
+    values, exists = nearest(search, np.full(search.size, LEAST), later=True, strict=False)
+    return np.where(exists, values, none)

@@ -1,8 +1,8 @@
-"""MatchStatus: which rows of an outer, semi or anti join win their first partner, or lose their last one, by a change.
+"""MatchStatus: find the left rows of an outer, semi or anti join that gain their first match or lose their last one.
 
-Algebra: for each left row, flip = [partners after > 0] − [partners before > 0]. A semi join sees `flip`, an anti join
-−flip, and a left join the changed pairs and −flip rows of padding. Only left rows that pair with a changed row are
-asked: their partners before are looked up, those after follow from the change. There is no other state.
+Algebra: for each left row, flip = [matches after > 0] − [matches before > 0]. A semi join outputs `flip`, an anti join
+−flip, and a left join the changed pairs and −flip rows of padding. Only left rows that match a changed row can flip:
+their matches before are looked up, those after follow from the change. The step has no other state.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ def match_status(task: Task, step: MatchStatus) -> None:
 
 
 def _pairs(task: Task, stream: pa.Table, step: MatchStatus) -> tuple[pa.Table | None, pa.Table | None]:
-    """Changed rows with the left rows that they pair with, and pairs on which the condition fails, marked.
+    """Return the pairs of changed rows and left rows, and the pairs on which the condition fails, with their error.
 
-    Each left row is known by where it lies.
+    `ENTRY` identifies a left row by its run and position.
     """
     runs = task.runs(step.left.id, after=step.after)
     matching = Matching(stream, runs, step.arrangement.key, step.left, task.max_pairs, step.output.split("/")[0])
     tables = []
     matching, positions = matching.limited()
     stream = matching.stream
-    for number, (run, (here, there)) in enumerate(zip(matching.runs, positions, strict=True)):
-        if not len(here):
+    for number, (run, (changed_rows, left_rows)) in enumerate(zip(matching.runs, positions, strict=True)):
+        if not len(changed_rows):
             continue
-        columns = {i: single_chunk(stream.column(name)).take(pa.array(here)) for name, i in step.paired}
-        columns |= {i: single_chunk(run.column(name)).take(pa.array(there)) for name, i in step.fetched}
-        columns[HASH] = single_chunk(stream.column(HASH)).take(pa.array(here))
-        columns[ENTRY] = pa.array(there + (number << 40))
-        columns[CHANGE] = pa.array(diffs(stream)[here])
-        columns[OWN] = pa.array(diffs(run)[there])
+        columns = {i: single_chunk(stream.column(name)).take(pa.array(changed_rows)) for name, i in step.paired}
+        columns |= {i: single_chunk(run.column(name)).take(pa.array(left_rows)) for name, i in step.fetched}
+        columns[HASH] = single_chunk(stream.column(HASH)).take(pa.array(changed_rows))
+        columns[ENTRY] = pa.array(left_rows + (number << 40))
+        columns[CHANGE] = pa.array(diffs(stream)[changed_rows])
+        columns[OWN] = pa.array(diffs(run)[left_rows])
         tables.append(pa.table(columns))
     if not tables:
         return None, None
@@ -85,7 +85,7 @@ def _pairs(task: Task, stream: pa.Table, step: MatchStatus) -> tuple[pa.Table | 
 
 
 def _matched(pairs: pa.Table, step: MatchStatus) -> pa.Table:
-    """The changed pairs."""
+    """Return the changed pairs."""
     rows = pairs.select([*(i for _, i in step.fetched), *step.outputs, *_mark(pairs)])
     if step.present is not None:
         rows = rows.append_column(step.present, pa.array(np.ones(rows.num_rows, bool)))
@@ -97,7 +97,7 @@ def _mark(pairs: pa.Table) -> list[str]:
 
 
 def _failed(pairs: pa.Table, step: MatchStatus) -> pa.Table:
-    """The changed pairs on which the condition fails: partners for nobody."""
+    """Return the changed pairs on which the condition fails: they are not matches."""
     rows = _matched(pairs, step)
     if step.mode != "left":
         rows = without(rows, [*step.outputs, *([] if step.present is None else [step.present])])
@@ -105,13 +105,13 @@ def _failed(pairs: pa.Table, step: MatchStatus) -> pa.Table:
 
 
 def _unmatched(task: Task, pairs: pa.Table, step: MatchStatus) -> pa.Table:
-    """The left rows whose answer is another one now."""
+    """Return the left rows whose match status changes, in mode `left` as padding."""
     _, first, group = np.unique(numbers(pairs, ENTRY), return_index=True, return_inverse=True)
     change = np.bincount(group, weights=numbers(pairs, CHANGE), minlength=len(first)).astype(np.int64)
     names = [i for _, i in step.fetched]
     rows = replaced(take(pairs.select([*names, HASH, OWN, *_mark(pairs)]), first), CHANGE, change)
     rows = sorted_by_hash(rows)
-    before = _partners(task, rows, step)
+    before = _matches_before(task, rows, step)
     flip = (before + numbers(rows, CHANGE) > 0).astype(np.int64) - (before > 0).astype(np.int64)
     flipped = np.flatnonzero(flip)
     sign = numbers(rows, OWN) * flip * (1 if step.mode == "semi" else -1)
@@ -125,13 +125,13 @@ def _unmatched(task: Task, pairs: pa.Table, step: MatchStatus) -> pa.Table:
     return replaced(result, DIFF, sign[flipped])
 
 
-def _partners(task: Task, rows: pa.Table, step: MatchStatus) -> Int64:
-    """How many partners left rows had before the epoch."""
+def _matches_before(task: Task, rows: pa.Table, step: MatchStatus) -> Int64:
+    """Return the number of matches of each left row before the epoch."""
     runs = task.runs(step.arrangement.id, after=False)
     numbered = replaced(rows.drop_columns([OWN, CHANGE]), SEQUENCE, np.arange(rows.num_rows))
     user = step.output.split("/")[0]
     carried = (SEQUENCE, *(i for _, i in step.fetched))
-    found = Matching(numbered, runs, step.key, step.arrangement, task.max_pairs, user).pairs(carried, step.paired)
-    if found is not None and step.condition is not None:
-        found, _ = satisfying(found, step.condition)
-    return totals(found, rows.num_rows)
+    pairs = Matching(numbered, runs, step.key, step.arrangement, task.max_pairs, user).pairs(carried, step.paired)
+    if pairs is not None and step.condition is not None:
+        pairs, _ = satisfying(pairs, step.condition)
+    return totals(pairs, rows.num_rows)

@@ -1,8 +1,8 @@
-"""Presence: what a relation's change means for joins that ask whether a key has rows, or pad where it has none.
+"""Presence: turn changes of a relation into changes for joins that test whether a key has rows, or pad missing keys.
 
-Algebra: for each key, flip = [count after > 0] − [count before > 0]. A semi join sees `flip`, an anti join −flip, and a
-left join the changed rows themselves and −flip rows of padding. Cost follows the changed keys; counting the rows of a
-key needs no pass over them where hashes decide equality and nothing was retracted.
+Algebra: for each key, flip = [count after > 0] − [count before > 0]. A semi join outputs `flip`, an anti join −flip,
+and a left join the changed rows themselves and −flip rows of padding. Cost follows the changed keys; counting the rows
+of a key needs no pass over them if hashes decide equality and no row was retracted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _change(task: Task, stream: pa.Table, step: Presence) -> pa.Table:
 
 
 def _failed(rows: pa.Table, step: Presence) -> pa.Table:
-    """Changed rows on which the filter fails: no partners, but their pairs fail."""
+    """Return changed rows on which the filter fails: they are not matches, but their pairs fail."""
     columns = dict(zip(step.keys, key_columns(rows, step.arrangement.key), strict=True))
     if step.mode == "left":
         columns |= {name: filter_project(rows, None, [(name, e)]).column(0) for name, e in step.outputs}
@@ -55,7 +55,7 @@ def _failed(rows: pa.Table, step: Presence) -> pa.Table:
 
 
 def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:
-    """The keys that the relation gained (+1) or lost (−1)."""
+    """Return the keys that the relation gained (+1) or lost (−1)."""
     groups = group_rows(keyed, list(step.keys))
     change = np.bincount(groups.group_of, weights=diffs(keyed), minlength=len(groups.starts)).astype(np.int64)
     order = np.argsort(hashes(keyed)[groups.starts], kind="stable")
@@ -63,9 +63,9 @@ def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:
     change = change[order]
     candidates = take(keyed.drop_columns([DIFF]), groups.starts[order])
     runs = task.runs(step.arrangement.id, after=False)
-    there = step.arrangement.key
-    here = Key(tuple(column(n, p.type) for n, p in zip(step.keys, there.parts, strict=True)), there.null_safe)
-    matching = Matching(candidates, runs, here, step.arrangement, task.max_pairs, step.output.split("/")[0])
+    arranged = step.arrangement.key
+    key = Key(tuple(column(n, p.type) for n, p in zip(step.keys, arranged.parts, strict=True)), arranged.null_safe)
+    matching = Matching(candidates, runs, key, step.arrangement, task.max_pairs, step.output.split("/")[0])
     before = matching.counts(step.filter)
     flip = (before + change > 0).astype(np.int64) - (before > 0).astype(np.int64)
     rows = np.flatnonzero(flip)
@@ -73,7 +73,7 @@ def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:
 
 
 def _padded(stream: pa.Table, keys: dict[str, pa.ChunkedArray], flips: pa.Table, step: Presence) -> pa.Table:
-    """The changed rows, with their key beside them, and the change of padding."""
+    """Return the changed rows with their key, and the change of the padding."""
     rows = filter_project(stream, None, step.outputs, keep=(HASH,))
     rows = replaced(rows, DIFF, diffs(stream))
     for name, values in keys.items():

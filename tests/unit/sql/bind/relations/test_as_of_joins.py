@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import pytest
 
 from rejoinder.errors import InvalidSql, RejoinderError, TypeMismatch, Unsupported
 from rejoinder.testing import Driver
+from tests.kit import at, flow
 
 SOURCES = """
 CREATE STREAM orders (id INT, cur STRING, ts TIMESTAMP, day DATE);
@@ -17,17 +17,6 @@ CREATE TABLE newest (cur STRING, rate INT, ts TIMESTAMP, PRIMARY KEY (cur), WATE
 CREATE TABLE dated (cur STRING, rate INT, ts TIMESTAMP, PRIMARY KEY (cur, ts), WATERMARK ts);
 CREATE STREAM bare (cur STRING, rate INT, ts TIMESTAMP);
 """
-
-
-def flow(query: str) -> Driver:
-    driver = Driver(parallelism=2)
-    driver.sql(SOURCES)
-    driver.sql(f"CREATE VIEW v AS {query}")
-    return driver
-
-
-def at(minute: int) -> datetime:
-    return datetime(2024, 1, 1, 12, minute)
 
 
 def play(driver: Driver, relation: str = "rates") -> list[tuple[Any, ...]]:
@@ -64,7 +53,7 @@ MATCH = "ON o.cur = r.cur"
     ],
 )
 def test_each_order_meets_the_version_of_its_time(query: str, relation: str, expected: list[tuple[Any, ...]]) -> None:
-    assert play(flow(f"SELECT o.id, r.rate FROM orders o {query}"), relation) == expected
+    assert play(flow(SOURCES, f"SELECT o.id, r.rate FROM orders o {query}", parallelism=2), relation) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,14 +64,18 @@ def test_each_order_meets_the_version_of_its_time(query: str, relation: str, exp
     ],
 )
 def test_an_order_before_the_first_version_is_padded(join: str) -> None:
-    driver = flow(f"SELECT o.id, coalesce(r.rate, -1) AS rate FROM orders o {join}")
+    driver = flow(SOURCES, f"SELECT o.id, coalesce(r.rate, -1) AS rate FROM orders o {join}", parallelism=2)
     assert play(driver) == [(0, -1), (2, 114), (5, 116)]
     driver.insert("rates", {"cur": "e", "rate": 7, "ts": at(0)})
     assert driver.step()["v"] == [({"id": 0, "rate": -1}, -1), ({"id": 0, "rate": 7}, 1)]
 
 
 def test_rows_of_equal_key_and_time_all_match() -> None:
-    driver = flow(f"SELECT o.id, r.rate FROM orders o ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) {MATCH}")
+    driver = flow(
+        SOURCES,
+        f"SELECT o.id, r.rate FROM orders o ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) {MATCH}",
+        parallelism=2,
+    )
     play(driver)
     driver.insert("rates", {"cur": "e", "rate": 117, "ts": at(4)})
     assert driver.step()["v"] == [({"id": 5, "rate": 117}, 1)]
@@ -90,7 +83,11 @@ def test_rows_of_equal_key_and_time_all_match() -> None:
 
 def test_a_version_touches_only_the_rows_whose_answer_changes() -> None:
     """The window that it ends is not shown, so orders before it are not looked at again."""
-    driver = flow(f"SELECT o.id, r.rate FROM orders o ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) {MATCH}")
+    driver = flow(
+        SOURCES,
+        f"SELECT o.id, r.rate FROM orders o ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) {MATCH}",
+        parallelism=2,
+    )
     driver.insert("orders", *({"id": n, "cur": "e", "ts": at(n)} for n in range(50)))
     driver.insert("rates", {"cur": "e", "rate": 1, "ts": at(0)})
     assert len(driver.step()["v"]) == 50
@@ -115,5 +112,5 @@ REFUSED = [
 @pytest.mark.parametrize(("join", "error", "fact"), REFUSED, ids=[join for join, _, _ in REFUSED])
 def test_what_cannot_be_meant_is_refused(join: str, error: type[RejoinderError], fact: str) -> None:
     with pytest.raises(error) as raised:
-        flow(f"SELECT o.id, r.rate FROM orders o {join}")
+        flow(SOURCES, f"SELECT o.id, r.rate FROM orders o {join}", parallelism=2)
     assert fact in raised.value.fact and raised.value.detail and raised.value.hint

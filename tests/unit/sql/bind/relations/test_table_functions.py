@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import pytest
 
 from rejoinder.errors import PlanningError, Unsupported
 from rejoinder.testing import Driver
+from tests.kit import at, flow
 
+SOURCES = (
+    "CREATE STREAM orders (id BIGINT, ts TIMESTAMP); CREATE STREAM deliveries (id BIGINT, ts TIMESTAMP);"
+    "CREATE TABLE people (id BIGINT, ts TIMESTAMP, PRIMARY KEY (id)); CREATE STREAM ticks (n BIGINT, name STRING)"
+)
 ORDER = "IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL '5' SECOND)"
-
-
-def at(minute: int, second: int = 0) -> datetime:
-    return datetime(2022, 3, 1, 10, minute, second)
-
-
-def flow(**options: Any) -> Driver:
-    driver = Driver(**options)
-    driver.sql(
-        "CREATE STREAM orders (id BIGINT, ts TIMESTAMP); CREATE STREAM deliveries (id BIGINT, ts TIMESTAMP);"
-        "CREATE TABLE people (id BIGINT, ts TIMESTAMP, PRIMARY KEY (id)); CREATE STREAM ticks (n BIGINT, name STRING)"
-    )
-    return driver
 
 
 def rows(driver: Driver, relation: str, *times: datetime) -> None:
@@ -44,7 +35,9 @@ def rows(driver: Driver, relation: str, *times: datetime) -> None:
     ],
 )
 def test_tumble_adds_the_ends_of_a_window(call: str) -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     driver.sql(f"CREATE VIEW v AS SELECT w.id, window_start, w.window_end FROM {call} AS w")
     driver.sql(f"CREATE VIEW whole AS SELECT * FROM {call}")
     rows(driver, "orders", at(0), at(4, 59), at(5))
@@ -56,7 +49,7 @@ def test_tumble_adds_the_ends_of_a_window(call: str) -> None:
 
 
 def test_hop_repeats_rows_and_groups_close_at_their_end() -> None:
-    driver = flow(parallelism=3)
+    driver = flow(SOURCES, parallelism=3)
     call = f"HOP(TABLE {ORDER}, DESCRIPTOR(ts), INTERVAL 5 MINUTES, INTERVAL 10 MINUTES)"
     query = f"SELECT window_start, window_end, count(*) AS n FROM {call} GROUP BY window_start, window_end"
     driver.sql(f"CREATE VIEW now AS {query}; CREATE VIEW final AS {query} EMIT FINAL")
@@ -74,7 +67,9 @@ def test_hop_repeats_rows_and_groups_close_at_their_end() -> None:
 
 
 def test_columns_can_be_renamed_and_joined() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     one, two = (f"TUMBLE(TABLE {name}, DESCRIPTOR(ts), INTERVAL 5 MINUTES)" for name in ("orders", "deliveries"))
     driver.sql(
         f"CREATE VIEW v AS SELECT a.i, b.id FROM {one} AS a(i, t, s, e)"
@@ -87,7 +82,7 @@ def test_columns_can_be_renamed_and_joined() -> None:
 
 def test_an_imposed_order_is_the_watermark_of_who_reads_it() -> None:
     """A view that imposes an order is the stream with that watermark; who reads the stream itself sees every row."""
-    driver = flow(parallelism=2)
+    driver = flow(SOURCES, parallelism=2)
     bounds = "d.ts BETWEEN o.ts AND o.ts + INTERVAL '1' MINUTE"
     driver.sql(
         f"CREATE VIEW o_ordered AS SELECT * FROM TABLE({ORDER});"
@@ -118,7 +113,9 @@ def test_an_imposed_order_is_the_watermark_of_who_reads_it() -> None:
 
 
 def test_a_self_join_may_order_one_side_alone() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     driver.sql(
         f"CREATE VIEW v AS SELECT a.id FROM {ORDER} a JOIN orders b ON a.id = b.id AND b.ts >= a.ts - INTERVAL 1 MINUTE"
     )
@@ -130,7 +127,9 @@ def test_a_self_join_may_order_one_side_alone() -> None:
 
 
 def test_who_imposes_the_same_shares_and_who_imposes_another_order_is_refused() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     join = "SELECT o.id FROM {} o JOIN deliveries d ON o.id = d.id"
     driver.sql(f"CREATE VIEW one AS {join.format(ORDER)}")
     driver.sql(f"CREATE VIEW two AS {join.format(ORDER.replace('SECOND', 'SECONDS'))}")
@@ -202,7 +201,9 @@ def test_an_order_of_numbers_and_of_two_columns() -> None:
     ],
 )
 def test_what_is_wrong_is_said(item: str, fact: str) -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     with pytest.raises(PlanningError) as raised:
         driver.sql(f"CREATE VIEW v AS SELECT 1 AS one FROM {item}")
     assert fact in str(raised.value), raised.value
@@ -210,7 +211,9 @@ def test_what_is_wrong_is_said(item: str, fact: str) -> None:
 
 
 def test_notes_and_kept_views_have_no_order_to_impose() -> None:
-    driver = flow()
+    driver = flow(
+        SOURCES,
+    )
     driver.sql("""
         CREATE STREAM timed (id INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 SECOND);
         CREATE VIEW waiting AS SELECT id, ts FROM timed EMIT WHEN WATERMARK PAST ts;

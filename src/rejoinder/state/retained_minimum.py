@@ -1,25 +1,28 @@
-"""How old the rows are that hold a join, or a view that waits: what is remembered of them besides watermarks.
+"""The oldest retained row of a join, and the oldest pending row of a view: they limit output watermarks.
 
-A join is held by the oldest row that it keeps, and a view by the oldest that waits. Each run knows the span of its
-times, so no row is read to find it: a run of which only a part is over counts as it was written, or as far back as the
-bounds of the join reach.
+A join cannot advance past the oldest row that it retains, nor a view past its oldest pending row. Each run stores the
+span of its times, so no row is read. A run that is only partly expired counts with its whole span, but no further back
+than the bounds of the join allow.
 """
 
 from __future__ import annotations
 
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.planner import Plan
+from rejoinder.plan.planning import Plan
 from rejoinder.runtime.task import expiry_of
 from rejoinder.state.flow_state import State
 from rejoinder.state.watermarks import Oldest, Times
 from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.time_values import NO_TIME
-from rejoinder.watermarks.formula import Kept, value_of
+from rejoinder.watermarks.formula import RetainedMinimum, value_of
 
 
 def oldest_in(plan: Plan, state: State) -> Oldest:
-    """Tell the oldest time in what is kept for a join, or waits, after an epoch; what is over by then is left out."""
+    """Return a function that gives the oldest time among the retained or pending rows, without expired runs.
+
+    `state` is the state after the tasks of an epoch.
+    """
     dataflow = plan.dataflow
     kept_for: dict[tuple[str, str], list[str]] = {}
     for arrangement in dataflow.arrangements:
@@ -34,14 +37,14 @@ def oldest_in(plan: Plan, state: State) -> Oldest:
         retention = dataflow.retentions.get(name)
         return None if retention is None else expiry_of(retention, times)
 
-    def oldest(kept: Kept, times: Times) -> int:
-        bound, found = LEAST if kept.met is None else value_of(kept.met, times, LEAST), NO_TIME
-        for name in kept_for[kept.relation, kept.user]:  # whoever joins it looks it up
-            over = expiry(name, times)
+    def oldest(kept: RetainedMinimum, times: Times) -> int:
+        bound, minimum = LEAST if kept.met is None else value_of(kept.met, times, LEAST), NO_TIME
+        for name in kept_for[kept.relation, kept.user]:  # every arrangement that the join looks the relation up in
+            rule = expiry(name, times)
             for ref in (ref for part in state.arrangements[name] for ref in part.refs):
                 low, high = ref.span(kept.column) or (LEAST, NO_TIME)
-                if high >= bound and not (over is not None and over.is_expired(ref)):
-                    found = min(found, low)
-        return max(bound, found)
+                if high >= bound and not (rule is not None and rule.is_expired(ref)):
+                    minimum = min(minimum, low)
+        return max(bound, minimum)
 
     return oldest

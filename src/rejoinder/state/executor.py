@@ -1,4 +1,4 @@
-"""Who runs the rounds of an epoch: this process, or Spark. Both run the same functions on the same rows."""
+"""The interface of executors, and the local one. This process and Spark run the same functions on the same rows."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from rejoinder.state.flow_state import Listed
 
 
 class Executor(Protocol):
-    """Runs an epoch's rounds on splits and gives back the report of each bucket."""
+    """Runs the rounds of an epoch on splits and returns the report of each bucket."""
 
     def run(self, work: EpochWork, splits: object) -> dict[int, Report]:
-        """Run all rounds. `splits` is what this kind of executor reads splits from."""
+        """Run all rounds. The type of `splits` depends on the executor."""
         ...
 
     def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
-        """Run all rounds on splits that are named one by one: a hydration."""
+        """Run all rounds on listed splits, as for a hydration."""
         ...
 
     def check(self, functions: Collection[str]) -> None:
-        """Raise `Unsupported` if one is not allowed, `UnknownName` if a task could not import it."""
+        """Raise `Unsupported` if a function is not allowed, `UnknownName` if a task cannot import it."""
         ...
 
 
@@ -45,25 +45,25 @@ class LocalExecutor:
         return reports_from(rows)
 
     def run_listed(self, work: EpochWork, splits: Sequence[Listed]) -> dict[int, Report]:
-        """Run all rounds on such splits."""
+        """Run all rounds on listed splits."""
         return self.run(work, [split_batch(splits)])
 
     def check(self, functions: Collection[str]) -> None:
-        """Import them here."""
+        """Import the functions in this process."""
         refuse_others(functions)
         for name in functions:
             load(name)
 
 
 def split_batch(rows: Sequence[Listed]) -> pa.RecordBatch:
-    """Make a batch of the split schema."""
+    """Return listed splits as a batch of the split schema."""
     columns = list(zip(*rows, strict=True)) or [()] * len(SPLITS)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SPLITS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SPLITS)
 
 
 def reports_from(batches: Iterable[pa.RecordBatch]) -> dict[int, Report]:
-    """Collect the reports that the last round left, by bucket. Raises `EvaluationError` if a row failed for good."""
+    """Collect the reports of the last round by bucket. Raises `EvaluationError` if a row failed."""
     result: dict[int, Report] = {}
     for batch in batches:
         for bucket, channel, payload in zip(*batch.columns, strict=True):

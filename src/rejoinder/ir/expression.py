@@ -87,9 +87,10 @@ def conjunction(predicates: Sequence[Expression]) -> Expression | None:
     """
     if len(predicates) < 2:
         return predicates[0] if predicates else None
+    texts = [predicate.text for predicate in predicates]
     return Expression(
         nodes.And(predicate.node for predicate in predicates),
-        " AND ".join(predicate.text for predicate in predicates),
+        " AND ".join(texts) if all(texts) else "",
         conjuncts=tuple(part for predicate in predicates for part in predicate.conjuncts or (predicate,)),
     )
 

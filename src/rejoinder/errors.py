@@ -2,34 +2,34 @@
 
 RejoinderError
 ├── PlanningError            refused before any row was read
-│   ├── InvalidSql           the text is not SQL that we know
+│   ├── InvalidSql           the text is not valid SQL
 │   ├── UnknownName          no such relation, column, function or option
-│   ├── AmbiguousName        a name that stands for two things
-│   ├── TypeMismatch         types that do not fit together
-│   ├── Unsupported          understood, and not supported
+│   ├── AmbiguousName        a name with two meanings
+│   ├── TypeMismatch         incompatible types
+│   ├── Unsupported          valid, but not supported
 │   ├── DefinitionConflict   a name defined twice, or still in use
-│   └── Incomplete           rows that an answer needs are no longer kept
-├── InputError               a source handed over something unusable
+│   └── Incomplete           rows that a query or view needs are no longer retained
+├── InputError               unusable input of a source
 │   ├── MalformedInput       a file or record that cannot be decoded
-│   ├── SchemaChanged        a file whose columns are not the declared ones
-│   ├── MissingInput         a path, topic or partition that is not there
-│   ├── MissingRow           the delete of a row that is not there
+│   ├── SchemaChanged        a file with other columns than declared
+│   ├── MissingInput         a path, topic or partition that does not exist
+│   ├── MissingRow           a delete of a row that does not exist
 │   ├── NullKey              a NULL in a primary key
-│   ├── LateRow              a row below the watermark, where none may be
+│   ├── LateRow              a row below the watermark, where late rows are an error
 │   └── WatermarkRegress     a watermark that does not rise
 ├── EvaluationError          an expression failed on a row
-│   └── FunctionFailed       a Python function failed, was too slow, or gave something unusable
+│   └── FunctionFailed       a Python function failed, timed out, or returned an invalid answer
 ├── StateError               the state directory cannot be used
 │   ├── Fenced               another driver has committed to this state
 │   ├── Corrupt              a run or manifest that fails its checksum
 │   ├── NewerFormat          state written by a newer version
 │   ├── NotCommitted         an epoch that is not (or no longer) readable
-│   ├── StorageFailed        the disk or object store refused to work
+│   ├── StorageFailed        the disk or object store failed
 │   │   └── Unconfirmed      a commit was sent, and its answer was lost
-│   └── StateDeleted         the state directory was deleted under a running flow
-├── SinkFailed               a sink did not take an epoch; what was committed is there
-├── RuntimeMismatch          Java, Python or Spark are not what we need
-└── LimitReached             a cap that guards the machine
+│   └── StateDeleted         the state directory was deleted while the flow was running
+├── SinkFailed               a sink did not accept an epoch, which stays committed
+├── RuntimeMismatch          an unsupported version of Java, Python or Spark
+└── LimitReached             a limit that protects the machine was exceeded
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ HIDDEN_VALUES = "hidden; shown with show_values=True, or --show-values on the co
 class RejoinderError(Exception):
     """A fact in lower case, then optionally `Detail:`, `Values:` and `Hint:`.
 
-    `values` quotes rows, or what a library or a function said about them. The text of an error ends up in logs, so it
-    shows them only if `shows_values` is set: `Flow(show_values=True)`, `Driver(show_values=True)`, `--show-values`.
+    `values` quotes rows, or messages of a library or a function about them. Errors end up in logs, so their text
+    contains values only if `shows_values` is set: `Flow(show_values=True)`, `Driver(show_values=True)`,
+    `--show-values`.
     """
 
     code: ClassVar[str] = "RJ000"
@@ -63,7 +64,7 @@ class RejoinderError(Exception):
 
     @property
     def shown_values(self) -> str | None:
-        """The values as they may be shown; how to see them if they are hidden; None if there are none."""
+        """The values, if they may be shown; else how to show them; None if there are none."""
         return self.values if self.values is None or self.shows_values else HIDDEN_VALUES
 
     def __str__(self) -> str:
@@ -103,7 +104,7 @@ R = TypeVar("R")
 
 
 def with_values(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Let the errors of a method show row values if its object has the option `show_values`."""
+    """Decorate a method so that its errors show row values if the option `show_values` of its object is set."""
 
     @functools.wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -147,7 +148,7 @@ class DefinitionConflict(PlanningError):
 class Incomplete(PlanningError):
     code = "RJ107"
     source = ""
-    is_needed = True  # False: the rows would only be kept for views that may come later
+    is_needed = True  # False: the rows would only be retained for views that may be created later
 
 
 class InputError(RejoinderError):
@@ -234,11 +235,11 @@ class LimitReached(RejoinderError):
     code = "RJ600"
 
 
-def near_misses(name: str, known: Iterable[str]) -> str:
-    """Name the known names that look like `name`, for a hint; empty if none do.
+def near_misses(name: str, candidates: Iterable[str]) -> str:
+    """Return a hint with the candidates that are similar to `name`; empty if there are none.
 
     >>> near_misses("ordrs", ["orders", "rates"])
     'did you mean `orders`?'
     """
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(f'`{c}`' for c in close)}?" if close else ""
+    similar = difflib.get_close_matches(name, list(candidates), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(f'`{candidate}`' for candidate in similar)}?" if similar else ""

@@ -1,7 +1,7 @@
-"""Secret options of sources and sinks: references to the environment, never stored or shown in clear.
+"""Secret options of sources and sinks: references to the environment, never stored or shown in plain text.
 
-A secret option is written as `password 'env:PGPASSWORD'`. Definitions, the manifest, EXPLAIN, SHOW and messages hold
-the reference; the value is looked up where it is used, and taken out of whatever a foreign library says.
+A secret option is written as `password 'env:PGPASSWORD'`. Definitions, the manifest, EXPLAIN, SHOW and messages contain
+the reference. The value is looked up where it is used, and redacted from messages of other libraries.
 
 >>> redacted({"user": "ada", "password": "env:PGPASSWORD", "kafka.sasl.jaas.config": "… password=\\"x\\";"})
 {'user': 'ada', 'password': 'env:PGPASSWORD', 'kafka.sasl.jaas.config': '***'}
@@ -18,6 +18,7 @@ from rejoinder.errors import InvalidSql, MissingInput
 
 REFERENCE = "env:"
 HIDDEN = "***"
+_NOT_SHOWN = "(not shown: the text contains a secret)"
 _SECRET_WORDS = (
     r"password|passwd|pwd|passphrase|secret|token|credential|jaas[._-]?config|user[._-]?info|authorization|bearer"
     r"|private[._-]?key|keystore[._-]?key|access[._-]?key|account[._-]?key|shared[._-]?key|api[._-]?key|sas[._-]?key"
@@ -32,16 +33,16 @@ _IN_VALUE = re.compile(
     rf"(?P<before>(?<![/\w.-])[\w.-]*(?:{_SECRET_WORDS})[\w.-]{{0,64}}\s*=\s*)(?P<secret>\"[^\"]*\"|[^&;\s'\"]+)",
     re.IGNORECASE,
 )
-# Signed URLs: S3 and GCS (`X-…-Signature`), Azure (`sig`), CloudFront (`Signature`, `Key-Pair-Id`); words of others.
+# Signed URLs: S3 and GCS (`X-…-Signature`), Azure (`sig`), CloudFront (`Signature`, `Key-Pair-Id`), and others.
 _IN_SIGNED = re.compile(
     r"(?P<before>[?&;#](?:[\w-]*signature|sig|key-pair-id|auth|key|pass|jwt|code|session(?:[_-]?(?:id|key))?)=)"
     r"(?P<secret>[^&;\s'\"]+)",
     re.IGNORECASE,
 )
-# `Authorization: Basic …`, as headers of HTTP are written; `user:password@host:9092` in a list of hosts.
+# `Authorization: Basic …` as in an HTTP header; `user:password@host:9092` in a list of hosts.
 _IN_HEADER = re.compile(r"(?P<before>authorization\s*:\s*(?:\w+\s+)?)(?P<secret>[^\s'\",;]+)", re.IGNORECASE)
 _IN_HOSTS = re.compile(r"(?P<before>(?:^|(?<=[\s,'\"]))[^\s,:@/'\"]+:)(?P<secret>[^\s,:@/'\"]+)(?=@[\w.-]+:\d+)")
-# The host of hdfs://name:9000/a@b has a port; a bucket has none, and a secret key of AWS may have a slash.
+# The host of hdfs://name:9000/a@b has a port. A bucket has none, and a secret key of AWS may contain a slash.
 _IN_ADDRESS = re.compile(
     r"(?P<before>://[^/\s:@]*:|:(?:thin|oci):[^/\s:@]+/)(?P<secret>[^/\s@]+)(?=@)"
     r"|(?P<bucket>\b(?:s3[an]?|gs|oss|cosn?)://[^/\s:@]*:)(?P<key>[^\s@'\"]+)(?=@)"
@@ -56,8 +57,8 @@ _IN_TEXT = re.compile(
     rf"(?P<before>[\w.]*(?:{_SECRET_WORDS})[\w.]*[`\"]?\s*=?\s*)'(?P<secret>(?:[^'\\]|\\.|'')*)(?:'|$)", re.IGNORECASE
 )
 
-# What tells an option with its value from a literal of an expression. Each alternative goes on from where it began, so
-# that a text is read in linear time.
+# Tokens by which an option with its value is distinguished from a literal of an expression. No alternative backtracks,
+# so a text is scanned in linear time.
 _TOKENS = re.compile(
     r"--[^\n]*|/\*(?:.*?\*/|.*)|(?P<literal>'(?:[^'\\]|\\.|'')*(?:'|\\?\Z))"
     r"|(?P<name>[\w.-]+|`[^`]*`|\"[^\"]*\")|(?P<equals>=)|(?P<end>;)|(?P<other>\S)",
@@ -66,55 +67,55 @@ _TOKENS = re.compile(
 
 
 def is_secret(name: str, value: str = "") -> bool:
-    """Whether an option holds something to hide: by its name, or because a part of its value does.
+    """Whether an option contains a secret, judging by its name and by parts of its value.
 
     >>> is_secret("password"), is_secret("url", "jdbc:postgresql://db/shop?user=ada&password=x"), is_secret("path")
     (True, True, False)
     >>> is_secret("path", "s3://KEY:SECRET@bucket/x"), is_secret("path", "s3://bucket/token=7/x")
     (True, False)
     """
-    named = _SECRET_NAME.search(name) and not _PLAIN_NAME.search(name)
+    has_secret_name = _SECRET_NAME.search(name) and not _PLAIN_NAME.search(name)
     texts = (value, unquote(value)) if "%" in value else (value,)
-    return bool(named or any(pattern.search(text) for pattern in _IN_VALUES for text in texts))
+    return bool(has_secret_name or any(pattern.search(text) for pattern in _IN_VALUES for text in texts))
 
 
 def is_reference(value: str) -> bool:
-    """Whether a value says where to look, `env:NAME`."""
+    """Whether a value is a reference, `env:NAME`."""
     return value.startswith(REFERENCE)
 
 
 def redacted(options: Mapping[str, str]) -> dict[str, str]:
-    """The options as they may be shown: references as they are, secrets in clear hidden."""
+    """Return the options as they may be shown: references unchanged, secrets in plain text hidden."""
     return {
         name: HIDDEN if is_secret(name, value) and not is_reference(value) else value for name, value in options.items()
     }
 
 
 def redacted_text(text: str) -> str:
-    """A text of statements as it may be shown: the values of secret options hidden, also one that is not closed.
+    """Return SQL text with the values of secret options hidden, including a value without closing quote.
 
     >>> redacted_text("OPTIONS (user 'ada', password 'x''y', token = 'env:T')")
     "OPTIONS (user 'ada', password '***', token = 'env:T')"
     """
 
-    def hide(found: re.Match[str]) -> str:
-        secret = found["secret"]
-        return found[0] if is_reference(secret) else f"{found['before']}'{HIDDEN}'"
+    def hide(match: re.Match[str]) -> str:
+        secret = match["secret"]
+        return match[0] if is_reference(secret) else f"{match['before']}'{HIDDEN}'"
 
     text = _IN_TEXT.sub(hide, text)
     for pattern in _IN_VALUES:
         text = pattern.sub(_hide_part, text)
-    return _ENCODED.sub(lambda found: HIDDEN if is_secret("", found[0]) else found[0], text)
+    return _ENCODED.sub(lambda match: HIDDEN if is_secret("", match[0]) else match[0], text)
 
 
 def refuse_broken_secret(text: str) -> None:
-    """Refuse a text in which the value of a secret option ends within a word: a quote in it was not written twice.
+    """Raise `InvalidSql` if the value of a secret option contains a quote that is not escaped.
 
-    What follows would be read as names, and shown in errors. Options stand before the query of a statement, or after
-    OPTIONS. If another value is broken there, what follows it cannot be told apart, so it must not name a secret.
-    Literals of a query are not options, whatever they say.
+    The rest of the secret would be parsed as names, and shown in errors. Options precede the query of a statement, or
+    follow OPTIONS. After any broken value there, values and names cannot be distinguished, so no secret may follow it.
+    Literals of a query are not options.
     """
-    last = max((found.end() for found in _SECRET_NAME.finditer(text)), default=0)
+    last = max((match.end() for match in _SECRET_NAME.finditer(text)), default=0)
     name, has_equals, is_query = "", False, False
     for token in _TOKENS.finditer(text) if last else ():
         match token.lastgroup:
@@ -125,9 +126,9 @@ def refuse_broken_secret(text: str) -> None:
                 is_before_secret = not is_query and follows != "=" and token.end() < last  # `'key'='value'` is fine
                 if is_broken and (is_secret_value or is_before_secret):
                     raise InvalidSql(
-                        "the value of an option that holds a secret contains a quote",
+                        "the value of a secret option contains a quote",
                         detail=f"line {text.count(chr(10), 0, token.start()) + 1}",
-                        hint="put the secret into an environment variable, and write 'env:NAME' as the value",
+                        hint="store the secret in an environment variable, and write 'env:NAME' as the value",
                     )
                 name, has_equals = "" if is_query else token[0], False
             case "name":
@@ -142,44 +143,47 @@ def refuse_broken_secret(text: str) -> None:
 
 
 def shown_line(text: str, number: int) -> str:
-    """A line of a text, counted from 1, with secrets hidden: also one whose name is on the line before.
+    """Return a line of a text, counted from 1, with secrets hidden, also if the option name is on the line before.
 
     >>> shown_line("OPTIONS (password\\n 'x', user 'ada')", 2)
     "'***', user 'ada')"
     """
     safe = redacted_text(text).splitlines()
     if len(safe) != len(text.splitlines()):
-        return "(not shown: the text holds a secret)"
+        return _NOT_SHOWN
     return safe[number - 1].strip() if number <= len(safe) else ""
 
 
 def shown_context(text: str, before: str, marked: str, after: str) -> str:
-    """The surroundings of a place in a text; nothing of them if the text holds a secret, which a cut could uncover."""
-    return f"… {before}>>{marked}<<{after}" if redacted_text(text) == text else "(not shown: the text holds a secret)"
+    """Return the context of a position in a text; none if the text contains a secret, which an excerpt could reveal."""
+    return f"… {before}>>{marked}<<{after}" if redacted_text(text) == text else _NOT_SHOWN
 
 
-def _hide_part(found: re.Match[str]) -> str:
-    parts = found.groupdict()
+def _hide_part(match: re.Match[str]) -> str:
+    parts = match.groupdict()
     return f"{parts['before'] or parts.get('bucket') or parts.get('scheme') or ''}{HIDDEN}"
 
 
 def refuse_clear(owner: str, options: Mapping[str, str]) -> None:
-    """Refuse a secret in clear: definitions are stored with the state. `owner` says whose option it is."""
+    """Raise `InvalidSql` for a secret in plain text: definitions are stored with the state.
+
+    `owner` is the source or sink, for the message.
+    """
     for name, value in options.items():
         if is_secret(name, value) and not is_reference(value):
             variable = re.sub(r"\W+", "_", name).upper()
             raise InvalidSql(
-                f"option `{name}` of {owner} holds a secret in clear",
-                detail="definitions are stored with the state and shown to whoever may read it",
-                hint="write the path without credentials, and give those to Spark (spark.hadoop.fs.s3a.…) or set the "
+                f"option `{name}` of {owner} contains a secret in plain text",
+                detail="definitions are stored with the state, and everyone who can read it sees them",
+                hint="write the path without credentials, and pass those to Spark (spark.hadoop.fs.s3a.…) or set the "
                 "environment variables of the provider (AWS_ACCESS_KEY_ID, …)"
                 if name.lower() in _PLACES
-                else f"put it into an environment variable, and write {name} 'env:{variable}'",
+                else f"store it in an environment variable, and write {name} 'env:{variable}'",
             )
 
 
 def resolved(owner: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with every reference replaced by what it stands for. Raises `MissingInput` if that is not set."""
+    """Return the options with every reference replaced by its value. Raises `MissingInput` if a variable is not set."""
     result = {}
     for name, value in options.items():
         if is_reference(value):
@@ -188,7 +192,7 @@ def resolved(owner: str, options: Mapping[str, str]) -> dict[str, str]:
                 raise MissingInput(
                     f"environment variable `{variable}` is not set",
                     detail=f"option `{name}` of {owner} is '{value}'",
-                    hint="set it where the flow is run",
+                    hint="set it in the environment of the flow",
                 )
             value = os.environ[variable]
         result[name] = value
@@ -196,7 +200,7 @@ def resolved(owner: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def scrubbed(text: str, options: Mapping[str, str]) -> str:
-    """A message of a foreign library without the values that references in `options` stand for."""
+    """Return a message of another library without the secrets that `options` refer to."""
     for value in options.values():
         secret = os.environ.get(value.removeprefix(REFERENCE), "") if is_reference(value) else ""
         if secret:

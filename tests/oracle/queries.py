@@ -14,8 +14,7 @@ SHAPES = ("chain", "star", "cycle", "both keys")
 NUMBERED = frozenset({"integer"})
 PAYLOAD_ONLY = frozenset(kind.family for kind in PAYLOADS)
 UNJOINED = PAYLOAD_ONLY | {"constant"}
-
-
+SET_OPERATIONS = ("UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
 HERE = "__here"
 
 
@@ -56,7 +55,7 @@ def relations(draw: Draw, known: Sequence[Relation], depth: int) -> Relation:
 
 @st.composite
 def queries(draw: Draw, known: Sequence[Relation], depth: int = 1) -> Relation:
-    """A SELECT, or the union of two; sometimes behind a WITH."""
+    """A SELECT, or a set operation of two; sometimes behind a WITH."""
     if depth and draw(st.integers(0, 5)) == 0:
         named = draw(queries(known, depth - 1))
         inner = draw(queries([*known, Relation("w", named.columns)], depth - 1))
@@ -65,7 +64,7 @@ def queries(draw: Draw, known: Sequence[Relation], depth: int = 1) -> Relation:
     first = draw(selects(known, depth))
     if not depth or draw(st.integers(0, 3)):
         return first
-    words = draw(st.sampled_from(["UNION ALL", "UNION"]))
+    words = draw(st.sampled_from(SET_OPERATIONS))
     second = draw(selects(known, 0, wanted=first.columns))
     oracle = f"{first.oracle} {words} {second.oracle}"
     return Relation(f"{first.text} {words} {second.text}", first.columns, oracle)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rejoinder.kernels.arrow import hashing
 from rejoinder.kernels.arrow.columns import UInt64
 from rejoinder.plan.physical import arrangement
-from rejoinder.runtime.steps import arrange, stateless
+from rejoinder.runtime.steps import arrange, emit
 from rejoinder.store.runs import spine
 from tests.oracle.aggregates import SPECS, aggregate_queries
 from tests.oracle.budget import budget
@@ -85,7 +85,7 @@ def _harder(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(spine, "PIECE_BYTES", 4_000)
             patch.setattr(spine, "SPARE_CREDIT", 1)
             patch.setattr(arrange, "FAN", 2)
-            patch.setattr(stateless, "CHANGELOG_FAN", 2)
+            patch.setattr(emit, "CHANGELOG_FAN", 2)
         yield
 
 

@@ -184,7 +184,7 @@ class Played:
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 @budget(1)
 @given(seed=st.integers(0, 2**32))
-def test_no_change_is_below_what_was_promised(query: str, seed: int) -> None:
+def test_no_change_is_below_the_output_watermark(query: str, seed: int) -> None:
     played = Played(query, random.Random(seed))
     for _ in range(EPOCHS):
         played.epoch()

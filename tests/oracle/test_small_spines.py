@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
-from rejoinder.runtime.steps import arrange, stateless
+from rejoinder.runtime.steps import arrange, emit
 from rejoinder.store.runs import spine
 from tests.oracle.budget import budget
 from tests.oracle.generation import scenarios
@@ -21,7 +21,7 @@ def _small_spines() -> Iterator[None]:
         patch.setattr(spine, "PIECE_BYTES", 4_000)
         patch.setattr(spine, "SPARE_CREDIT", 1)
         patch.setattr(arrange, "FAN", 2)
-        patch.setattr(stateless, "CHANGELOG_FAN", 2)
+        patch.setattr(emit, "CHANGELOG_FAN", 2)
         yield
 
 

@@ -59,6 +59,17 @@ QUERIES = {
     "DISTINCT": "SELECT DISTINCT a.k, b.y FROM a JOIN b ON a.k = b.k",
     "DISTINCT of one": "SELECT DISTINCT s, d FROM a",
     "DISTINCT floats": "SELECT DISTINCT f FROM b",
+    "join of a UNION ALL of other widths": "SELECT q.k, c.z FROM (SELECT k FROM a UNION ALL SELECT k FROM b) q "
+    "JOIN c ON q.k = c.k",
+    "INTERSECT": "SELECT k, x FROM a INTERSECT SELECT y, k FROM b",
+    "INTERSECT ALL": "SELECT k FROM a INTERSECT ALL SELECT y FROM b",
+    "EXCEPT": "SELECT k, x FROM a EXCEPT SELECT y, k FROM b",
+    "EXCEPT ALL": "SELECT k FROM a EXCEPT ALL SELECT k FROM c",
+    "set operations on each other": "SELECT k FROM a UNION SELECT y FROM b INTERSECT SELECT z FROM c EXCEPT ALL "
+    "SELECT k FROM b",
+    "join of an intersection": "SELECT q.k, b.y FROM (SELECT k FROM a INTERSECT ALL SELECT z FROM c) q "
+    "JOIN b ON q.k = b.k",
+    "groups of a difference": "SELECT k, count(*) AS n FROM (SELECT k FROM a EXCEPT ALL SELECT y FROM b) q GROUP BY k",
     "UNION ALL": "SELECT k, x FROM a UNION ALL SELECT y, k FROM b",
     "UNION": "SELECT k FROM a UNION SELECT y FROM b UNION SELECT z FROM c",
     "UNION ALL of UNION": "(SELECT k FROM a UNION SELECT y FROM b) UNION ALL SELECT z FROM c",

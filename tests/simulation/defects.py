@@ -223,14 +223,14 @@ DEFECTS = (
     Defect(
         "older sink",
         "a sink that was restored from an older copy does not get what it lacks",
-        ((outbox.Outbox, "_compare", edited(COMPARE, ("known < recorded.changed", "False"))),),
+        ((outbox.Outbox, "_compare", edited(COMPARE, ("stored < recorded.changed", "False"))),),
         ROTTEN,
         "json",
     ),
     Defect(
         "older state",
         "a sink may be ahead of the state",
-        ((outbox.Outbox, "_compare", edited(COMPARE, ("known is not None and known > engine.epoch", "False"))),),
+        ((outbox.Outbox, "_compare", edited(COMPARE, ("stored is not None and stored > engine.epoch", "False"))),),
         RESTORES,
         "json",
     ),
@@ -243,7 +243,7 @@ DEFECTS = (
                 "_compare",
                 edited(
                     COMPARE,
-                    ("recorded.changed is not None:", "recorded.changed is not None and known is not None:"),
+                    ("recorded.changed is not None:", "recorded.changed is not None and stored is not None:"),
                 ),
             ),
         ),
@@ -280,7 +280,7 @@ DEFECTS = (
     Defect(
         "foreign notes",
         "a note is believed that belongs to another commit of the same version",
-        ((content, "recorded", edited(sink_progress.recorded, ('note["manifest"] != manifest.checksum', "False"))),),
+        ((content, "recorded", edited(sink_progress.recorded, ('fields["manifest"] != manifest.checksum', "False"))),),
         GAPS,
         "function",
     ),

@@ -17,7 +17,7 @@ from rejoinder.engine import engine as engine_module
 from rejoinder.engine.hydration import redefinition
 from rejoinder.formats import file_signatures
 from rejoinder.host.entropy import drawn_from
-from rejoinder.runtime.steps import arrange, stateless
+from rejoinder.runtime.steps import arrange, emit
 from rejoinder.state import timeline
 from rejoinder.store.commits import file_log
 from rejoinder.store.runs import spine
@@ -70,7 +70,7 @@ def in_place(world: World) -> Iterator[None]:
         if wanted.small_spines:
             put(spine, "SMALLEST_LEVEL_ROWS", 2)
             put(arrange, "FAN", 2)
-            put(stateless, "CHANGELOG_FAN", 2)
+            put(emit, "CHANGELOG_FAN", 2)
         if world.device is not None:
             stack.enter_context(world.device.recording())
         yield

@@ -79,7 +79,7 @@ def test_rows_that_were_inserted_and_not_read_are_copied(spark: SparkSession, tm
     assert in_view(restored) == in_files(tmp_path / "out") == [1, 2]
 
 
-def test_a_database_that_is_ahead_of_the_backup_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_database_that_is_ahead_of_the_backup_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     def started(state: Path) -> rj.Flow:
         flow = rj.Flow(state, spark=spark, parallelism=2)
         flow.sql("CREATE STREAM IF NOT EXISTS b (id BIGINT); CREATE VIEW IF NOT EXISTS v AS SELECT id FROM b")

@@ -159,7 +159,7 @@ def test_the_delete_of_a_row_that_is_not_there(open_flow: OpenFlow, tmp_path: Pa
     assert view(source.flow, "v") == bag([(1, 10), (2, 20)])
 
 
-def test_the_first_error_is_told_and_not_what_follows_from_it(open_flow: OpenFlow, tmp_path: Path) -> None:
+def test_the_first_error_is_reported_and_not_what_follows_from_it(open_flow: OpenFlow, tmp_path: Path) -> None:
     """Without the inserts of a file that cannot be read, the deletes of another one have nothing to delete."""
     source = Source(open_flow, tmp_path / "in", "CHANGELOG s (id BIGINT, n INT, d INT)", "parquet", diff="d")
     source.view("SELECT DISTINCT x.id, y.n FROM s x JOIN s y ON x.n = y.n", [{**row, "d": 1} for row in GOOD])

@@ -32,7 +32,7 @@ def fake_java(folder: Path, says: str) -> Path:
 )
 def test_an_old_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, version: str) -> None:
     home = fake_java(tmp_path, says)
-    fact = f"Java {version} is too old" if version else "Java does not tell its version"
+    fact = f"Java {version} is too old" if version else "the version of Java is unknown"
     expected = rf"{fact}\nDetail: .*{says.split()[0]}.*\nHint: install Java 17"
     monkeypatch.setenv("JAVA_HOME", str(home))
     with pytest.raises(RuntimeMismatch, match=expected):

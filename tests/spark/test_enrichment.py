@@ -12,7 +12,7 @@ from rejoinder.errors import FunctionFailed, UnknownName
 from tests.spark.answering import asked_at
 
 
-def test_answers_are_asked_for_in_workers_and_remembered(spark: SparkSession, tmp_path: Path) -> None:
+def test_answers_are_computed_in_workers_and_persisted(spark: SparkSession, tmp_path: Path) -> None:
     flow = rj.Flow(tmp_path / "state", spark=spark, parallelism=2, show_values=True)
     flow.sql("CREATE TABLE people (id BIGINT, name STRING, PRIMARY KEY (id))")
     people = flow.relation("people")

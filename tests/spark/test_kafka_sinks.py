@@ -12,7 +12,7 @@ import pytest
 
 import rejoinder as rj
 from rejoinder.connectors import delivery
-from rejoinder.errors import MissingInput, SinkFailed
+from rejoinder.errors import MalformedInput, MissingInput, SinkFailed
 from rejoinder.state.sink_progress import Delivered, write_progress
 from tests.spark.broker import Broker, Client
 from tests.spark.conftest import OpenFlow
@@ -100,22 +100,28 @@ def test_many_changes_are_sent_by_the_executors(
 
 
 def test_avro_comes_back(flow: rj.Flow, broker: Broker, client: Client) -> None:
-    """A table on the topic, with the schema that SHOW SINKS tells, is the view again."""
+    """A table on the topic, with the schema that SHOW SINKS tells and its id, is the view again."""
     client.create("avro", 2)
     columns = "id BIGINT, at TIMESTAMP, price DECIMAL(10, 2), tags ARRAY<STRING>, PRIMARY KEY (id)"
     flow.sql(f"CREATE TABLE t ({columns}); CREATE VIEW v AS SELECT * FROM t")
     place = f"bootstrap '{broker.address}', topic 'avro'"
-    flow.sql(f"CREATE SINK s FROM v USING kafka OPTIONS ({place}, value_format 'avro', mode 'upsert', key 'id')")
+    framed = "value_format 'avro', avro_schema_id '7'"
+    flow.sql(f"CREATE SINK s FROM v USING kafka OPTIONS ({place}, {framed}, mode 'upsert', key 'id')")
     rows = [{"id": 1, "at": datetime(2026, 1, 1), "price": Decimal("1.50"), "tags": ["a", None]}, {"id": 2}]
     flow.insert("t", rows)
     flow.run()
     flow.delete("t", [{"id": 2}])
     flow.run()
     schema = flow.sinks()[0]["options"].partition("avro_schema '")[2].rstrip("'")
-    flow.sql(f"CREATE TABLE back ({columns}) USING kafka OPTIONS ({place}, format 'avro', avro_schema '{schema}')")
+    how = f"format 'avro', avro_framing 'confluent', avro_schema '{schema}'"
+    flow.sql(f"CREATE TABLE back ({columns}) USING kafka OPTIONS ({place}, {how}, avro_schema_id '7')")
     flow.sql("CREATE VIEW again AS SELECT * FROM back")
     flow.run()
     assert flow.arrow("again").to_pylist() == flow.arrow("v").to_pylist() and flow.arrow("v").num_rows == 1
+    flow.sql(f"CREATE TABLE other ({columns}) USING kafka OPTIONS ({place}, {how}, avro_schema_id '8')")
+    flow.sql("CREATE VIEW never AS SELECT * FROM other")
+    with pytest.raises(MalformedInput, match=r"schema id 7 is not declared \(declared: 8\)"):
+        flow.run()
 
 
 def test_a_second_row_of_a_key_in_a_later_epoch(

@@ -179,7 +179,7 @@ def test_records_that_are_gone(flow: rj.Flow, broker: Broker, client: Client) ->
     assert flow.epoch == 0
 
 
-def test_secrets_come_from_the_environment_and_are_not_told(
+def test_secrets_come_from_the_environment_and_are_not_shown(
     flow: rj.Flow, broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.create("safe")
@@ -213,7 +213,7 @@ def test_jars_are_seen_by_the_whole_of_spark(spark: SparkSession, client: Client
 
 def test_jars_that_cannot_be_had(spark: SparkSession) -> None:
     package = Package("none", "no.such.Class", ["org.rejoinder:no-such-jar_{scala}:{spark}"])
-    with pytest.raises(RuntimeMismatch, match="the jars for none cannot be fetched") as caught:
+    with pytest.raises(RuntimeMismatch, match="the jars for none cannot be downloaded") as caught:
         provide(spark, package)
     assert "no-such-jar_2.13:4" in str(caught.value) and "spark.jars.packages" in str(caught.value)
 

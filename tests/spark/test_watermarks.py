@@ -90,7 +90,7 @@ def test_a_running_flow_goes_on_without_silent_partitions(open_flow: OpenFlow, t
     assert flow.is_running
 
 
-def test_told_watermarks_count_when_all_that_was_there_is_read(open_flow: OpenFlow, tmp_path: Path) -> None:
+def test_explicit_watermarks_count_when_earlier_rows_are_read(open_flow: OpenFlow, tmp_path: Path) -> None:
     flow, folder = open_flow(), tmp_path / "in"
     folder.mkdir()
     columns = "id INT, n INT, WATERMARK n"

@@ -71,15 +71,15 @@ if TYPE_CHECKING:
 class Flow(Lifecycle, Sources, Readings, Maintenance):
     """A flow on a state directory (a path, or a URL such as s3://…).
 
-    Makes a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ from
-    run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits how
-    many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and `max_state_bytes` how much may
-    be kept for a view that does not say so itself: an epoch that would keep more is not committed. `show_values`
+    Creates a local Spark session unless `spark` is given. `parallelism` is the number of hash ranges; it may differ
+    from run to run. `history` is the number of epochs for which changes and `as_of` stay readable. `max_pairs` limits
+    the pairs of rows that one lookup may produce in an epoch and bucket. `max_state_rows` and `max_state_bytes` limit
+    the state of each view without options of its own; an epoch that would exceed them is not committed. `show_values`
     lets errors quote values of rows. `functions` are those that ENRICH may call, or the names of their modules.
-    `caps` raises or lowers caps of this process (docs/limits.md). Further keyword arguments are options of
-    the store (credentials, endpoint).
+    `caps` raises or lowers caps of this process (docs/limits.md). Further keyword arguments are options of the store
+    (credentials, endpoint).
 
-    `with Flow(…) as flow:` closes it at the end: it is stopped, with its Spark session if it made that.
+    `with Flow(…) as flow:` closes the flow at the end: it is stopped, with its Spark session if it created that.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         if store.url.startswith("memory:"):
             raise Unsupported(
                 "the state of a flow on Spark cannot be in memory",
-                detail=f"`{store.url}` is seen by this process only, and workers are other processes",
+                detail=f"only this process sees `{store.url}`, and workers are other processes",
                 hint="give a folder, or use rejoinder.testing.Driver",
             )
         spark = spark or spark_session.present_session()
@@ -133,11 +133,11 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         )
         beside = store.path if store.is_local else store.url.replace("s3:", "s3a:")
         folder = f"{beside}/spark" if checkpoint is None else checkpoint.removeprefix("file://")
-        waiting = store.path if store.is_local else folder
-        if "://" in waiting:  # rows of in-memory sources and ticks are where only this process looks
-            waiting = own_folder(self, "waiting")
-        self._inbox = Inbox(waiting, lambda source: self.engine.attached[source])
-        ticker = Ticker(f"{waiting}/ticks", self.engine.seconds_to_tick)
+        pending = store.path if store.is_local else folder
+        if "://" in pending:  # inserted rows and ticks need a local folder; only this process reads them
+            pending = own_folder(self, "waiting")
+        self._inbox = Inbox(pending, lambda source: self.engine.attached[source])
+        ticker = Ticker(f"{pending}/ticks", self.engine.seconds_to_tick)
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker, name=name_of(store))
         self._listeners: list[Callable[[Progress], None]] = []
         self._outbox = Outbox(self.engine, SparkHost(self.spark))
@@ -151,9 +151,10 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
     @with_values
     def sql(self, text: str) -> Any:
-        """Run statements. Gives a DataFrame for the last query, text for EXPLAIN, rows for SHOW, else None.
+        """Run statements. Returns the result of the last one.
 
-        SELECT STREAM gives a DataFrame too, SELECT TVR a list of snapshots, which `str` makes tables of.
+        That is a DataFrame for SELECT and SELECT STREAM, a list of snapshots for SELECT TVR (`str` formats them as
+        tables), text for EXPLAIN, rows for SHOW, and None for a definition. Raises a `RejoinderError`.
         """
         result: Any = None
         for statement in grouped(parse_statements(text), self.engine):
@@ -167,33 +168,33 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
                 case Shown(rows=rows):
                     result = rows
                 case Queried(table=table, note=note):
-                    _say(note)
+                    _warn(note)
                     result = self._frame(table)
                 case Streamed(view=str(view), note=note):
-                    _say(note)
+                    _warn(note)
                     result = view_reader.read_batch(self.spark, self._format, {"view": view, "what": "changes"})
                 case Streamed() as streamed:
-                    _say(streamed.note)
+                    _warn(streamed.note)
                     result = self._frame(streamed.table())
                 case Varied(snapshots=snapshots, note=note):
-                    _say(note)
+                    _warn(note)
                     result = snapshots
         return result
 
     @with_values
     def answer(self, statement: Statement) -> Answer | None:
-        """Carry one statement out. A query on sources that no view reads has a flow of its own, which reads them."""
+        """Execute one statement. A temporary flow answers a query on sources that no view reads."""
         if isinstance(statement, Select) and unread_sources(self.engine, statement.query):
             return answer_unread(self, statement)
         return execute(self.engine, statement)
 
     @with_values
     def define(self, *statements: Definition, is_rerun: bool = False) -> Batch:
-        """Carry CREATE, ALTER and DROP out between two epochs, in one commit: all of them, or none.
+        """Execute CREATE, ALTER and DROP between two epochs: all of them in one commit, or none.
 
-        A running flow is stopped for it and goes on afterwards. A definition whose sources have committed no row may
-        be replaced by another one; a warning says so. `is_rerun`: what is defined already is skipped, and the caller
-        says what was replaced (`Batch.notes`).
+        A running flow is stopped and started again. A definition whose sources have no committed rows may be replaced,
+        with a warning. `is_rerun`: existing definitions are skipped, and the caller reports replaced ones
+        (`Batch.notes`). Raises a `PlanningError`.
         """
         self._refuse_closed()
         running, interval = self._runner.is_running, self._runner.interval
@@ -205,14 +206,14 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
             if running:
                 self._start(once=False, interval=interval)
         for note in () if is_rerun else batch.notes:
-            _say(note)
+            _warn(note)
         return batch
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
-        """Drop a source, a view, an index or a sink; with `cascade` also what reads it.
+        """Drop a source, a view, an index or a sink; with `cascade` also its dependents.
 
-        Gives the names of all that was dropped, `name` first. Raises `DefinitionConflict` if something reads it and
-        `cascade` is not set, and `UnknownName` if there is nothing of that name.
+        Returns the dropped names, `name` first. Raises `DefinitionConflict` if it has dependents and `cascade` is not
+        set, and `UnknownName` if there is no such definition.
         """
         return self.define(drop_statement(self.engine.catalog, name, cascade=cascade)).dropped
 
@@ -220,7 +221,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         return self.spark.createDataFrame(table)
 
     def relation(self, name: str) -> Relation:
-        """A source, a view or notes of one (`view.late`) by name, to build queries from."""
+        """Return a source, a view or a side output (`view.late`) by name, to build queries from."""
         return Relation.of(self, name)
 
     def view(
@@ -232,28 +233,28 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         max_state_bytes: int | None = None,
         starting_at: str | int | datetime | None = None,
     ) -> Relation:
-        """Create a view from SQL text or a relation, stream or table; with limits of its own to what is kept for it.
+        """Create a view from SQL text or a relation, stream or table; optionally with a state quota of its own.
 
-        Sources whose rows are not all kept any more begin at `starting_at`, if it is given: "now", the number of an
-        epoch, or an event time (in UTC). Without it such a view is refused with `Incomplete`.
+        Incomplete sources begin at `starting_at`: "now", the number of an epoch, or an event time (in UTC). Without it,
+        a view on an incomplete source raises `Incomplete`.
         """
         if isinstance(query, WindowedTable):
             raise Unsupported(
                 f"`{name}` would be a view of a windowed table",
                 detail=f"columns: {', '.join(query.columns)}",
-                hint='say what becomes of the window: flow.view(…, windowed.to_stream("window.start AS start", …))',
+                hint='choose columns of the window: flow.view(…, windowed.to_stream("window.start AS start", …))',
             )
         text = query if isinstance(query, str) else query.query
-        given = {STATE_ROWS: max_state_rows, STATE_BYTES: max_state_bytes}
-        options = checked_options(name, {option: str(most) for option, most in given.items() if most is not None})
+        quota = {STATE_ROWS: max_state_rows, STATE_BYTES: max_state_bytes}
+        options = checked_options(name, {option: str(limit) for option, limit in quota.items() if limit is not None})
         starting = None if starting_at is None else start_of(starting_at)
         self.define(CreateView(name, text, options=options, starting=starting))
         return self.relation(name)
 
     def sink(self, view: str, format: str, *, name: str | None = None, **options: object) -> None:  # noqa: A002
-        """Send the changes of a view to a sink from now on, epoch by epoch: CREATE SINK IF NOT EXISTS.
+        """Deliver the changes of a view to a sink, epoch by epoch: CREATE SINK IF NOT EXISTS.
 
-        `name` is `<view>_<format>` unless given. An option that is a Python keyword takes an underscore: `from_="now"`.
+        The default name is `<view>_<format>`. An option that is a Python keyword has an underscore: `from_="now"`.
         """
         given = {option.rstrip("_"): str(value) for option, value in options.items()}
         self._create_sink(make_sink(name or f"{view.replace('.', '_')}_{format}", view, format.lower(), given))
@@ -263,8 +264,8 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
     ) -> None:
         """Call `function(epoch, changes)` after every epoch in which a view changed, with a DataFrame of the changes.
 
-        The DataFrame has the view's columns, `_epoch` and `_diff`, and is to be read before the function returns. If
-        the process dies in between, the function is called again with the same epoch. Each process declares it anew.
+        The DataFrame has the view's columns, `_epoch` and `_diff`. Read it before the function returns. After a crash,
+        the function may be called again with the same epoch. Each process must declare it again.
         """
         sink = make_sink(name or f"{view.replace('.', '_')}_{PYTHON}", view, PYTHON, {"from": from_})
         known = find_sink(self.engine.catalog, sink.name)
@@ -277,39 +278,39 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
             self.define(statement)
 
     def sinks(self) -> list[dict[str, Any]]:
-        """Sink, view, format, options (secrets hidden) and the last delivered epoch of each sink."""
+        """Return sink, view, format, options (secrets hidden) and the last delivered epoch of each sink."""
         return show(self.engine, "SINKS")
 
     # -- input ------------------------------------------------------------------------------------------------------
 
     @with_values
     def insert(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
-        """Put rows into a source that was created without USING; the next epoch takes them."""
+        """Insert rows into a source that was created without USING. The next epoch reads them. Raises `InputError`."""
         self._inbox.add(self._memory_source(relation), rows, 1)
 
     @with_values
     def delete(self, relation: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
-        """Take rows out of such a source; a table needs the key only."""
+        """Delete rows from a source that was created without USING; for a table, only the key is needed."""
         self._inbox.add(self._memory_source(relation), rows, -1)
 
     def idle(self, source: str, partition: int | str | None = None) -> None:
-        """Say that a partition of a source (None: each one that is known) sends nothing for now.
+        """Mark a partition of a source as idle; None means all known partitions.
 
-        From the next epoch on nobody waits for its watermarks, until its next row; a running flow makes that epoch at
-        once. Rows that are on their way may come too late then. What is said is forgotten if the process ends before.
-        Raises `MissingInput` if there is no such partition.
+        From the next epoch on, its watermarks are ignored until its next row. A running flow runs that epoch at once.
+        Rows in transit may be late then. The mark is lost if the process ends before the epoch. Raises `MissingInput`
+        if there is no such partition.
         """
         relation = self._timed_source(source)
         self.engine.mark_idle(relation, partition, self._runner.partitions.get(relation.name, ()))
         self._make_epoch()
 
     def watermark(self, source: str, time: Any, column: str | None = None, partition: int | str | None = None) -> None:
-        """Say that no row below `time` follows in an event-time column, in a partition (None: each that is known).
+        """Pass an explicit watermark: no row below `time` follows in a partition; None means all known partitions.
 
-        Rows that the source has by now may still be below it. So it counts once they are read: `run()` takes it in when
-        it has read everything, a running flow after it has read what was inserted before; of a source that is fed from
-        elsewhere, after the first epoch that finds nothing new in it. What is said is forgotten if the process ends
-        before. Raises `WatermarkRegress`, and changes nothing, if it was told as much before.
+        Unread rows of the source may still be below it, so it is applied after they are read. `run()` applies it when
+        it has read all input, a running flow when it has read the rows that were inserted before. For a source with
+        external input, that is after the first epoch without new input. The watermark is lost if the process ends
+        before that. Raises `WatermarkRegress`, without effect, if it is not above the last explicit one.
         """
         relation = self._timed_source(source)
         name = event_time(relation, column)
@@ -321,9 +322,9 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         self._make_epoch()
 
     def _timed_source(self, name: str) -> Source:
-        """A source, with the watermarks that views impose on it."""
-        found = self.engine.catalog.get(name)
-        relation = self.engine.plan.program.sources.get(found.name, found)
+        """Return a source with the watermarks that views impose on it. Raises `InvalidSql` if it has none."""
+        declared = self.engine.catalog.get(name)
+        relation = self.engine.plan.program.sources.get(declared.name, declared)
         if not isinstance(relation, Source) or not relation.watermarks:
             raise InvalidSql(
                 f"`{relation.name}` has no watermark to wait for",
@@ -332,12 +333,12 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         return relation
 
     def _make_epoch(self) -> None:
-        """Let a running flow take in what was said."""
+        """Make a running flow apply pending signals in an epoch."""
         if not self._runner.is_running:
             return
         if self._runner.is_ticking:
             self._runner.ticker.wake()
-        else:  # the query has no way to make an epoch without input yet
+        else:  # the query was started without ticks, so it cannot run an epoch without input
             self._runner.stop()
             self._start(once=False, interval=self._runner.interval)
 
@@ -351,20 +352,20 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
     @with_values
     def run(self) -> list[Progress]:
-        """Process everything that is there, then return; one Progress per epoch. Raises what stopped an epoch.
+        """Process all available input, then return one Progress per epoch. Raises the error of a failed epoch.
 
-        Notices of the epochs are warnings. Those of a flow that was started are in its progress.
+        Notices of the epochs become warnings. Those of a started flow are in its progress.
         """
-        before, told = self.engine.epoch, list(self.engine.pending_watermarks.entries)
+        before, watermarks = self.engine.epoch, list(self.engine.pending_watermarks.entries)
         self._run_once()
-        if told:
+        if watermarks:
             with self.engine.lock:
-                self.engine.pending_watermarks.mark_read(told)
+                self.engine.pending_watermarks.mark_read(watermarks)
             self._run_once()
-        done = [progress for progress in self.engine.progress if progress.epoch > before]
-        for notice in dict.fromkeys(notice for progress in done for notice in progress.notices):
-            _say(notice)
-        return done
+        epochs = [progress for progress in self.engine.progress if progress.epoch > before]
+        for notice in dict.fromkeys(notice for progress in epochs for notice in progress.notices):
+            _warn(notice)
+        return epochs
 
     def _run_once(self) -> None:
         self._start(once=True, interval="")
@@ -372,17 +373,17 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
     @with_values
     def start(self, *, interval: str = "0 seconds") -> None:
-        """Keep going in the background: an epoch whenever there is input, at most one per interval."""
+        """Run in the background: an epoch whenever there is input, at most one per interval."""
         self._start(once=False, interval=interval)
 
     @with_values
     def stop(self) -> None:
-        """Stop after the epoch under way. Raises what stopped the flow before, if anything did."""
+        """Stop after the current epoch. Raises the error that stopped the flow before, if there was one."""
         self._runner.stop()
 
     @with_values
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the flow stops by itself; False if it has not by then. Raises what stopped it."""
+        """Wait until the flow stops by itself. Returns False after a timeout. Raises the error that stopped it."""
         return self._runner.wait(seconds)
 
     @property
@@ -404,22 +405,22 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
                     f'("{source.name}", …) again before running',
                 )
         self.engine.replan()
-        self._outbox.deliver()  # what was committed and not delivered when the last process ended
+        self._outbox.deliver()  # epochs that the last process committed and did not deliver
         setting = self.engine.setting()
         self._runner.start(
             scans,
             frames=self._frames,
             inbox=self._inbox.folder,
-            staged=lambda splits: self._executor.prepare(splits, setting),
+            add_rounds=lambda splits: self._executor.prepare(splits, setting),
             is_ticking=self.engine.is_ticking,
             once=once,
             interval=interval,
         )
 
     def _on_batch(self, batch: DataFrame, epoch: int) -> None:
-        with self.engine.lock:  # whoever stops the flow waits for the delivery too
-            told = self.engine.pending_watermarks.due(self._runner.is_drained)
-            signals = Signals(told, partitions=self._runner.partitions)
+        with self.engine.lock:  # a thread that stops the flow waits for the delivery too
+            watermarks = self.engine.pending_watermarks.due(self._runner.is_drained)
+            signals = Signals(watermarks, partitions=self._runner.partitions)
             progress = self.engine.run_epoch(epoch, batch, positions=partial(self._positions, epoch), signals=signals)
             self._outbox.deliver()
         if progress is not None:
@@ -427,29 +428,29 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
                 listener(progress)
 
     def _positions(self, epoch: int, signatures: Mapping[str, str]) -> dict[str, Any]:
-        """How far the sources are read after an epoch that Spark has planned, with the signatures of its files."""
+        """Return the positions after an epoch that Spark has planned, with the signatures of its files."""
         return advanced(self.engine.store, self.engine.positions, epoch, *self._runner.read(epoch), signatures)
 
     def backup(self, target: str | os.PathLike[str], **store_options: Option) -> int:
-        """Copy the newest committed epoch to `target`, also while the flow runs; gives that epoch.
+        """Copy the newest committed epoch to `target` and return it. The flow may be running.
 
-        `target` is an empty folder or URL, or an earlier backup of this flow, which is brought up to date. Every object
-        is checked by its checksum. To restore, copy it back, or open it. Raises `Corrupt` if the state is damaged.
+        `target` is an empty folder or URL, or an earlier backup of this flow, which is updated. The checksum of every
+        object is checked. To restore, copy it back, or open it. Raises `Corrupt` if the state is damaged.
         """
         return backup(self.engine.store, open_store(os.fspath(target), **store_options)).epoch
 
     def on_progress(self, listener: Callable[[Progress], None]) -> None:
-        """Call back after every epoch."""
+        """Call `listener` after every epoch."""
         self._listeners.append(listener)
 
     def warm_up(self) -> None:
-        """Start the workers and run a small flow of the same shape, so that the first epoch is not the slowest."""
+        """Start the workers and run a small flow, so that the first epoch is not the slowest."""
         from rejoinder.api.warmup import warm_up
 
         warm_up(self.spark, self.engine.buckets)
 
 
-def _say(note: str | None) -> None:
+def _warn(note: str | None) -> None:
     if note is not None:
         warnings.warn(note, stacklevel=3)
 

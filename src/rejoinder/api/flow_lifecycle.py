@@ -1,4 +1,4 @@
-"""The life of a flow as an object: `with Flow(…) as flow`, `close`, and what `repr` shows."""
+"""The lifecycle of a flow object: `with Flow(…) as flow`, `close`, and `repr`."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Lifecycle:
         try:
             self.close()
         except Exception:
-            if value is None:  # else the error of the body is the one to see
+            if value is None:  # otherwise the error of the body is raised
                 raise
 
     def close(self) -> None:
-        """Stop the flow after the epoch under way, and stop the Spark session if the flow made it.
+        """Stop the flow after the current epoch, and stop the Spark session if the flow created it.
 
-        A session that was passed in, or that another open flow uses, goes on. What is committed stays; open a new
-        `Flow` on the state to go on. Closing twice does nothing. Raises what had stopped the flow before, unless `run`
-        or `wait` has raised it.
+        A session that was passed in, or that another open flow uses, is not stopped. Open a new `Flow` on the state to
+        continue. Closing twice has no effect. Raises the error that stopped the flow before, unless `run` or `wait` has
+        raised it.
         """
         if self._is_closed:
             return
@@ -60,7 +60,7 @@ class Lifecycle:
             raise StateError(
                 "the flow is closed",
                 detail=f"state {self.engine.store.url}",
-                hint="open it again: rejoinder.Flow(…) on the same state goes on where this one stopped",
+                hint="open it again: rejoinder.Flow(…) on the same state continues where this one stopped",
             )
 
     def __repr__(self) -> str:
@@ -74,12 +74,12 @@ class Lifecycle:
 
 
 def place_of(store: ObjectStore) -> str:
-    """Where a state is, as a person writes it; without credentials, which are options."""
+    """Return the path or URL of a state, without credentials."""
     return store.path if store.is_local else store.url
 
 
 def name_of(store: ObjectStore) -> str:
-    """The name of a flow in Spark's UI: the last part of where its state is."""
+    """Return the name of a flow in Spark's UI: the last part of the path of its state."""
     return f"rejoinder {store.url.rstrip('/').rpartition('/')[2] or 'flow'}"
 
 

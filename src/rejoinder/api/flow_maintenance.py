@@ -16,17 +16,17 @@ OLDER_THAN = timedelta(seconds=OLDER_THAN_SECONDS)
 
 
 class Maintenance:
-    """The part of a flow that looks after its state."""
+    """The part of a flow that maintains its state."""
 
     engine: Engine
     _inbox: Inbox
     _runner: Runner
 
     def vacuum(self, *, dry_run: bool = False, older_than: timedelta = OLDER_THAN) -> Vacuumed:
-        """Delete what nobody names any more, and say what it was; with `dry_run` only say it.
+        """Delete unreferenced files and return what was deleted; with `dry_run`, only list them.
 
-        The flow may be running, here or elsewhere: what may be an attempt under way is left alone until it is older
-        than `older_than`. Raises `StorageFailed` or `Corrupt`.
+        The flow may be running, in this or another process: files that may belong to a running attempt are kept until
+        they are older than `older_than`. Raises `StorageFailed` or `Corrupt`.
         """
         folder = self._runner.checkpoint.folder
         return vacuum(

@@ -1,4 +1,4 @@
-"""What can be read of a flow: its views as tables, changes and snapshots; its plan, state and progress."""
+"""Reads of a flow: views as tables, changes and snapshots; plans, state and progress."""
 
 from __future__ import annotations
 
@@ -31,60 +31,60 @@ class Readings:
     _format: str
 
     def table(self, view: str, *, as_of: int | datetime | None = None) -> DataFrame:
-        """The rows of a view as a DataFrame, now or as of an epoch or a time."""
+        """Return the rows of a view as a DataFrame, now or as of an epoch or a time."""
         name, _ = find_view(self.engine, view)
         epoch = epoch_of(self.engine.store, self._serving.manifest(), as_of)
         options = {"view": name, "what": "table", "as_of": str(epoch)}
         return view_reader.read_batch(self.spark, self._format, options)
 
     def changes(self, view: str) -> DataFrame:
-        """The changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
+        """Return the changes of a view as a streaming DataFrame, with `_epoch`, `_emit_time`, `_undo` and `_diff`."""
         name, _ = find_view(self.engine, view)
-        self._say_start(name)
+        self._warn_of_start(name)
         return view_reader.read_stream(self.spark, self._format, {"view": name, "what": "changes"})
 
     def tvr(self, view: str) -> Snapshots:
-        """The sequence of the view's snapshots with the time in which each held; `str` makes tables of it."""
+        """Return the sequence of the view's snapshots with their periods; `str` formats it as tables."""
         name, schema = find_view(self.engine, view)
         with deletion_named(self.engine):
-            self._say_start(name)
+            self._warn_of_start(name)
             return snapshots_of(changes_of(self.engine.store, self._serving.manifest(), name, schema))
 
-    def _say_start(self, view: str) -> None:
+    def _warn_of_start(self, view: str) -> None:
         note = view_note(self.engine, view)
         if note is not None:
             warnings.warn(note, stacklevel=4)
 
     def arrow(self, view: str, *, as_of: int | datetime | None = None) -> pa.Table:
-        """The rows of a view as an Arrow table, read in this process."""
+        """Return the rows of a view as an Arrow table, read in this process."""
         name, schema = find_view(self.engine, view)
         with deletion_named(self.engine):
-            manifest = self._serving.manifest()  # once: a running flow goes on committing
+            manifest = self._serving.manifest()  # read it once: a running flow continues to commit
             epoch = epoch_of(self.engine.store, manifest, as_of)
             return expanded(read_table(self.engine.store, manifest, name, schema, as_of=epoch))
 
     def explain(self, view: str) -> str:
-        """The plan of a view or query: paths, orders, arrangements and who shares them."""
+        """Return the plan of a view or query: paths, arrangements and which views share them."""
         return explain(self.engine, view)
 
     def arrangements(self) -> list[dict[str, Any]]:
-        """Name, relation, key, rows, bytes, runs and users of each arrangement, as stored.
+        """Return name, relation, key, kind, rows, bytes, runs and users of each arrangement, as stored.
 
-        A row that was taken back or replaced counts until a merge has netted it.
+        A retracted or replaced row counts until a compaction has netted it.
         """
         return show(self.engine, "ARRANGEMENTS")
 
     def watermarks(self) -> list[dict[str, Any]]:
-        """What SHOW WATERMARKS shows: the watermark of each event-time column of each partition, and what it holds.
+        """Return the rows of SHOW WATERMARKS: one for each event-time column of each partition.
 
-        `watermark` is that of the partition (None before its first row), `released` that of the source, `idle_since`
-        when a partition fell idle, `holds` the views that wait for it.
+        `watermark` is that of the partition (None before its first row), `source_watermark` that of the source,
+        `idle_since` when the partition became idle, `blocks` the views that wait for it.
         """
         return show(self.engine, "WATERMARKS")
 
     @property
     def progress(self) -> list[dict[str, Any]]:
-        """What each epoch of this process did."""
+        """The progress of each epoch of this process."""
         return [asdict(p) for p in self.engine.progress]
 
     @property

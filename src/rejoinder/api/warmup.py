@@ -1,4 +1,4 @@
-"""Warm up: a small flow of two joined sources on the same session, in a folder that is thrown away."""
+"""Warm up: run a small flow of three joined sources on the same session, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = 200
 
 
 def warm_up(session: SparkSession, parallelism: int) -> None:
-    """Run some epochs of a three-way join, so that JVM, workers and planner have seen the work."""
+    """Run some epochs of a three-way join, so that JVM, workers and planner are warm."""
     from rejoinder.api.flow import Flow
 
     with short_lived_folder("warm-up") as folder:

@@ -1,4 +1,4 @@
-"""Where the command starts: Ctrl-C while Python still loads ends it as Ctrl-C does later, without a traceback."""
+"""The entry point of the command. Ctrl-C while modules are imported ends it without a traceback, as later."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Load the commands and run them; the process ends here."""
+    """Import the commands and run them, then exit."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started the command
+        if getattr(sys, name) is None:  # the parent process has closed it
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
     try:
         from rejoinder.cli.main import app

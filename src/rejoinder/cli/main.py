@@ -1,4 +1,4 @@
-"""The commands and their options. Errors of ours are shown as fact, detail and hint, with exit code 1."""
+"""The commands and their options. Errors of Rejoinder are shown as fact, detail and hint, with exit code 1."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Commands(TyperGroup):
     """The commands, with one way to report errors; `--debug` and `--show-values` may be anywhere on the line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take `--debug` and `--show-values` off the line."""
+        """Remove `--debug` and `--show-values` from the arguments, and apply them."""
         ctx.obj = DEBUG in args
         screen.show_row_values(SHOW_VALUES in args)
         return super().parse_args(ctx, [arg for arg in args if arg not in (DEBUG, SHOW_VALUES)])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; show errors without a traceback, unless `--debug` asks for it."""
+        """Run the command. Errors are shown without a traceback, unless `--debug` is given."""
         warnings.showwarning = screen.show_warning
         adapt_output()
         try:
@@ -49,7 +49,7 @@ class Commands(TyperGroup):
             screen.note("interrupted")
             raise typer.Exit(130) from None
         except BrokenPipeError:
-            screen.drop_output()  # whoever read it has seen enough
+            screen.drop_output()  # the reader of the pipe has closed it
             raise typer.Exit(0) from None
         except OSError as error:
             if ctx.obj:
@@ -83,7 +83,7 @@ Functions = Annotated[
     list[str] | None, typer.Option(metavar="MODULE", help="A module whose functions ENRICH may call; repeatable.")
 ]
 Guard = Annotated[
-    bool, typer.Option("--guard/--no-guard", help="In CSV, keep spreadsheets from taking a text for a formula.")
+    bool, typer.Option("--guard/--no-guard", help="In CSV, keep spreadsheets from reading text as a formula.")
 ]
 As = Annotated[Format, typer.Option("--format", help="How to write rows.")]
 
@@ -106,7 +106,7 @@ def _version(is_asked: bool) -> None:
 
 def _interval(text: str) -> str:
     if not INTERVAL.fullmatch(text.strip().lower()):
-        raise typer.BadParameter('say it like "500 milliseconds", "1 second" or "2 minutes"')
+        raise typer.BadParameter('write it like "500 milliseconds", "1 second" or "2 minutes"')
     return text
 
 
@@ -115,7 +115,7 @@ def _set_caps(given: list[str]) -> None:
 
     pairs = [text.partition("=") for text in given]
     if not all(number.isdigit() for _, _, number in pairs):
-        raise typer.BadParameter("say it like --cap max_sql_depth=500")
+        raise typer.BadParameter("write it like --cap max_sql_depth=500")
     set_caps({name: int(number) for name, _, number in pairs})
 
 
@@ -124,7 +124,7 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option(DEBUG, help="Show tracebacks, and what Spark says.")] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show tracebacks, and the output of Spark.")] = False,
     show_values: Annotated[bool, typer.Option(SHOW_VALUES, help="Show values of rows in errors.")] = False,
 ) -> None:
     """Options of all commands."""
@@ -158,7 +158,8 @@ def run(
         str, typer.Option(callback=_interval, help="With --follow: at most one epoch per interval.")
     ] = "0 seconds",
     watch: Annotated[
-        str | None, typer.Option(metavar="VIEW", help="Show what every epoch takes back from the view and adds to it.")
+        str | None,
+        typer.Option(metavar="VIEW", help="Show the rows that every epoch removes from the view or adds to it."),
     ] = None,
     limit: Limit = None,
     format_: As = Format.TABLE,
@@ -202,7 +203,7 @@ def sql(
     functions: Functions = None,
     cap: Cap = None,
 ) -> None:
-    """Ask a state, or define sources and views in it; without Spark.
+    """Query a state, or define sources and views in it; without Spark.
 
     SELECT reads views and sources; SELECT STREAM shows a view's changes, SELECT TVR its history.
     """
@@ -219,7 +220,7 @@ def explain(
     state: State,
     target: Annotated[str, typer.Argument(metavar="VIEW|QUERY", help="A view's name, or a query.")],
 ) -> None:
-    """Show how a view or query is kept up to date: paths, arrangements, who shares them."""
+    """Show how a view or query is kept up to date: paths, arrangements, and which views share them."""
     from rejoinder.cli.commands.ask import show_plan
 
     show_plan(state, target)
@@ -234,7 +235,7 @@ def backup(
 ) -> None:
     """Copy the newest committed epoch of a state, also while its flow runs.
 
-    Every object is checked by its checksum. To restore, copy TARGET back, or open it as it is.
+    The checksum of every object is checked. To restore, copy TARGET back, or open it as it is.
     """
     from rejoinder.engine.maintenance.backup import backup as copy
     from rejoinder.store.objects.object_store import open_store
@@ -248,10 +249,10 @@ def vacuum(
     state: State,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
     older_than: Annotated[
-        float, typer.Option(min=0, metavar="HOURS", help="Leave younger files of attempts that may be under way.")
+        float, typer.Option(min=0, metavar="HOURS", help="Keep younger files, which may belong to a running epoch.")
     ] = 24,
 ) -> None:
-    """Delete what nobody names any more: files of killed runs, old checkpoints, rows that were read.
+    """Delete unreferenced files: files of killed runs, old checkpoints, inserted rows that were read.
 
     It is safe while the flow runs.
     """

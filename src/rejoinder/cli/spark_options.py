@@ -27,29 +27,29 @@ class Settings:
 
     @property
     def cores(self) -> int:
-        """The tasks of a local session that run at a time."""
+        """The number of concurrent tasks of a local session."""
         return self.parallelism or min(os.cpu_count() or 1, 32)
 
 
 def memory_size(text: str | None) -> str | None:
-    """Check a size of memory, as Spark writes it.
+    """Check and normalise a size of memory. Raises `typer.BadParameter`.
 
     >>> memory_size("4G"), memory_size("800mb")
     ('4g', '800m')
     """
     if text is None:
         return None
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         raise typer.BadParameter(f"`{text}` is not a size of memory; write it like 800m or 4g")
-    number, unit = int(found[1]), found[2].lower()
+    number, unit = int(match[1]), match[2].lower()
     if number * _MEGABYTES[unit] < LEAST_MEMORY_MB:
         raise typer.BadParameter(f"Spark needs at least {LEAST_MEMORY_MB}m")
     return f"{number}{unit}"
 
 
 def spark_settings(items: Sequence[str]) -> dict[str, str]:
-    """Read settings of Spark, each written as `spark.name=value`.
+    """Parse Spark settings, each written as `spark.name=value`. Raises `typer.BadParameter`.
 
     >>> spark_settings(["spark.ui.enabled=true", "spark.x=a=b"])
     {'spark.ui.enabled': 'true', 'spark.x': 'a=b'}
@@ -71,8 +71,8 @@ def spark_settings(items: Sequence[str]) -> dict[str, str]:
 def settings_of(
     parallelism: int | None, history: int | None, memory: str | None, conf: Sequence[str] | None
 ) -> Settings:
-    """Put the options together. Raises `typer.BadParameter` where two of them contradict each other."""
-    given = spark_settings(conf or ())
-    if memory is not None and given.get(MEMORY, memory) != memory:
-        raise typer.BadParameter(f"--memory {memory} and --conf {MEMORY}={given[MEMORY]} contradict each other")
-    return Settings(parallelism, history, memory or DEFAULT_MEMORY, given)
+    """Combine the options. Raises `typer.BadParameter` if two of them contradict each other."""
+    spark = spark_settings(conf or ())
+    if memory is not None and spark.get(MEMORY, memory) != memory:
+        raise typer.BadParameter(f"--memory {memory} and --conf {MEMORY}={spark[MEMORY]} contradict each other")
+    return Settings(parallelism, history, memory or DEFAULT_MEMORY, spark)

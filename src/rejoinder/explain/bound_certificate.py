@@ -1,7 +1,7 @@
-"""The bound certificate of EXPLAIN: how long rows of an arrangement are kept, by which condition, and how many that
-will be; or why they are kept for ever, and the edit that would bound them.
+"""The bound certificate of EXPLAIN: how long rows of an arrangement are kept, by which condition, and how many rows
+are expected; or why they are kept for ever, and the edit that would bound them.
 
-Nothing is said of views whose sources declare no WATERMARK: without one nothing is ever forgotten.
+There is no certificate for views whose sources declare no WATERMARK: without one no row expires.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from rejoinder.explain.formula_text import amount_text, formula_text
 from rejoinder.ir.logical import Bound
 from rejoinder.ir.source_variants import source_of
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.plan.blocks.accumulators import UNIT, Grouping
+from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.lineage import sources_of
-from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct
+from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import direct_bounds
+from rejoinder.plan.operations.operation import StateText
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Limit, Retention
 from rejoinder.plan.planning import Plan
@@ -32,7 +33,7 @@ from rejoinder.watermarks.formula import Formula, Watermark, value_of
 
 
 class _AsIfOnTime(Frontiers):
-    """The frontiers that there would be if late rows were left out."""
+    """The frontiers that a view would have if late rows were left out."""
 
     def _found(self, relation: str, name: str) -> Formula | None:
         source = self.sources.get(relation)
@@ -48,7 +49,7 @@ def _columns(bound: Bound) -> set[str]:
 
 @dataclass
 class Certificate:
-    """Says of the arrangements of a view how they are bounded, from a plan, its state and the watermarks."""
+    """Describes the bounds of a view's arrangements, from a plan, its state and the watermarks."""
 
     plan: Plan
     state: State
@@ -64,7 +65,7 @@ class Certificate:
         self.is_given = any(program.sources[name].watermarks for name in read if name in program.sources)
 
     def never(self) -> list[str]:
-        """Conditions of the view's joins that no pair of times can satisfy together."""
+        """Return warnings about conditions of the view's joins that no pair of times can satisfy together."""
         program, found = self.plan.program, dict[str, None]()
         derived = [name for name in program.derived if self.view in program.readers(name)]
         for block in (program.views[self.view], *(b for name in derived for b in program.derived[name].blocks)):
@@ -78,7 +79,7 @@ class Certificate:
         return [f"no pair can satisfy {text}; check the sign of the interval" for text in found]
 
     def lines(self, arrangement: Arrangement) -> list[str]:
-        """What is certified of an arrangement."""
+        """Return the certificate of an arrangement."""
         retention = self.plan.dataflow.retentions.get(arrangement.id)
         if retention is None:
             reason = self._unbounded(arrangement) if self.is_given else None
@@ -90,7 +91,7 @@ class Certificate:
         return [kept, *([f"by {by}"] if by else []), self._expected(arrangement, retention)]
 
     def _kept(self, arrangement: Arrangement, retention: Retention) -> str:
-        """What users ask for: rows that are below no limit."""
+        """Describe the rows that users need: those that are not below a limit."""
 
         def text(limit: Limit) -> str:
             column = self.labels.column(arrangement.relation, limit.column)
@@ -105,12 +106,12 @@ class Certificate:
     # -- the predicate ------------------------------------------------------------------------------------------------
 
     def _by(self, arrangement: Arrangement, retention: Retention) -> str:
-        """The conditions, or the grouping, that give the bound."""
+        """Describe the conditions, or the operation, that give the bound."""
         made = self._made(arrangement)
-        if made is not None and isinstance(made.operation, Grouping | Distinct):
-            word = "GROUP BY" if isinstance(made.operation, Grouping) else "DISTINCT"
+        text = None if made is None else made.operation.certificate
+        if made is not None and text is not None:
             columns = [self.labels.column(made.name, limit.column).removesuffix(".start") for limit in retention.limits]
-            return f"{word} {', '.join(dict.fromkeys(columns))}"
+            return f"{text.clause} {', '.join(dict.fromkeys(columns))}"
         found: dict[str, None] = {}
         by = {limit.column for limit in retention.limits}
         for block, at in self._uses(arrangement):
@@ -118,19 +119,19 @@ class Certificate:
             predicates = (*block.predicates, *(p for each in block.inputs for p in each.on))
             bounding = [p for p in predicates if any(b.later.columns[0] in ids for b in p.bounds)]
             bounding = bounding or [p for p in predicates if p.bounds]
-            text = self.labels.conditions([p.expression for p in bounding if not p.null_safe], block)
-            found |= {text: None} if text else {}
+            conditions = self.labels.conditions([p.expression for p in bounding if not p.null_safe], block)
+            found |= {conditions: None} if conditions else {}
         return "; ".join(found)
 
     def _made(self, arrangement: Arrangement) -> Derived | None:
-        """The derived relation whose own state an arrangement is."""
+        """Return the derived relation whose own state an arrangement is; None if it has only looked-up rows."""
         own, _, part = arrangement.relation.partition("/")
         made = self.plan.program.derived.get(own)
         is_state = part == "input" or (made is not None and own in self.plan.dataflow.users[arrangement.id])
         return made if is_state else None
 
     def _uses(self, arrangement: Arrangement) -> Iterator[tuple[Block, int]]:
-        """The blocks that look rows of an arrangement up, with the number of the input."""
+        """Yield the blocks that look up rows of an arrangement, with the number of the input."""
         program = self.plan.program
         for user in self.plan.dataflow.users[arrangement.id]:
             blocks = program.derived[user].blocks if user in program.derived else ()
@@ -143,7 +144,7 @@ class Certificate:
     # -- how many rows ------------------------------------------------------------------------------------------------
 
     def _expected(self, arrangement: Arrangement, retention: Retention) -> str:
-        """How many rows will be kept: those of the user that asks for most, by the tightest of its limits."""
+        """Describe the expected number of rows: that of the user that needs most, by the tightest of its limits."""
         users = []
         for limits in retention.users:
             known = [found for limit in limits if (found := self._expected_by(arrangement, limit)) is not None]
@@ -154,13 +155,16 @@ class Certificate:
         return f"expected rows: about {about:,} ({text})" if about else "expected rows: none"
 
     def _expected_by(self, arrangement: Arrangement, limit: Limit) -> tuple[int, str] | None:
-        """Rows for each unit of event time in what is kept now, times how long a limit keeps rows; None: unknown."""
+        """Estimate the rows that a limit keeps: the current rows per unit of event time, times the retention.
+
+        Returns None if it cannot be estimated yet.
+        """
         refs = [ref for part in self.state.arrangements.get(arrangement.id, ()) for ref in part.refs if ref.rows]
         spans = [span for ref in refs if (span := ref.span(limit.column)) is not None]
         lows = [low for low, _ in spans if low != NO_TIME]
         highs = [high for _, high in spans if high != NO_TIME]
         below = value_of(limit.below, self.times, LEAST)
-        if not lows or not highs or min(lows) >= max(highs) or below == LEAST:  # one moment tells no rate
+        if not lows or not highs or min(lows) >= max(highs) or below == LEAST:  # a single time gives no rate
             return None
         kind = arrangement.schema.field(limit.column).type
         length, rows = max(highs) - min(lows) + 1, sum(ref.rows for ref in refs)
@@ -174,7 +178,7 @@ class Certificate:
     # -- why for ever -------------------------------------------------------------------------------------------------
 
     def _unbounded(self, arrangement: Arrangement) -> tuple[str, str] | None:
-        """Why rows are kept for ever, and what would change that."""
+        """Return why rows are kept for ever, and the edit that would bound them; None if there is nothing to say."""
         program = self.plan.program
         relation = source_of(arrangement.relation)
         if arrangement.relation.endswith("/pending") or relation.split("/")[-1].startswith("pending"):
@@ -186,8 +190,8 @@ class Certificate:
                 "join the version of a time (FOR SYSTEM_TIME AS OF), or read it as a stream with a WATERMARK",
             )
         made = self._made(arrangement)
-        if made is not None and isinstance(made.operation, Grouping | Distinct):
-            return self._ungrouped(made)
+        if made is not None and made.operation.certificate is not None:
+            return self._never_expires(made, made.operation.certificate)
         for block, at in self._uses(arrangement):
             for start, other in enumerate(block.inputs):
                 known = [self._frontiers.limit(block, start, i) for i, _ in block.inputs[at].columns]
@@ -195,15 +199,10 @@ class Certificate:
                     return self._missing(relation, source_of(other.relation))
         return "another part of the view is not bounded", "bound that: then late rows can be left out"
 
-    def _ungrouped(self, made: Derived) -> tuple[str, str]:
-        what = "a group" if isinstance(made.operation, Grouping) else "a row"
-        keys = made.operation.key_names if isinstance(made.operation, Grouping) else made.schema.names
-        if any(self._frontiers.of_input(made, name) for name in keys):
+    def _never_expires(self, made: Derived, text: StateText) -> tuple[str, str]:
+        if any(self._frontiers.of_input(made, name) for name in made.operation.expiry_columns(made)):
             return "another part of the view is not bounded", "bound that: then late rows can be left out"
-        edit = "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
-        if isinstance(made.operation, Distinct):
-            edit = "SELECT an event time, or a window of one, among the distinct columns"
-        return f"{what} can come at any time: no event time with a WATERMARK is part of it", edit
+        return f"{text.row} can come at any time: no event time with a WATERMARK is part of it", text.edit
 
     def _missing(self, rows: str, changes: str) -> tuple[str, str]:
         sources, names = self.plan.program.sources, [self.labels.relation(each) for each in (rows, changes)]
@@ -211,7 +210,7 @@ class Certificate:
             source = sources.get(name)
             if source is not None and source.kind == "table":
                 return (
-                    f"a row of table `{name}` can change at any time, and ask for any row of `{names[0]}`",
+                    f"a row of table `{name}` can change at any time, and match any row of `{names[0]}`",
                     "join the version of a time (FOR SYSTEM_TIME AS OF), or read it as a stream with a WATERMARK",
                 )
             if source is not None and not source.watermarks:

@@ -1,4 +1,4 @@
-"""Formulas over watermarks in words, for EXPLAIN."""
+"""Formulas over watermarks as text, for EXPLAIN."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kinds = Callable[[str, str], pa.DataType]
 
 
 def amount_text(amount: int, kind: pa.DataType) -> str:
-    """An amount in the unit of a type of times.
+    """Format an amount in the unit of a type of times.
 
     >>> amount_text(300_000_000, pa.timestamp("us")), amount_text(-1, pa.date32()), amount_text(7, pa.int64())
     ('5 minutes', '-1 day', '7')
@@ -39,7 +39,7 @@ def amount_text(amount: int, kind: pa.DataType) -> str:
 
 
 def formula_text(formula: Formula, kinds: Kinds) -> str:
-    """A formula in words; `kinds` gives the type of a column of a relation."""
+    """Format a formula; `kinds` returns the type of a column of a source."""
     if isinstance(formula, Watermark):
         kind = kinds(formula.source, formula.column)
         return f"the watermark of {formula.source}.{formula.column}" + _moved(-formula.minus, kind)
@@ -53,17 +53,17 @@ def formula_text(formula: Formula, kinds: Kinds) -> str:
         return f"least of those not idle({', '.join(formula_text(each, kinds) for each in formula.of)})"
     if isinstance(formula, RetainedMinimum):
         named = f"{source_of(formula.relation)}.{formula.column}" if is_on_time(formula.relation) else "row"
-        held = f"the oldest {named} kept"
+        oldest = f"the oldest {named} kept"
         if formula.met is not None:
-            held = f"greatest({formula_text(formula.met, kinds)}, {held})"
-        return f"least({formula_text(formula.own, kinds)}, {held})"
+            oldest = f"greatest({formula_text(formula.met, kinds)}, {oldest})"
+        return f"least({formula_text(formula.own, kinds)}, {oldest})"
     word = "least" if isinstance(formula, Least) else "greatest"
     flat = (inner for each in formula.of for inner in (each.of if isinstance(each, type(formula)) else (each,)))
     return f"{word}({', '.join(dict.fromkeys(formula_text(each, kinds) for each in flat))})"
 
 
 def passed_text(time: str, limit: Formula, kinds: Kinds, *, at: bool) -> str:
-    """In words: a limit has passed a time; `at`: or has reached it, which is as much if it is the end of a window."""
+    """Format the condition that a limit has passed a time; with `at`, that it has reached the end of a window."""
     match limit:
         case Stepped(inner, steps):
             steps = simplified(steps)
@@ -78,14 +78,14 @@ def passed_text(time: str, limit: Formula, kinds: Kinds, *, at: bool) -> str:
 
 
 def is_plain(formula: Formula) -> bool:
-    """Whether a formula is nothing but watermarks, and the least of them."""
+    """Return whether a formula is a watermark, or the minimum of watermarks."""
     if isinstance(formula, Least):
         return all(is_plain(each) for each in formula.of)
     return isinstance(formula, Watermark) and not formula.minus
 
 
 def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:
-    """The type of what a formula gives."""
+    """Return the type of the value of a formula."""
     match formula:
         case Watermark():
             return kinds(formula.source, formula.column)
@@ -101,7 +101,7 @@ def kind_of(formula: Formula, kinds: Kinds) -> pa.DataType:
 
 
 def _counted(step: Step, kind: pa.DataType) -> pa.DataType:
-    """The type after a step: times become dates, and dates times."""
+    """Return the type after a step: it may convert times to dates, or dates to times."""
     if step.width == step.unit or pa.types.is_integer(kind):
         return kind
     return pa.date32() if step.width > step.unit else pa.timestamp("us")

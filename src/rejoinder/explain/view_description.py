@@ -1,4 +1,4 @@
-"""A view's plan as text: what it is made of, the way that changes take, and what is kept for it."""
+"""The plan of a view as text, for EXPLAIN: its derived relations, paths, gates and arrangements."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rejoinder.explain.formula_text import passed_text
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.ir.monotone import shift
 from rejoinder.ir.source_variants import NEVER, Variant, variant_of
-from rejoinder.plan.blocks.accumulators import UNIT, Grouping
-from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Enrichment, Last, Recording, Versions
+from rejoinder.plan.blocks.accumulators import UNIT
+from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.join_graph import inputs_of
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import Path, PathHop
@@ -26,7 +26,7 @@ _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "AN
 
 
 def _rows_of(variant: Variant) -> str:
-    """What a relation with some rows of a source holds."""
+    """Describe which rows of a source a relation has."""
     text = f"rows of {variant.source}"
     if variant.start is not None:
         text += f" from epoch {variant.start + 1} on"
@@ -38,7 +38,7 @@ def _rows_of(variant: Variant) -> str:
 
 
 def describe(plan: Plan, view: str, state: State, times: Times) -> str:
-    """Text of a view's plan: what it is made of, its paths, then the arrangements with who shares them."""
+    """Return the plan of a view as text: derived relations, paths, then arrangements and which views share them."""
     return "\n".join(_Text(plan, view, state, times).lines())
 
 
@@ -51,20 +51,20 @@ class _Text:
         self.names = self._feeding()
 
     def _feeding(self) -> list[str]:
-        """The derived relations that the view reads, inner ones first."""
-        found: dict[str, None] = {}
+        """Return the derived relations that the view reads, inner ones first."""
+        names: dict[str, None] = {}
 
         def visit(blocks: Iterable[Block]) -> None:
-            for each in (each for block in blocks for each in block.inputs):
-                if each.relation in self.program.derived and each.relation not in found:
-                    visit(self.program.derived[each.relation].blocks)
-                    found[each.relation] = None
+            for relation in (block_input.relation for block in blocks for block_input in block.inputs):
+                if relation in self.program.derived and relation not in names:
+                    visit(self.program.derived[relation].blocks)
+                    names[relation] = None
 
         visit((self.program.views[self.view],))
-        return list(found)
+        return list(names)
 
     def _on_time(self) -> list[str]:
-        """The sources that are read without their late rows."""
+        """Describe the sources that are read without their late rows, or from a start."""
         blocks = [*(b for name in self.names for b in self.program.derived[name].blocks), self.program.views[self.view]]
         read = dict.fromkeys(each.relation for block in blocks for each in block.inputs)
         named = [name for name in read if "#" in name and name not in self.program.derived and name != UNIT]
@@ -79,7 +79,7 @@ class _Text:
             lines.append(f"  {self.labels.relation(name)} = {self._what(derived)}")
             lines += [f"  {line}" for line in self._paths(name)]
         lines += self._paths(self.view)
-        lines += self._waiting()
+        lines += self._emission()
         lines += [f"  {line}" for line in self.certificate.never()]
         lines += self._arrangements()
         return [*lines, f"  rounds {len(self.dataflow.rounds)}"]
@@ -88,42 +88,12 @@ class _Text:
 
     def _what(self, derived: Derived) -> str:
         """What a derived relation is."""
-        operation = derived.operation
         blocks = [self._block(block) for block in derived.blocks if block.inputs[0].relation != UNIT]
-        label = [self.labels.column(derived.name, name) for name in derived.schema.names]
-        if isinstance(operation, Versions):
-            time = self.labels.column(derived.name, operation.time)
-            by = ", ".join(self.labels.column(derived.name, name) for name in operation.partition)
-            return f"versions of {blocks[0]}{f' by {by}' if by else ''}, each valid from {time} to the next"
-        if isinstance(operation, Grouping):
-            keys = ", ".join(_whole_windows(label[: len(operation.keys)]))
-            calls = ", ".join(["count(*)", *(each.text for each in operation.accumulators)])
-            return (
-                f"groups of {blocks[0]} by {keys}: {calls}"
-                if keys
-                else f"all rows of {blocks[0]} as one group: {calls}"
-            )
-        if isinstance(operation, Last):
-            keys = ", ".join(self.labels.column(derived.name, name) for name in operation.key)
-            order = f" in the order of {self.labels.column(derived.name, operation.order)}" if operation.order else ""
-            return f"last row of {blocks[0]} for each {keys}{order}"
-        if isinstance(operation, Recording):
-            return f"changes of {blocks[0]} as rows"
-        if isinstance(operation, Enrichment):
-            answers = ", ".join(name for name, _ in operation.answers)
-            return f"{blocks[0]} with {answers} from {operation.function.text}"
-        if isinstance(operation, Distinct):
-            if operation.words:
-                return f"{operation.words}, each once: {blocks[0]}"
-            return f"each row once: {', '.join(label)} of {blocks[0]}"
-        repeated = [e.text or "element" for block in derived.blocks for _, e in block.outputs if e.repeats]
-        if repeated:
-            return f"{blocks[0]}, each row once for every {repeated[0]}"
-        words = f"{operation.words}: " if operation.words else ""
-        return words + ", and ".join(blocks)
+        columns = [self.labels.column(derived.name, name) for name in derived.schema.names]
+        return derived.operation.describe(derived, columns, blocks)
 
     def _block(self, block: Block) -> str:
-        """The inputs of a block, as joined, and its filters."""
+        """Describe the joined inputs of a block, and its filters."""
         first, *others = block.inputs
         text = self.labels.relation(first.relation)
         for each in others:
@@ -142,11 +112,11 @@ class _Text:
         return lines
 
     def _start(self, path: Path) -> str:
-        """Whose changes a path brings: of rows, or of which keys there are."""
+        """Describe the changes at the start of a path: of rows, of keys, or of match status."""
         text = f"changes of {self.labels.relation(path.start)}"
         if path.judges:
-            who = "of who has a partner"
-            text = f"{text} and {who} there" if path.mode == "left" else text.replace("of", f"{who} in", 1)
+            status = "of which rows have a partner"
+            text = f"{text} and {status} in it" if path.mode == "left" else text.replace("of", f"{status} in", 1)
         elif path.mode in ("semi", "anti"):
             text = f"changes of the keys of {self.labels.relation(path.start)}"
         elif path.mode == "left":
@@ -169,20 +139,20 @@ class _Text:
             text += f", {'with' if hop.after else 'without'} this epoch"
         return text + (f", keeping {hop.condition}" if hop.condition else "")
 
-    def _waiting(self) -> list[str]:
-        """When the view's changes come out, if not with the epoch that makes them."""
+    def _emission(self) -> list[str]:
+        """Describe when the view emits changes, unless it does so in each epoch."""
         gates = self.program.gates_of(self.view)
         if not gates:
             return []
         if gates[0].interval:
-            return [f"  changes come out every {gates[0].interval / 1_000_000:g} s of the clock, netted"]
+            return [f"  changes are emitted every {gates[0].interval / 1_000_000:g} s of processing time, netted"]
         if len(gates) > 1:
             listed = " or ".join(f"{source}.{column}" for gate in gates for source, column in gate.origins)
-            return [f"  a row without a partner comes out when the watermark of {listed} says that none can come"]
-        return [f"  a row comes out when {self._passed(gates[0])}"]
+            return [f"  a row without a partner is emitted when the watermark of {listed} excludes a later partner"]
+        return [f"  a row is emitted when {self._passed(gates[0])}"]
 
     def _passed(self, gate: Gate) -> str:
-        """What a gate waits for: that its limit has passed the time of a row, or reached the end of its window."""
+        """Describe the condition of a gate: its limit has passed a time, or reached the end of a window."""
         block, sources = self.program.views[self.view], self.program.sources
         release, names = dict(block.outputs)[EMIT_AT], self.labels.names(block)
         rising = release.rises
@@ -221,14 +191,8 @@ class _Text:
         """What an arrangement holds, if it is not the rows that are looked up."""
         own, _, part = arrangement.relation.partition("/")
         if part == "pending":
-            return ": changes that wait"
-        if part == "input":
-            grouped = isinstance(self.program.derived[own].operation, Grouping)
-            return ": values, for when one is taken back" if grouped else ": how many copies of each row"
-        return ""
-
-
-def _whole_windows(labels: list[str]) -> list[str]:
-    """The start and the end of a window as the window."""
-    ends = [label.removesuffix(".start").removesuffix(".end") for label in labels]
-    return list(dict.fromkeys(ends))
+            return ": pending changes"
+        made = self.program.derived.get(own)
+        kept = () if made is None else made.operation.state(made, self.program)
+        texts = [state.text for state in kept if state.arrangement.id == arrangement.id]
+        return f": {texts[0]}" if any(texts) else ""

@@ -1,4 +1,4 @@
-"""Files to Arrow: one module per format, each a reader of bounded chunks that knows its file and line in an error."""
+"""Read files as Arrow: one module per format, each reads bounded chunks and names file and line in an error."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ READERS = {"arrow": read_arrow, "memory": read_inserted, "csv": read_csv, "json"
 def read_file(
     path: str, source: Source, chunk_rows: int, opened: Callable[[str], None] = lambda signature: None
 ) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield (True, rows) and, where the source diverts malformed records, (False, rejected records).
+    """Yield (True, rows) and, if the source diverts malformed records, (False, rejected records).
 
-    `opened` is called with the signature of the file (`signatures.py`).
+    `opened` is called with the signature of the file (`file_signatures`). Raises `MissingInput` if the file cannot be
+    read, and `MalformedInput` for the first malformed record of a source that does not divert them.
     """
     if source.format not in READERS:
         raise Unsupported(f"format `{source.format}` of `{source.name}` cannot be read from a file")
@@ -39,9 +40,9 @@ def read_file(
             yield from capped(read(file, path, source, chunk_rows), FileCaps(path, source, file.size()))
     except FileNotFoundError as missing:
         raise MissingInput(
-            f"file `{path}` of `{source.name}` is not there any more",
+            f"file `{path}` of `{source.name}` no longer exists",
             detail=str(missing),
-            hint="a file must stay until the epoch that reads it is committed",
+            hint="keep a file until the epoch that reads it is committed",
         ) from missing
     except PermissionError as refused:
         raise MissingInput(
@@ -51,12 +52,12 @@ def read_file(
         raise MissingInput(
             f"file `{path}` of `{source.name}` cannot be read",
             detail=str(failure),
-            hint="check the storage of the file, and run again: the file is read by the next epoch",
+            hint="check the storage of the file, and run again: the next epoch reads the file",
         ) from failure
 
 
 def open_path(path: str) -> tuple[pafs.FileSystem, str]:
-    """Find the file system of a path as Spark writes it."""
+    """Return the file system of a path as Spark writes it, and the path within it."""
     if path.startswith("file:"):
         return pafs.LocalFileSystem(), "/" + path[5:].lstrip("/")
     if "://" not in path:

@@ -1,4 +1,4 @@
-"""Arrow IPC files, and those of in-memory sources, which carry their checksum in their name."""
+"""Arrow IPC files, and files of in-memory sources, which have their checksum in their name."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def read_inserted(file: Any, path: str, source: Source, chunk_rows: int) -> Iter
 
 
 def _chunks(table: pa.Table, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
-    for at in range(0, table.num_rows, chunk_rows):
-        yield True, table.slice(at, chunk_rows)
+    for start in range(0, table.num_rows, chunk_rows):
+        yield True, table.slice(start, chunk_rows)

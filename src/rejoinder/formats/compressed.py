@@ -1,4 +1,4 @@
-"""The text of a file of lines: as it is, or decompressed as its name says, piece by piece and within the caps."""
+"""Read the text of a file; decompress it according to its name, piece by piece and within the caps."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PIECE = 4 << 20
 
 
 def read_text(file: Any, path: str, source: Source) -> pa.Buffer:
-    """Give the text of a file. Raises `LimitReached` before a file that expands too far is in memory.
+    """Return the text of a file. Raises `LimitReached` before a file that expands too far is in memory.
 
-    How a file is compressed is told by the end of its name, as in Spark: `.gz`, `.bz2`, `.zst` or `.lz4` (frames).
+    The extension determines the compression, as in Spark: `.gz`, `.bz2`, `.zst` or `.lz4` (frames).
     """
     limits = FileCaps(path, source, file.size())
     ending = path.rpartition("/")[2].rpartition(".")[2].lower()
     if ending in UNREADABLE:
         raise Unsupported(
-            f"file `{path}` of `{source.name}` is compressed in a way that is not supported",
-            detail=f"its name ends with .{ending}; supported: {', '.join(f'.{each}' for each in CODECS)}",
+            f"the compression of file `{path}` of `{source.name}` is not supported",
+            detail=f"its name ends with .{ending}; supported: {', '.join(f'.{extension}' for extension in CODECS)}",
             hint="decompress the file, or compress it with gzip or zstd",
         )
     if ending not in CODECS:
@@ -40,7 +40,7 @@ def read_text(file: Any, path: str, source: Source) -> pa.Buffer:
     except (OSError, pa.ArrowInvalid) as failure:
         raise MalformedInput(
             f"file `{path}` of `{source.name}` cannot be decompressed",
-            detail=f"its name ends with .{ending}, and what it holds is damaged, cut off or not {CODECS[ending]}",
-            hint="replace the file by a whole one and run again: the epoch was not committed",
+            detail=f"its name ends with .{ending}, but its content is damaged, truncated or not {CODECS[ending]}",
+            hint="replace the file by a complete one and run again: the epoch was not committed",
         ) from failure
     return text.getvalue()

@@ -1,4 +1,4 @@
-"""Bring what a file holds to the declared columns and types, or say what changed and where."""
+"""Convert the columns of a file to the declared columns and types, or report the difference."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rejoinder.formats.unreadable import Reason, Unreadable
 
 
 def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.Table:
-    """Pick the declared columns by name (case as declared, else without case) and cast them without loss.
+    """Return the declared columns, selected by name (case as declared, else without case) and cast without loss.
 
-    Text must be UTF-8, or it could be stored and never be read.
+    Raises `SchemaChanged` or `MalformedInput`. Text must be UTF-8: other bytes could be stored but never read again.
     """
     arrays = []
     by_lower = {name.lower(): name for name in table.column_names}
@@ -28,10 +28,10 @@ def conform(table: pa.Table, schema: pa.Schema, place: str, source: str) -> pa.T
             raise SchemaChanged(
                 f"column `{name}` of `{source}` appears twice in {place}",
                 detail=f"columns found: {', '.join(table.column_names)}",
-                hint="leave one of them out: nothing says which is meant",
+                hint="remove one of them",
             )
         column = table.column(name)
-        _validate(column, field.name, place, source)  # a cast trusts what it reads
+        _validate(column, field.name, place, source)  # a cast does not validate its input
         if column.type != field.type:
             column = _cast(column, field, place, source)
             _validate(column, field.name, place, source)
@@ -44,7 +44,7 @@ def _validate(column: pa.ChunkedArray, name: str, place: str, source: str) -> No
         column.validate(full=True)
     except pa.ArrowInvalid as failure:
         raise MalformedInput(
-            f"column `{name}` of `{source}` holds a value that is none of its type in {place}",
+            f"column `{name}` of `{source}` contains an invalid value of its type in {place}",
             detail=Reason.of(failure).plain,
             values=str(failure),
             hint="replace the file and run again: the epoch was not committed",
@@ -54,7 +54,7 @@ def _validate(column: pa.ChunkedArray, name: str, place: str, source: str) -> No
 def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> pa.ChunkedArray:
     try:
         if not is_related(column.type, field.type):
-            raise Unreadable("a value of one is not a value of the other")
+            raise Unreadable("the types are not convertible")
         if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
             return _cast_timestamp(column, field.type)
         return column.cast(field.type)
@@ -68,6 +68,6 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, place: str, source: str) -> 
 
 
 def _cast_timestamp(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Times without zone are read as UTC, and the other way round: Spark's rule in a UTC session."""
+    """Cast between timestamps with and without zone, which is UTC: Spark's rule in a UTC session."""
     micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=column.type.unit != "ns")
     return pa.chunked_array([chunk.view(kind) for chunk in micros.chunks], type=kind)

@@ -1,4 +1,4 @@
-"""Caps on what one file may become: checked before memory is taken, where the file says how much it holds."""
+"""Caps on the decoded size of a file: checked before memory is allocated, if the file states its size."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.columns import Int64
 from rejoinder.kernels.duckdb.leaves import has_type
 
-RATIO_FROM = 256 << 20  # bytes: smaller files may expand as they like
-PIECE_BYTES = 64 << 20  # of rows that stand for more than they take, once they are written out
+RATIO_FROM = 256 << 20  # decoded bytes; the ratio of smaller files is not limited
+PIECE_BYTES = 64 << 20  # of rows with shared values, after expansion
 
 
 @dataclass(frozen=True)
 class FileCaps:
-    """The caps for one file of a source, which has so many bytes."""
+    """The caps for one file of a source; `stored` is its size in bytes."""
 
     path: str
     source: Source
     stored: int
 
     def check(self, decoded: int) -> None:
-        """Raise `LimitReached` if so many bytes, all in all, are too many for the file."""
+        """Raise `LimitReached` if the file decodes to too many bytes in total."""
         limits = caps()
         if decoded > limits.max_file_bytes:
-            raise self._reached("holds too much", "max_file_bytes", decoded)
+            raise self._reached("is too large", "max_file_bytes", decoded)
         if decoded > RATIO_FROM and decoded > limits.max_file_ratio * self.stored:
             raise self._reached("expands too far", "max_file_ratio", decoded)
 
     def check_at_once(self, decoded: int) -> None:
-        """Raise `LimitReached` if so many bytes, which have to be in memory together, are too many for it."""
+        """Raise `LimitReached` if so many bytes, which must be in memory together, do not fit."""
         self.check(decoded)
         if decoded > memory_cap():
             raise cap_reached(
                 f"file `{self.path}` of `{self.source.name}` does not fit into memory",
                 "max_memory",
-                f"{decoded:,} bytes of it have to be in memory together",
+                f"{decoded:,} bytes of it must be in memory together",
                 most=memory_cap(),
                 remedy="split the file into smaller ones",
             )
@@ -57,17 +57,17 @@ class FileCaps:
 
 
 def capped(chunks: Iterator[tuple[bool, pa.Table]], limits: FileCaps) -> Iterator[tuple[bool, pa.Table]]:
-    """Stop at a file that holds far more than its size tells. Costs nothing per row of plain columns."""
+    """Yield chunks and raise `LimitReached` once their total exceeds a cap. Costs nothing per row of plain columns."""
     total = 0
-    for usable, table in chunks:
+    for is_usable, table in chunks:
         for piece, size in _pieces(table, limits):
             total += size
             limits.check(total)
-            yield usable, piece
+            yield is_usable, piece
 
 
 def _pieces(table: pa.Table, limits: FileCaps) -> Iterator[tuple[pa.Table, int]]:
-    """Cut rows whose values are shared (dictionaries, views) so that each piece is small once it is written out."""
+    """Split rows with shared values (dictionaries, views) so that each piece is small after expansion."""
     shared = [number for number, field in enumerate(table.schema) if has_type(field.type, _is_shared)]
     if not shared:
         yield table, table.nbytes
@@ -86,14 +86,14 @@ def _pieces(table: pa.Table, limits: FileCaps) -> Iterator[tuple[pa.Table, int]]
 
 
 def _is_shared(kind: pa.DataType) -> bool:
-    """Whether one value in memory can stand for many."""
+    """Whether several rows can share one value in memory."""
     types = pa.types
     is_view = types.is_string_view(kind) or types.is_binary_view(kind)
     return bool(types.is_dictionary(kind) or is_view or types.is_list_view(kind) or types.is_large_list_view(kind))
 
 
 def _row_bytes(column: pa.ChunkedArray, limits: FileCaps) -> Int64:
-    """How many bytes each row of such a column takes once it is written out."""
+    """Return the bytes of each row of a column with shared values after expansion."""
     if not column.num_chunks:
         return np.zeros(0, np.int64)
     return np.concatenate([_chunk_bytes(chunk, limits) for chunk in column.chunks])
@@ -108,13 +108,13 @@ def _chunk_bytes(chunk: pa.Array, limits: FileCaps) -> Int64:
             f"file `{limits.path}` of `{limits.source.name}` cannot be read within its caps",
             "max_file_ratio",
             f"a column of type {chunk.type} shares values between rows",
-            remedy="write it without dictionaries and views inside of lists and structs",
+            remedy="write it without dictionaries and views inside lists and structs",
         )
     return _lengths(chunk)
 
 
 def _lengths(values: pa.Array) -> Int64:
-    """The bytes of each value. Views tell the length of each; their values may overlap."""
+    """Return the bytes of each value. Views store the length of each value, since values may overlap."""
     kind = values.type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         views = np.frombuffer(values.buffers()[1], np.int32).reshape(-1, 4)

@@ -1,7 +1,7 @@
-"""The signature of a file: what tells that it was changed after it was read, without reading it again.
+"""The signature of a file detects that it was changed after it was read, without reading it again.
 
-On a local disk it is the length and the time of the last change in nanoseconds. Elsewhere it is the length with the
-ETag if the store has one, else with the time of the last change. A change that keeps all of these goes unnoticed.
+On a local disk it is the size and the modification time in nanoseconds. Elsewhere it is the size and the ETag, or the
+modification time if the store has no ETag. A change that keeps all of these is not detected.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import pyarrow.fs as pafs
 
 
 def local_signature(path: str) -> str:
-    """The signature of a file on a local disk. Raises `OSError`.
+    """Return the signature of a file on a local disk. Raises `OSError`.
 
-    It is taken before the file is opened: a file that changes in between never matches its signature again.
+    Call this before the file is opened: a file that changes in between then never matches its signature again.
     """
-    found = os.stat(path)
-    return f"{found.st_size}@{found.st_mtime_ns}"
+    status = os.stat(path)
+    return f"{status.st_size}@{status.st_mtime_ns}"
 
 
 def remote_signature(filesystem: pafs.FileSystem, path: str, file: Any) -> str:
-    """The signature of an open file elsewhere. A store sends the ETag when a file is opened, so it costs no request."""
+    """Return the signature of an open remote file. A store sends the ETag when a file is opened: no extra request."""
     metadata = {_text(key).lower(): _text(value) for key, value in (file.metadata() or {}).items()}
     tag = metadata.get("etag", "").strip('"')
     return f"{file.size()}#{tag}" if tag else f"{file.size()}@{filesystem.get_file_info(path).mtime_ns}"

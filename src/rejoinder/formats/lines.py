@@ -1,4 +1,4 @@
-"""Lines of a file as ranges of its bytes: read as a whole, and halved only to find the lines at fault."""
+"""Lines of a file as byte ranges: decoded as a whole, and bisected only to find malformed lines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.columns import Int64
 
 Decode = Callable[[int, int], pa.Table]
-_MARK = b"\xef\xbb\xbf"  # of UTF-8, which some put before the first line
-# Where Arrow saw it, in the part that it was given.
+_MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8, which some tools write before the first line
+# Positions in Arrow's messages, which are relative to the part that it decoded.
 _PLACE = re.compile(r"Row #\d+: | in row \d+|Column \d+: In chunk \d+: Invalid: | at string index \d+")
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a text: each begins where the one before ends. Nothing is copied."""
+    """The lines of a text, as offsets into it. Nothing is copied."""
 
     data: pa.Buffer
     starts: Int64  # of each line, and the end of the last
@@ -34,16 +34,16 @@ class Lines:
     def of(cls, data: pa.Buffer, quote: str = "") -> Lines:
         """Find the lines, which end with a line feed, a carriage return or both. Cost: one pass.
 
-        With `quote` a line end between quotes is none.
+        With `quote` a line end between quotes does not count.
         """
         data = data.slice(len(_MARK)) if bytes(memoryview(data)[: len(_MARK)]) == _MARK else data
         values = np.frombuffer(data, np.uint8)
         is_end = values == ord("\n")
         if ord("\r") in values:
-            lone = values == ord("\r")
-            lone[:-1] &= ~is_end[1:]
-            is_end |= lone
-        is_end[-1:] = True  # the last line has an end or not
+            is_return = values == ord("\r")
+            is_return[:-1] &= ~is_end[1:]
+            is_end |= is_return
+        is_end[-1:] = True  # the last line may lack a line end
         ends = np.flatnonzero(is_end) + 1
         numbers = np.arange(1, len(ends) + 1)
         if quote and len(ends):
@@ -57,21 +57,21 @@ class Lines:
         return len(self.starts) - 1
 
     def part(self, first: int, last: int) -> pa.Buffer:
-        """The bytes of lines `first` to `last`, the latter excluded."""
+        """Return the bytes of lines `first` to `last`, excluding the latter."""
         return self.data.slice(int(self.starts[first]), int(self.starts[last] - self.starts[first]))
 
     def chunk_end(self, first: int, most: int, most_bytes: int) -> int:
-        """The line before which a chunk from `first` on ends: so many lines or bytes at most, and one line at least."""
+        """Return the end of a chunk that starts at line `first`: within both limits, but at least one line."""
         fitting = int(np.searchsorted(self.starts, self.starts[first] + most_bytes, "right")) - 1
         return min(max(first + 1, fitting), first + most, len(self))
 
     def texts(self) -> pa.Array:
-        """All lines with their ends. They may be no UTF-8: only ASCII may be looked for in them."""
+        """Return all lines with their line ends. They may not be UTF-8: only search for ASCII in them."""
         buffers = [None, pa.py_buffer(self.starts), self.data]
         return pa.Array.from_buffers(pa.large_utf8(), len(self), buffers)
 
     def text(self, line: int) -> str:
-        """One line, for a message."""
+        """Return one line as text, for a message."""
         return bytes(self.part(line, line + 1)).decode(errors="replace").rstrip("\r\n")
 
 
@@ -86,10 +86,10 @@ def read_lines(
 ) -> Iterator[tuple[bool, pa.Table]]:
     """Yield (True, rows) of all lines from `first` on that `decode` can read, and (False, rejected lines).
 
-    `decode` reads the lines from one to another as rows and raises `pa.ArrowInvalid` if it cannot. Raises
-    `MalformedInput` on the first line at fault, unless the source diverts these.
+    `decode(first, last)` decodes a range of lines, and raises `pa.ArrowInvalid` if it cannot. Raises `MalformedInput`
+    for the first malformed line, unless the source diverts them.
     """
-    odd: list[tuple[int, str, str]] = []
+    rejected: list[tuple[int, str, str]] = []
 
     def reject(line: int, reason: str) -> None:
         if not source.diverts:
@@ -100,7 +100,7 @@ def read_lines(
                 hint="fix the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
                 f"`{source.rejected}`",
             ) from None
-        odd.append((int(lines.numbers[line]), lines.text(line), reason))
+        rejected.append((int(lines.numbers[line]), lines.text(line), reason))
 
     def decode_usable(first: int, last: int) -> pa.Table:
         return usable(decode(first, last), source)
@@ -108,15 +108,15 @@ def read_lines(
     start = first
     while start < len(lines):
         stop = lines.chunk_end(start, chunk_lines, chunk_bytes)
-        for table in _sound(start, stop, decode_usable, reject):
+        for table in _bisect(start, stop, decode_usable, reject):
             yield True, table
         start = stop
-    if odd:
-        yield False, rejected_lines(path, odd)
+    if rejected:
+        yield False, rejected_lines(path, rejected)
 
 
-def _sound(first: int, last: int, decode: Decode, reject: Callable[[int, str], None]) -> Iterator[pa.Table]:
-    """Decode lines as a whole. If that fails, halve them, again and again, until the lines at fault are alone."""
+def _bisect(first: int, last: int, decode: Decode, reject: Callable[[int, str], None]) -> Iterator[pa.Table]:
+    """Decode lines as a whole. If that fails, bisect them until each malformed line is isolated and rejected."""
     try:
         yield decode(first, last)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
@@ -124,5 +124,5 @@ def _sound(first: int, last: int, decode: Decode, reject: Callable[[int, str], N
             reject(first, Reason.of(failure, _PLACE))
             return
         half = (first + last) // 2
-        yield from _sound(first, half, decode, reject)
-        yield from _sound(half, last, decode, reject)
+        yield from _bisect(first, half, decode, reject)
+        yield from _bisect(half, last, decode, reject)

@@ -14,24 +14,24 @@ from rejoinder.formats.file_caps import FileCaps
 from rejoinder.ir.catalog import Source
 
 CHUNK_BYTES = 32 << 20
-MOST_BYTES = 256 << 20  # of a chunk if every text in it were the longest
+MOST_BYTES = 256 << 20  # of a chunk, if every string in it were the longest
 MOST_ROWS = 1 << 17
 _WIDTHS = {"BOOLEAN": 1 / 8, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
 
 
 def read_parquet(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield chunks of the file; a file that is no Parquet is an error that names it.
+    """Yield chunks of the file. Raises `MalformedInput` if it is not a Parquet file.
 
-    Raises `LimitReached` before a file that is too large is read, as far as its metadata tells.
+    Raises `LimitReached` before a file is read that is too large according to its metadata.
     """
     try:
         parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
         size = sum(parquet.metadata.row_group(i).total_byte_size for i in range(parquet.metadata.num_row_groups))
         width = max(1, size // max(1, parquet.metadata.num_rows))
         rows = max(1024, min(chunk_rows, CHUNK_BYTES // width))
-        rows = min(rows, MOST_ROWS) if _has_texts(parquet.schema_arrow) else rows  # one text may stand for a million
-        wanted = {name.lower() for name in [*source.schema.names, source.op or "", source.diff or ""]}
-        columns = [name for name in parquet.schema_arrow.names if name.lower() in wanted]
+        rows = min(rows, MOST_ROWS) if _has_texts(parquet.schema_arrow) else rows  # a million rows may share one string
+        declared = {name.lower() for name in [*source.schema.names, source.op or "", source.diff or ""]}
+        columns = [name for name in parquet.schema_arrow.names if name.lower() in declared]
         FileCaps(path, source, file.size()).check(_decoded_bytes(parquet, columns))
         for number, fitting in _batch_rows(file, parquet, columns, rows):
             for batch in parquet.iter_batches(fitting, row_groups=number, columns=columns, use_threads=False):
@@ -51,7 +51,7 @@ def _has_texts(schema: pa.Schema) -> bool:
 
 
 def _chunks_of(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> Iterator[Any]:
-    """The metadata of the chunks of some columns in a row group."""
+    """Yield the metadata of the column chunks of a row group, for these columns."""
     metadata = parquet.metadata.row_group(group)
     for number in range(metadata.num_columns):
         chunk = metadata.column(number)
@@ -60,7 +60,7 @@ def _chunks_of(parquet: pq.ParquetFile, group: int, columns: Collection[str]) ->
 
 
 def _decoded_bytes(parquet: pq.ParquetFile, columns: Collection[str]) -> int:
-    """The least that the columns take once they are decoded: a run of equal numbers is stored as one."""
+    """Return a lower bound of the decoded size of columns: a run of equal numbers is stored only once."""
     return sum(
         int(max(chunk.total_uncompressed_size, chunk.num_values * _WIDTHS.get(chunk.physical_type, 1)))
         for group in range(parquet.metadata.num_row_groups)
@@ -71,11 +71,11 @@ def _decoded_bytes(parquet: pq.ParquetFile, columns: Collection[str]) -> int:
 def _batch_rows(
     file: Any, parquet: pq.ParquetFile, columns: Collection[str], rows: int
 ) -> Iterator[tuple[list[int], int]]:
-    """The row groups of a file with how many rows may be decoded at once, so that no chunk fills the memory.
+    """Yield row groups with the number of rows that may be decoded at once, so that a chunk fits into memory.
 
-    A text that many rows share is stored once: in a dictionary, or as a prefix. Where such texts could be long the
+    A string that many rows share is stored once: in a dictionary, or as a prefix. If such strings could be long, the
     longest is looked up in the dictionary, which costs one page per column and row group. Row groups without such
-    texts come together.
+    strings are yielded together.
     """
     plain: list[int] = []
     for group in range(parquet.metadata.num_row_groups):
@@ -92,14 +92,14 @@ def _batch_rows(
 
 
 def _longest_texts(file: Any, parquet: pq.ParquetFile, group: int, columns: Collection[str], rows: int) -> int:
-    """The most bytes that the shared texts of a row can have, if they can matter; else 0."""
+    """Return the largest size of the shared strings of a row in bytes; 0 if they cannot exceed the limit."""
     longest, looked_up = 0, []
     for chunk in _chunks_of(parquet, group, set(columns)):
         if chunk.physical_type != "BYTE_ARRAY" or chunk.total_uncompressed_size * rows <= MOST_BYTES:
             continue
         if "." not in chunk.path_in_schema and "DELTA_BYTE_ARRAY" not in chunk.encodings:
             looked_up += [chunk.path_in_schema] if chunk.has_dictionary_page else []
-        else:  # its values, or the prefixes of its values, cannot be looked up
+        else:  # nested values and prefixes cannot be looked up
             longest += chunk.total_uncompressed_size
     if looked_up:
         probe = pq.ParquetFile(file, metadata=parquet.metadata, read_dictionary=looked_up, pre_buffer=False)

@@ -10,7 +10,7 @@ from rejoinder.ir.catalog import REJECTED_SCHEMA
 
 
 def rejected_lines(path: str, lines: Sequence[tuple[int, str, str]]) -> pa.Table:
-    """Make rows of the rejected relation from (line number, text, reason)."""
+    """Return rows of the rejected relation from (line number, text, reason)."""
     columns = [[path] * len(lines), *map(list, zip(*lines, strict=True))] if lines else [[], [], [], []]
     return pa.Table.from_arrays(
         [pa.array(values, field.type) for values, field in zip(columns, REJECTED_SCHEMA, strict=True)],

@@ -1,4 +1,4 @@
-"""Points in time from text, with an offset or without: then they are UTC, as everywhere."""
+"""Parse timestamps from text, with or without an offset; without one they are UTC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _OFFSET = r":[0-9.]+ ?(Z|[+-][0-9:]+)$"
 
 
 def timestamps(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Read texts in ISO 8601 as timestamps of a type. Raises `pa.ArrowInvalid` if one is none.
+    """Parse ISO 8601 texts as timestamps of a type. Raises `pa.ArrowInvalid` for any other text.
 
     >>> timestamps(pa.array(["2026-01-01 10:00:00", "2026-01-01T10:00:00+02:00"]), pa.timestamp("us")).to_pylist()
     [datetime.datetime(2026, 1, 1, 10, 0), datetime.datetime(2026, 1, 1, 8, 0)]
@@ -20,6 +20,6 @@ def timestamps(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         has_offset = pc.match_substring_regex(texts, _OFFSET)
         if not pc.any(has_offset).as_py():
             raise
-    told = pc.if_else(has_offset, texts, None).cast(pa.timestamp("us", tz="UTC"))
-    bare = pc.if_else(has_offset, None, texts).cast(pa.timestamp("us"))
-    return pc.coalesce(told.view(kind), bare.view(kind))
+    with_offset = pc.if_else(has_offset, texts, None).cast(pa.timestamp("us", tz="UTC"))
+    without_offset = pc.if_else(has_offset, None, texts).cast(pa.timestamp("us"))
+    return pc.coalesce(with_offset.view(kind), without_offset.view(kind))

@@ -1,7 +1,7 @@
-"""Records of a topic to Arrow: Spark hands over keys and values as bytes, which are decoded here column by column.
+"""Decode records of a topic: Spark passes keys and values as bytes, which are decoded here column by column.
 
-A chunk is decoded as a whole. Only if that fails it is halved, again and again, until the records at fault are alone:
-they fail the epoch, or go to the rejected relation with topic, partition and offset.
+A chunk is decoded as a whole. If that fails, it is bisected until each malformed record is isolated. Malformed records
+fail the epoch, or go to the rejected relation with topic, partition and offset.
 """
 
 from __future__ import annotations
@@ -25,64 +25,64 @@ from rejoinder.ir.catalog import REJECTED_RECORDS, Source
 from rejoinder.ir.record_parts import Layout, layout_of
 from rejoinder.kernels.arrow.columns import DIFF, PARTITION, SEQUENCE, diffs, replaced, take, without
 
-# What Spark hands over of each record; headers only if they are asked for.
+# Spark's columns of a record; headers only if the source declares them.
 KEY, VALUE, TIMESTAMP, OFFSET, NUMBER, HEADERS = "key", "value", "timestamp", "offset", "partition", "headers"
 Columns = dict[str, pa.Array]
 Decode = Callable[[pa.Table], pa.Table]
 
 
 def read_records(topic: str, records: pa.Table, source: Source) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield (True, rows) and, where the source diverts malformed records, (False, rejected records).
+    """Yield (True, rows) and, if the source diverts malformed records, (False, rejected records).
 
-    A record without a value is the delete of its key in a table, nothing in a changelog (there it only lets the broker
-    forget) nor after an envelope that told the delete, and a row of NULLs in a stream.
+    A record without a value deletes its key in a table, and is a row of NULLs in a stream. It means nothing in a
+    changelog, where it only lets the broker compact the topic, nor after an envelope with the delete.
     """
     layout = layout_of(source)
     has_value = records.column(VALUE).is_valid()
-    odd: list[tuple[pa.Table, str]] = []
+    malformed: list[tuple[pa.Table, str]] = []
     read = _enveloped_rows if source.is_enveloped else _rows
     valued = records.filter(has_value)
     if valued.num_rows and is_framed(source.options) and _value_fields(source, layout):
-        valued = _framed(valued, source, odd)
-    for table in _sound(valued, lambda part: read(part, source, layout), odd):
+        valued = _framed(valued, source, malformed)
+    for table in _bisect(valued, lambda part: read(part, source, layout), malformed):
         yield True, table
-    bare = records.filter(pc.invert(has_value))
-    if bare.num_rows and source.kind == "table" and (layout.key or not source.is_enveloped):
-        for table in _sound(bare, lambda part: _bare_rows(part, source, layout), odd):
+    without_value = records.filter(pc.invert(has_value))
+    if without_value.num_rows and source.kind == "table" and (layout.key or not source.is_enveloped):
+        for table in _bisect(without_value, lambda part: _rows_without_value(part, source, layout), malformed):
             yield True, replaced(table, DIFF, np.full(table.num_rows, -1, np.int64))
     elif source.kind == "stream":
-        for table in _sound(bare, lambda part: _bare_rows(part, source, layout), odd):
+        for table in _bisect(without_value, lambda part: _rows_without_value(part, source, layout), malformed):
             yield True, table
-    if odd and not source.diverts:
-        raise _malformed(topic, *odd[0], source)
-    if odd:
-        yield False, _rejected(topic, odd)
+    if malformed and not source.diverts:
+        raise _malformed(topic, *malformed[0], source)
+    if malformed:
+        yield False, _rejected(topic, malformed)
 
 
-def _sound(records: pa.Table, decode: Decode, odd: list[tuple[pa.Table, str]]) -> Iterator[pa.Table]:
-    """Decode the records that can be; the others go to `odd`, each with the reason."""
+def _bisect(records: pa.Table, decode: Decode, malformed: list[tuple[pa.Table, str]]) -> Iterator[pa.Table]:
+    """Yield the decoded records; append malformed ones, with the reason, to `malformed`."""
     if not records.num_rows:
         return
     try:
         yield decode(records)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
         if records.num_rows == 1:
-            odd.append((records, Reason.of(failure)))
+            malformed.append((records, Reason.of(failure)))
             return
         half = records.num_rows // 2
-        yield from _sound(records.slice(0, half), decode, odd)
-        yield from _sound(records.slice(half), decode, odd)
+        yield from _bisect(records.slice(0, half), decode, malformed)
+        yield from _bisect(records.slice(half), decode, malformed)
 
 
-def _framed(records: pa.Table, source: Source, odd: list[tuple[pa.Table, str]]) -> pa.Table:
+def _framed(records: pa.Table, source: Source, malformed: list[tuple[pa.Table, str]]) -> pa.Table:
     """Leave out records without a declared schema. There may be many of them in a row, too many to halve for each."""
     faults = frame_faults(_single(records, VALUE), schemas_by_id(source.options))
-    odd.extend((records.slice(at, 1), reason) for at, reason in faults.items())
+    malformed.extend((records.slice(at, 1), reason) for at, reason in faults.items())
     return take(records, np.delete(np.arange(records.num_rows), list(faults))) if faults else records
 
 
 def _value_fields(source: Source, layout: Layout) -> list[pa.Field]:
-    """The columns that the value fills, and the one that says what it does."""
+    """Return the columns that are decoded from the value, including op or diff."""
     fields = [source.schema.field(name) for name in layout.value]
     mark = source.diff or source.op
     if mark is not None and mark not in source.schema.names:
@@ -97,25 +97,25 @@ def _rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
 
 
 def _enveloped_rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
-    """Rows of Debezium's envelopes, which tell by themselves what happens to each. One record may have two."""
+    """Return the rows of Debezium envelopes, with `__diff`. A record may have two rows."""
     fields = pa.schema([source.schema.field(name) for name in layout.value])
     decoded = decode_debezium(_single(records, VALUE).cast(pa.string()), source, fields)
-    if decoded.odd:
-        reason = decoded.odd[0][1]
+    if decoded.malformed:
+        reason = decoded.malformed[0][1]
         raise Unreadable(plain_reason(reason), reason if isinstance(reason, Reason) else "")
     table = _completed(_columns(without(decoded.rows, [DIFF])), take(records, decoded.record), source, layout)
     return replaced(table, DIFF, diffs(decoded.rows))
 
 
-def _bare_rows(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
+def _rows_without_value(records: pa.Table, source: Source, layout: Layout) -> pa.Table:
     if source.kind == "table" and not layout.key:
-        raise Unreadable("the record has no value, and no column is taken from its key")
+        raise Unreadable("the record has no value, and no column is read from its key")
     values = {name: pa.nulls(records.num_rows, source.schema.field(name).type) for name in layout.value}
     return _completed(values, records, source, layout)
 
 
 def _completed(values: Columns, records: pa.Table, source: Source, layout: Layout) -> pa.Table:
-    """Add what comes from elsewhere than the value, in the declared types, the partition, and the order within it."""
+    """Return rows with the declared columns, adding those from other parts of the record, the partition and offset."""
     columns = {**values, **(_keys(records, source, layout) if layout.key else {})}
     for part, name in layout.parts.items():
         columns[name] = _part(records, part, source.schema.field(name).type)
@@ -132,17 +132,17 @@ def _completed(values: Columns, records: pa.Table, source: Source, layout: Layou
 
 
 def _keys(records: pa.Table, source: Source, layout: Layout) -> Columns:
-    """The columns of the key. Keys that are there are decoded, and put in their places among those that are not."""
+    """Return the columns that are decoded from the key; NULL for records without a key."""
     keys = _single(records, KEY)
     fields = [source.schema.field(name) for name in layout.key]
-    there = np.asarray(keys.is_valid())
-    if not there.any():
+    has_key = np.asarray(keys.is_valid())
+    if not has_key.any():
         return {field.name: pa.nulls(len(keys), field.type) for field in fields}
-    found = _decoded(keys.drop_null(), layout.key_format, fields, source)
-    if there.all():
-        return found
-    places = pa.array(np.cumsum(there) - 1, mask=~there)
-    return {name: column.take(places) for name, column in found.items()}
+    decoded = _decoded(keys.drop_null(), layout.key_format, fields, source)
+    if has_key.all():
+        return decoded
+    positions = pa.array(np.cumsum(has_key) - 1, mask=~has_key)
+    return {name: column.take(positions) for name, column in decoded.items()}
 
 
 def _part(records: pa.Table, part: str, kind: pa.DataType) -> pa.Array:
@@ -153,7 +153,7 @@ def _part(records: pa.Table, part: str, kind: pa.DataType) -> pa.Array:
 
 
 def _decoded(values: pa.Array, format_: str, fields: list[pa.Field], source: Source) -> Columns:
-    """Bytes, none of them NULL, as columns. Raises `pa.ArrowInvalid` if one of them cannot be read."""
+    """Decode bytes without NULL into columns. Raises `pa.ArrowInvalid` if one of them is malformed."""
     if format_ == "raw":
         return {fields[0].name: values}
     if format_ == "text":
@@ -184,9 +184,9 @@ def _place(topic: str, record: pa.Table) -> tuple[str, int, int]:
     return topic, record.column(NUMBER)[0].as_py(), record.column(OFFSET)[0].as_py()
 
 
-def _rejected(topic: str, odd: list[tuple[pa.Table, str]]) -> pa.Table:
-    """Rows of the rejected relation; there is a loop over records at fault only."""
-    rows = [(*_place(topic, record), _shown(record), reason) for record, reason in odd]
+def _rejected(topic: str, malformed: list[tuple[pa.Table, str]]) -> pa.Table:
+    """Return rows of the rejected relation. Loops over malformed records only."""
+    rows = [(*_place(topic, record), _shown(record), reason) for record, reason in malformed]
     columns = [
         pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), REJECTED_RECORDS, strict=True)
     ]
@@ -194,8 +194,8 @@ def _rejected(topic: str, odd: list[tuple[pa.Table, str]]) -> pa.Table:
 
 
 def _shown(record: pa.Table) -> str:
-    held = record.column(VALUE)[0].as_py() or record.column(KEY)[0].as_py() or b""
-    return bytes(held).decode(errors="replace")
+    content = record.column(VALUE)[0].as_py() or record.column(KEY)[0].as_py() or b""
+    return bytes(content).decode(errors="replace")
 
 
 def _malformed(topic: str, record: pa.Table, reason: str, source: Source) -> MalformedInput:
@@ -204,6 +204,6 @@ def _malformed(topic: str, record: pa.Table, reason: str, source: Source) -> Mal
         f"the record at offset {offset} of partition {partition} of topic `{topic}` cannot be read",
         detail=f"source `{source.name}`: {plain_reason(reason)}",
         values=reason if isinstance(reason, Reason) and reason != reason.plain else None,
-        hint=f"set OPTIONS (malformed 'divert') to send such records to `{source.rejected}`, or begin after it: "
+        hint=f"set OPTIONS (malformed 'divert') to send such records to `{source.rejected}`, or start after it: "
         "OPTIONS (startingOffsets '…')",
     )

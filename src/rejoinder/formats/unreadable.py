@@ -1,4 +1,4 @@
-"""Why a value could not be read: what may be said of it in an error, apart from what quotes the value."""
+"""Why a value could not be read: a text without values for errors, and one that quotes the value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 
-# What Arrow's readers say without quoting a value. Whatever else they say may quote one.
+# Messages of Arrow's readers that quote no value. All others may quote one.
 _KNOWN = re.compile(
     r"In CSV column #\d+"
     r"|CSV conversion error to [a-z0-9_]+(?:[\[(][\w, =]*[\])])?"
@@ -24,7 +24,7 @@ _OTHER_KIND = re.compile(r"Column\(/(?P<field>[\w/\[\]]*)\) changed from (?P<wan
 
 
 class Unreadable(pa.ArrowInvalid):  # type: ignore[misc]
-    """A record that cannot be read, told without values; `values` is what quotes them."""
+    """A record cannot be read; `plain` is the reason without values, `values` quotes them."""
 
     def __init__(self, plain: str, values: str = "") -> None:
         super().__init__(f"{plain}: {values}" if values else plain)
@@ -39,7 +39,7 @@ class Reason(str):
 
     @classmethod
     def of(cls, failure: BaseException, hidden: re.Pattern[str] | None = None) -> Reason:
-        """The reason that a failure gives, without what `hidden` matches.
+        """Return the reason of a failure, without the text that `hidden` matches.
 
         >>> reason = Reason.of(pa.ArrowInvalid("In CSV column #1: CSV conversion error to int64: invalid value 'x'"))
         >>> reason.plain
@@ -52,20 +52,20 @@ class Reason(str):
 
     @classmethod
     def saying(cls, plain: str, text: str) -> Reason:
-        """A reason given as both texts."""
+        """Return a reason from both texts."""
         reason = cls(text)
         reason.plain = plain
         return reason
 
 
 def plain_text(text: str) -> str:
-    """What is known to quote no value in a message of Arrow's."""
+    """Return the parts of a message of Arrow that quote no value."""
     other = _OTHER_KIND.search(text)
     if other is not None:
-        return f"field `{other['field']}` holds a {other['found']} where a {other['wanted']} is expected"
+        return f"field `{other['field']}` is a {other['found']} where a {other['wanted']} is expected"
     return ": ".join(dict.fromkeys(_KNOWN.findall(text))) or "a value does not fit its type"
 
 
 def plain_reason(reason: str) -> str:
-    """What may be said of a reason; one that is a plain text quotes nothing."""
+    """Return a reason without values; a plain string quotes none."""
     return reason.plain if isinstance(reason, Reason) else reason

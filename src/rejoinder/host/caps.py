@@ -1,6 +1,7 @@
-"""Caps that guard the machine: how large a statement, a value or a file may be. Tasks get those of the driver.
+"""Caps that protect the machine: how large a statement, a value or a file may be. Tasks use the caps of the driver.
 
-All of them are generous: what meets one is a mistake or an attack. Each error names its cap and how to raise it.
+All of them are generous: input that exceeds one is a mistake or an attack. Each error names its cap and how to raise
+it.
 """
 
 from __future__ import annotations
@@ -16,52 +17,52 @@ class Caps:
     """The caps, by name."""
 
     max_sql_length: int = 4 << 20  # characters of a text of statements
-    max_sql_depth: int = 250  # brackets and CASEs within each other
-    max_sql_operators: int = 6_000  # operators of one expression in a row
-    max_query_relations: int = 500  # that one query reads, with the views and CTEs in it put in place
+    max_sql_depth: int = 250  # nested brackets and CASEs
+    max_sql_operators: int = 6_000  # consecutive operators of one expression
+    max_query_relations: int = 500  # that one query reads, with its views and CTEs expanded
     max_join_inputs: int = 128  # of one join, with the joins of views and subqueries in it
     max_rounds: int = 128  # of an epoch; each is a stage on Spark
-    max_value_length: int = 64 << 20  # characters of a text, items of an array, that a function makes
-    max_file_bytes: int = 8 << 30  # of one file, once it is decompressed
-    max_file_ratio: int = 1_000  # of the decompressed to the stored size, for files that become larger than 256 MiB
-    max_epoch_rows: int = 1_000_000_000  # that one epoch reads, of all sources
-    max_epoch_bytes: int = 64 << 30  # that one epoch reads, of all sources, once they are decoded
-    max_memory: int = 0  # bytes that a task may take; 0: its share of 80 % of the machine (`host.memory`)
+    max_value_length: int = 64 << 20  # characters of a string or items of an array that a function returns
+    max_file_bytes: int = 8 << 30  # of one file after decompression
+    max_file_ratio: int = 1_000  # of the decompressed to the stored size, for files larger than 256 MiB decompressed
+    max_epoch_rows: int = 1_000_000_000  # that one epoch reads, over all sources
+    max_epoch_bytes: int = 64 << 30  # that one epoch reads, over all sources, after decoding
+    max_memory: int = 0  # bytes that a task may allocate; 0: its share of 80 % of the machine (`host.memory`)
 
 
 _caps = Caps()
 
 
 def caps() -> Caps:
-    """The caps of this process."""
+    """Return the caps of this process."""
     return _caps
 
 
-def use_caps(wanted: Caps) -> None:
-    """Take over the caps of another process."""
+def use_caps(new: Caps) -> None:
+    """Set all caps of this process, for example those of the driver in a worker."""
     global _caps
-    _caps = wanted
+    _caps = new
 
 
-def set_caps(given: Mapping[str, int]) -> None:
+def set_caps(values: Mapping[str, int]) -> None:
     """Set caps of this process by name. Raises `UnknownName` or `InvalidSql`.
 
     >>> set_caps({"max_sql_depth": 250})
     """
     names = [field.name for field in fields(Caps)]
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in names:
             hint = near_misses(name, names) or f"one of {', '.join(names)}"
-            raise UnknownName(f"there is no cap `{name}`", detail=f"caps: {', '.join(given)}", hint=hint)
+            raise UnknownName(f"there is no cap `{name}`", detail=f"caps: {', '.join(values)}", hint=hint)
         if value < (0 if name == "max_memory" else 1):
-            raise InvalidSql(f"cap `{name}` is {value!r}", hint="give a whole number, 1 or more")
-    use_caps(replace(_caps, **given))
+            raise InvalidSql(f"cap `{name}` is {value!r}", hint="use a whole number, 1 or more")
+    use_caps(replace(_caps, **values))
 
 
 def cap_reached(fact: str, name: str, detail: str, *, most: int | None = None, remedy: str = "") -> LimitReached:
-    """The error for what goes beyond a cap; `fact` does not name it.
+    """Return the error for input that exceeds a cap.
 
-    `most` is what the cap amounts to, if that is not its value; `remedy` is what helps besides raising it.
+    `most` is the effective limit, if it is not the value of the cap; `remedy` is another way out than raising the cap.
     """
     most = getattr(_caps, name) if most is None else most
     raised = f'raise the cap: caps={{"{name}": {2 * most}}} of the flow, or --cap {name}={2 * most}'

@@ -1,7 +1,7 @@
 """Run a function on a stack that is large enough for deep trees.
 
-Parser, binder and planner recurse, several frames for each level of an expression or query. Python's limit of 1,000
-frames is met at some hundred levels; a thread of its own may have a larger limit and the stack for it.
+Parser, binder and planner recurse, with several frames for each level of an expression or query. Python's limit of
+1,000 frames is reached at a few hundred levels. A separate thread can have a larger stack.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-STACK_BYTES = 512 << 20  # of address space: memory is used as far as the stack grows
+STACK_BYTES = 512 << 20  # of address space; memory is allocated as the stack grows
 FRAMES = 400_000
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ _users = 0
 
 
 def on_deep_stack(function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-    """Call a function in a thread with a large stack; at once if this is one. Raises what the function raises."""
+    """Call a function in a thread with a large stack, or directly if this is one. Raises what the function raises."""
     if getattr(_depth, "is_deep", False):
         return function(*arguments, **named)
     results: list[T] = []
@@ -31,7 +31,7 @@ def on_deep_stack(function: Callable[..., T], *arguments: Any, **named: Any) -> 
         _depth.is_deep = True
         try:
             results.append(function(*arguments, **named))
-        except BaseException as failure:  # noqa: BLE001 - raised again where it was called
+        except BaseException as failure:  # noqa: BLE001 - raised again in the calling thread
             failures.append(failure)
 
     with _starting:
@@ -52,13 +52,13 @@ def on_deep_stack(function: Callable[..., T], *arguments: Any, **named: Any) -> 
     return results[0]
 
 
-_usual = sys.getrecursionlimit()
+_default_limit = sys.getrecursionlimit()
 
 
 def _raise_limit(change: int) -> None:
-    """The limit is the interpreter's: it is raised while somebody needs it."""
-    global _users, _usual
+    """Count users of the higher recursion limit, which is global to the interpreter; reset it after the last one."""
+    global _users, _default_limit
     if _users == 0:
-        _usual = sys.getrecursionlimit()
+        _default_limit = sys.getrecursionlimit()
     _users += change
-    sys.setrecursionlimit(max(FRAMES, _usual) if _users else _usual)
+    sys.setrecursionlimit(max(FRAMES, _default_limit) if _users else _default_limit)

@@ -1,4 +1,4 @@
-"""Random names: the one place where the engine draws randomness, so that a simulation can replay it from a seed."""
+"""Random names: the only source of randomness in the engine, so that a simulation can replay it from a seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _source: Source = secrets.token_bytes
 
 
 def token(size: int) -> str:
-    """Return `size` random bytes as hexadecimal digits: part of a name that nobody else can make."""
+    """Return `size` random bytes as hexadecimal digits, for a unique name."""
     return _source(size).hex()
 
 

@@ -1,8 +1,8 @@
-"""Memory of a task: how much it may take beyond what its process had, and a named error where that is not enough.
+"""Memory of a task: a limit on what it may allocate, and a `LimitReached` error if that is not enough.
 
-The kernel keeps the account: for the time of a task the process may map so many bytes more (RLIMIT_DATA, on Linux), so
-that whoever asks for too much, Arrow, NumPy or DuckDB, is refused, and the error is ours. Without it the machine runs
-out of memory, and the kernel ends the process without a word. Mapped files, such as runs of the state, do not count.
+The kernel enforces the limit: during a task the process may map only so many more bytes (RLIMIT_DATA, on Linux). An
+allocation of Arrow, NumPy or DuckDB beyond it fails, and we raise a clear error. Without the limit the machine would
+run out of memory, and the kernel would kill the process. Mapped files, such as runs of the state, do not count.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ if sys.platform != "win32":
     import resource
 
 SHARE = 0.8
-LEAST = 1 << 30  # bytes: a task may always take so many
+LEAST = 1 << 30  # bytes that a task may always allocate
 _CGROUPS = Path("/sys/fs/cgroup")
 
 _tasks_at_once = 1
 
 
 def share_memory(tasks: int) -> None:
-    """Say how many tasks run at the same time on this machine, each in a process of its own; 0: one per core."""
+    """Set how many tasks run concurrently on this machine, each in its own process; 0: one per core."""
     global _tasks_at_once
     _tasks_at_once = tasks or os.cpu_count() or 1
 
 
 def memory_cap() -> int:
-    """How many bytes a task of this process may take: the cap `max_memory`, or its share of what there is."""
+    """Return how many bytes a task of this process may allocate: the cap `max_memory`, or its share of the memory."""
     return caps().max_memory or max(LEAST, int(SHARE * available_bytes()) // _tasks_at_once)
 
 
 @lru_cache(maxsize=1)
 def available_bytes() -> int:
-    """The memory of the machine, of the container around this process, or of the process, whichever is smallest."""
+    """Return the smallest of the memory of the machine, the limit of the container, and the limit of this process."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_container_limits()]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)  # Spark sets it: spark.executor.pyspark.memory
     return min([*sizes, *([soft] if soft != resource.RLIM_INFINITY else [])])
 
 
 def _container_limits() -> Iterator[int]:
-    """The limits of the control groups that this process is in, from the innermost on."""
+    """Yield the limits of the control groups of this process, innermost first."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -73,14 +73,14 @@ def _container_limits() -> Iterator[int]:
 
 _lock = threading.Lock()
 _users = 0
-_usual: tuple[int, int] | None = None
+_default_limits: tuple[int, int] | None = None
 
 
 @contextmanager
 def limited_memory(place: str) -> Iterator[None]:
-    """Let what is done here take no more than `memory_cap` bytes. Raises `LimitReached` if it needs more.
+    """Limit the memory that the body may allocate to `memory_cap` bytes. Raises `LimitReached` if it needs more.
 
-    The limit is the process's. While several threads are in here the first one's holds.
+    The limit is that of the process. While several threads are inside, the limit of the first one applies.
     """
     _enter()
     try:
@@ -92,7 +92,7 @@ def limited_memory(place: str) -> Iterator[None]:
 
 
 def out_of_memory(what: str) -> LimitReached:
-    """The error for what needs more memory than a task may take."""
+    """Return the error for work that needs more memory than a task may allocate."""
     return cap_reached(
         f"{what} needs more memory than a task may take",
         "max_memory",
@@ -104,16 +104,16 @@ def out_of_memory(what: str) -> LimitReached:
 
 
 def _enter() -> None:
-    global _users, _usual
+    global _users, _default_limits
     if sys.platform != "linux":
         return
     with _lock:
         if _users == 0:
             soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-            wanted = _mapped_bytes() + memory_cap()
-            bounds = [each for each in (soft, hard) if each != resource.RLIM_INFINITY]
-            _usual = soft, hard
-            resource.setrlimit(resource.RLIMIT_DATA, (min([wanted, *bounds]), hard))
+            limit = _mapped_bytes() + memory_cap()
+            bounds = [bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY]
+            _default_limits = soft, hard
+            resource.setrlimit(resource.RLIMIT_DATA, (min([limit, *bounds]), hard))
         _users += 1
 
 
@@ -123,11 +123,11 @@ def _leave() -> None:
         return
     with _lock:
         _users -= 1
-        if _users == 0 and _usual is not None:
-            resource.setrlimit(resource.RLIMIT_DATA, _usual)
+        if _users == 0 and _default_limits is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, _default_limits)
 
 
 def _mapped_bytes() -> int:
-    """The private bytes that this process may write to: what RLIMIT_DATA counts."""
+    """Return the private writable bytes of this process, which RLIMIT_DATA counts."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,6 +1,6 @@
-"""Files and folders of a state that only their owner may read, and that are never reached through a link.
+"""Files and folders of a state: readable only by their owner, and never accessed through a symbolic link.
 
-Files are made with mode 0600, folders with 0700, whatever the umask grants. A folder that is there keeps its mode.
+Files are created with mode 0600 and folders with 0700, whatever the umask is. An existing folder keeps its mode.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class LinkError(OSError):
 
 
 def make_folder(path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> None:
-    """Make a folder, and those between `root` and it. Raises `LinkError` if one of them is a link.
+    """Create a folder, and those between `root` and it. Raises `LinkError` if one of them is a link.
 
-    `root` itself may be a link. What is missing above it is made as the umask says. Without a root, it is the first
-    folder above `path` that is there.
+    `root` itself may be a link. Missing folders above it are created with the mode of the umask. The default root is
+    the nearest existing folder above `path`.
     """
-    wanted = os.path.abspath(path)
-    top = _first_there(wanted) if root is None else os.fspath(root)
+    target = os.path.abspath(path)
+    top = _nearest_folder(target) if root is None else os.fspath(root)
     if not os.path.isdir(top):
         os.makedirs(os.path.dirname(os.path.abspath(top)), exist_ok=True)
-    name = os.path.relpath(wanted, os.path.abspath(top))
+    name = os.path.relpath(target, os.path.abspath(top))
     refuse_links(top, name)
     for folder in (top, *_below(top, name)):
         try:
@@ -41,14 +41,14 @@ def make_folder(path: str | os.PathLike[str], root: str | os.PathLike[str] | Non
                 raise
 
 
-def _first_there(path: str) -> str:
+def _nearest_folder(path: str) -> str:
     while not os.path.isdir(path):
         path = os.path.dirname(path)
     return path
 
 
 def refuse_links(root: str | os.PathLike[str], name: str) -> None:
-    """Raise `LinkError` if a part of the relative path `name` below `root` is a link. What is missing is none."""
+    """Raise `LinkError` if a part of the relative path `name` below `root` is a link. Missing parts are ignored."""
     for path in _below(os.fspath(root), name):
         try:
             mode = os.lstat(path).st_mode
@@ -64,19 +64,19 @@ def _below(root: str, name: str) -> list[str]:
 
 
 def create_file(path: str | os.PathLike[str], *, buffering: int = -1) -> BinaryIO:
-    """Open a new file for writing. Raises `FileExistsError` if the name is taken, by a link too."""
+    """Open a new file for writing. Raises `FileExistsError` if the name exists, even as a link."""
     file: BinaryIO = open(path, "xb", buffering=buffering, opener=_private)  # noqa: SIM115
     return file
 
 
 def replace_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for writing, emptied if it is there. Raises `OSError` if it is a link."""
+    """Open a file for writing and truncate it if it exists. Raises `OSError` if it is a link."""
     file: BinaryIO = open(path, "wb", opener=_private)  # noqa: SIM115
     return file
 
 
 def lock_file(path: str | os.PathLike[str]) -> TextIO:
-    """Open a file that is locked and never read; what it holds stays. Raises `OSError` if it is a link."""
+    """Open a file for locking; its content is kept. Raises `OSError` if it is a link."""
     file: TextIO = open(path, "a", encoding="utf-8", opener=_private)  # noqa: SIM115
     return file
 

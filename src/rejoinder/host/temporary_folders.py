@@ -1,11 +1,11 @@
-"""Folders of this host that belong to one process and go with it, also if it is killed.
+"""Temporary folders that belong to one process and are removed with it, even if it is killed.
 
 Invariants:
-- a folder holds a lock file that its process keeps locked. The kernel releases the lock when the process ends, in
-  whichever way; so whoever gets the lock knows that the owner is dead, and removes the folder;
-- the lock is taken before the file gets its name, so no folder of a living owner is ever seen with a lock that is free.
-  A folder without a lock file is just being made, unless it is old;
-- only folders of our own user and of our own names are looked at, and links are not followed.
+- a folder contains a lock file that its process keeps locked. The kernel releases the lock when the process ends, for
+  whatever reason; so a process that gets the lock knows that the owner is dead, and removes the folder;
+- the lock is taken before the file gets its name, so the lock file of a living owner is never free. A folder without a
+  lock file is being created, unless it is old;
+- only folders of this user with names of ours are considered, and links are not followed.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _UNFINISHED_SECONDS = 3600
 
 
 def own_folder(owner: object, kind: str) -> str:
-    """Make a folder that goes with `owner`, or with this process; remove those of processes that were killed.
+    """Create a folder that is removed with `owner`, or with this process; remove folders of killed processes.
 
     `kind` is `spool`, `waiting`, `query` or `warm-up`.
     """
-    folder, lock = _made(kind)
+    folder, lock = _create(kind)
     weakref.finalize(owner, _remove_own, folder, lock, os.getpid())
     return folder
 
 
 @contextmanager
 def short_lived_folder(kind: str) -> Iterator[str]:
-    """Make a folder that is removed in the end, or by the next process on this host if this one is killed."""
-    folder, lock = _made(kind)
+    """Create a folder and remove it at the end; if this process is killed, the next one on this host removes it."""
+    folder, lock = _create(kind)
     try:
         yield folder
     finally:
         _remove_own(folder, lock, os.getpid())
 
 
-def _made(kind: str) -> tuple[str, TextIO]:
-    """Make a folder with a lock that is taken; remove those of processes that were killed."""
+def _create(kind: str) -> tuple[str, TextIO]:
+    """Create a folder with a locked lock file; remove folders of killed processes."""
     for abandoned in abandoned_folders():
         remove_abandoned(abandoned)
     folder = tempfile.mkdtemp(prefix=f"rejoinder-{kind}-")
@@ -61,14 +61,14 @@ def _made(kind: str) -> tuple[str, TextIO]:
 
 
 def abandoned_folders() -> list[str]:
-    """List the folders whose processes have ended and did not remove them."""
+    """Return the folders of processes that ended without removing them."""
     base = tempfile.gettempdir()
     paths = [f"{base}/{name}" for name in sorted(os.listdir(base)) if _NAME.fullmatch(name)]
     return [path for path in paths if _is_abandoned(path)]
 
 
 def remove_abandoned(folder: str) -> None:
-    """Remove a folder that `abandoned_folders` listed, unless somebody else is at it."""
+    """Remove a folder that `abandoned_folders` returned, unless another process is removing it."""
     with _locked(folder) as is_locked:
         if is_locked:
             shutil.rmtree(folder, ignore_errors=True)
@@ -86,7 +86,7 @@ def _is_abandoned(folder: str) -> bool:
 
 @contextmanager
 def _locked(folder: str) -> Iterator[bool]:
-    """Hold the lock of a folder for a while; False if its owner does. Without a lock file, its age decides."""
+    """Hold the lock of a folder; yields False if its owner holds it. Without a lock file, its age decides."""
     try:
         file = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -104,6 +104,6 @@ def _locked(folder: str) -> Iterator[bool]:
 
 
 def _remove_own(folder: str, lock: TextIO, process: int) -> None:
-    if os.getpid() == process:  # a forked child ends without taking what its parent uses
+    if os.getpid() == process:  # a forked child must not remove the folder of its parent
         shutil.rmtree(folder, ignore_errors=True)
         lock.close()

@@ -141,9 +141,14 @@ class Records:
 
 
 @dataclass(frozen=True)
-class UnionAll:
-    """The rows of all inputs; columns go by position and take new identifiers."""
+class SetOperation:
+    """What a set operation, named by its SQL clause, makes of its inputs; columns go by position.
 
+    `selected` are the columns of each input, `columns` the identifiers and types of the result. The clauses are listed
+    in `plan.operations.set_operations`.
+    """
+
+    operation: str
     inputs: tuple[Node, ...]
     selected: tuple[tuple[str, ...], ...]
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -222,7 +227,7 @@ Node = (
     | Project
     | Join
     | Arrival
-    | UnionAll
+    | SetOperation
     | Distinct
     | Aggregate
     | Expand

@@ -12,11 +12,12 @@ from functools import cached_property
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.logical import Query
 from rejoinder.ir.source_variants import EVERYTHING, Reading
-from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised, as_relation
+from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
 from rejoinder.plan.join.delta_paths import Statistics
 from rejoinder.plan.normalize import normalise
-from rejoinder.plan.operations.change_records import depends_on_past
+from rejoinder.plan.operations.operation import depends_on_past
 from rejoinder.plan.operations.side_outputs import refuse_missing
+from rejoinder.plan.operations.union import as_relation
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.physical.steps import OnTime
 from rejoinder.plan.rounds.program import Gate, Program, program_of
@@ -74,7 +75,7 @@ class Planning:
         normal = _normal(query, sources, on_time(self._declared), relations, self._growing, reading, is_capped)
         self._blocks[name] = (normal.block, normal.derived)
         relations |= normal.derived
-        past = is_timed(normal, sources, relations) or depends_on_past(normal.derived)
+        past = is_timed(normal, sources, relations) or depends_on_past(normal.derived.values())
         if normal.emission is None and (past or reading.starts):  # its rows are nowhere else
             self.forgetting.append(name)
         relations[name] = as_relation(name, normal.block)

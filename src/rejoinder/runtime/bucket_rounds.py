@@ -8,7 +8,7 @@ unchanged to the same bucket.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -22,48 +22,13 @@ from rejoinder.ir.allowed_functions import refuse_others
 from rejoinder.kernels.arrow.columns import PARTITION, contiguous, drop_unit_diffs, without
 from rejoinder.kernels.arrow.scatter import decode, encode, sorted_by_hash
 from rejoinder.plan.physical.dataflow import Dataflow, Scan, SourceScan
-from rejoinder.plan.physical.steps import (
-    Aggregate,
-    Arrange,
-    Check,
-    Clip,
-    Coverage,
-    Derive,
-    Distinct,
-    Emit,
-    Enrich,
-    Hold,
-    Lookup,
-    MatchStatus,
-    OnTime,
-    Presence,
-    Record,
-    Send,
-    Step,
-    Sweep,
-    Upsert,
-    Validity,
-)
+from rejoinder.plan.physical.steps import Step
 from rejoinder.runtime.epoch_caps import check_intake
-from rejoinder.runtime.failed_rows import check
 from rejoinder.runtime.null_columns import NullColumns
 from rejoinder.runtime.scan import Split, largest_times, scan
-from rejoinder.runtime.steps.aggregate import aggregate
-from rejoinder.runtime.steps.arrange import arrange, insert_runs
-from rejoinder.runtime.steps.clip import clip
-from rejoinder.runtime.steps.distinct import distinct
-from rejoinder.runtime.steps.enrich import enrich
-from rejoinder.runtime.steps.hold import hold
-from rejoinder.runtime.steps.lookup import lookup
-from rejoinder.runtime.steps.on_time import on_time
-from rejoinder.runtime.steps.outer.coverage import coverage
-from rejoinder.runtime.steps.outer.match_status import match_status
-from rejoinder.runtime.steps.outer.presence import presence
-from rejoinder.runtime.steps.record import record
-from rejoinder.runtime.steps.stateless import derive, emit, insert_changelog_runs, send
-from rejoinder.runtime.steps.sweep import sweep
-from rejoinder.runtime.steps.upsert import upsert
-from rejoinder.runtime.steps.validity import validity
+from rejoinder.runtime.steps.arrange import insert_runs
+from rejoinder.runtime.steps.emit import insert_changelog_runs
+from rejoinder.runtime.steps.registry import STEP_FUNCTIONS
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.expiry import Expiry
@@ -74,28 +39,6 @@ from rejoinder.store.runs.spool import INLINE_BYTES, Spool, is_reference, read_s
 REPORT = -1
 PAYLOAD_BYTES = 16 << 20
 EXCHANGE = pa.schema([("bucket", pa.int32()), ("channel", pa.int32()), ("payload", pa.binary())])
-
-OPERATORS: dict[type[Step], Callable[[Task, Any], None]] = {
-    Aggregate: aggregate,
-    Arrange: arrange,
-    Check: check,
-    Clip: clip,
-    Derive: derive,
-    Distinct: distinct,
-    Emit: emit,
-    Enrich: enrich,
-    Hold: hold,
-    MatchStatus: match_status,
-    Lookup: lookup,
-    OnTime: on_time,
-    Presence: presence,
-    Record: record,
-    Coverage: coverage,
-    Send: send,
-    Sweep: sweep,
-    Upsert: upsert,
-    Validity: validity,
-}
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -284,7 +227,7 @@ class BucketRound:
 def run_steps(task: Task, steps: Iterable[Step]) -> None:
     """Run the steps in the order of the plan."""
     for step in steps:
-        OPERATORS[type(step)](task, step)
+        STEP_FUNCTIONS[type(step)](task, step)
 
 
 def by_bucket(batches: Batches) -> dict[int, list[tuple[int, pa.Buffer]]]:

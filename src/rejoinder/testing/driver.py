@@ -81,7 +81,7 @@ from rejoinder.state.watermarks import Partition
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import Option, open_store
 from rejoinder.store.runs.run import drop_open_runs
-from rejoinder.testing.file_sources import new_files, unheeded
+from rejoinder.testing.file_sources import ignored_options, new_files
 from rejoinder.testing.input_rows import encoded, refuse_other_than_rows, time_of
 from rejoinder.testing.signals import PendingSignals
 from rejoinder.testing.tables import Change
@@ -93,9 +93,9 @@ _names = itertools.count()
 class Driver:
     """One flow in this process. `store` is a path or URL (else one in memory), with its options.
 
-    `max_pairs` limits how many pairs of rows one lookup may make in an epoch and bucket; `max_state_rows` and
-    `max_state_bytes` how much may be kept for a view that does not say so itself. `show_values` lets errors quote
-    values of rows. `clock` gives the processing time in milliseconds since 1970, for steps that are given none.
+    `max_pairs` limits the pairs of rows that one lookup may produce in an epoch and bucket. `max_state_rows` and
+    `max_state_bytes` limit the state of each view without options of its own. `show_values` lets errors quote values
+    of rows. `clock` returns the processing time in milliseconds since 1970, for steps without a time.
     """
 
     def __init__(
@@ -155,9 +155,9 @@ class Driver:
 
     @with_values
     def sql(self, text: str) -> Any:
-        """Run statements. Gives the rows of the last query, the text of EXPLAIN, the rows of SHOW; else None.
+        """Run statements. Returns the rows of a query, the text of EXPLAIN, the rows of SHOW, or None, of the last one.
 
-        Rows and snapshots are lists, and `str` makes aligned tables of them.
+        Rows and snapshots are lists, which `str` formats as aligned tables.
         """
         result: Any = None
         for statement in grouped(parse_statements(text), self._engine):
@@ -171,32 +171,32 @@ class Driver:
                 case Shown(rows=rows):
                     result = rows
                 case Queried(table=table, is_ordered=is_ordered, note=note):
-                    _say(note)
+                    _warn(note)
                     result = plain_rows(table, is_ordered=is_ordered)
                 case Streamed() as streamed:
-                    _say(streamed.note)
+                    _warn(streamed.note)
                     result = streamed.rows()
                 case Varied(snapshots=snapshots, note=note):
-                    _say(note)
+                    _warn(note)
                     result = snapshots
         return result
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
-        """Drop a source, a view, an index or a sink, as `Flow.drop`; give the names of what was dropped."""
+        """Drop a source, a view, an index or a sink, as `Flow.drop`. Returns the dropped names."""
         return self._define(drop_statement(self._engine.catalog, name, cascade=cascade)).dropped
 
     def _define(self, *statements: Definition) -> Batch:
         batch = define_all(self._engine, statements, before_commit=self._outbox.check_new)
         for source in new_sources(batch):
-            _say(unheeded(source))
+            _warn(ignored_options(source))
             self._pending = [entry for entry in self._pending if entry[0].name.lower() != source.name.lower()]
             self._signals.remove(source)
         for note in batch.notes:
-            _say(note)
+            _warn(note)
         return batch
 
     def _answer(self, statement: Statement) -> Answer | None:
-        """Carry a statement out. A query on sources that no view reads has a driver of its own, which reads them."""
+        """Execute a statement. A temporary driver answers a query on sources that no view reads."""
         if not isinstance(statement, Select) or not unread_sources(self._engine, statement.query):
             return execute(self._engine, statement)
         make = partial(Driver, parallelism=self._engine.buckets, max_pairs=self._max_pairs)
@@ -225,7 +225,7 @@ class Driver:
 
     @with_values
     def insert(self, relation: str, *rows: Row) -> None:
-        """Put rows into a source; they arrive with the next step. In a table, a row replaces the one of its key."""
+        """Insert rows into a source. The next step reads them. In a table, a row replaces the one of its key."""
         source = self._source(relation)
         refuse_other_than_rows(source, rows)
         self._signals.rows(source, rows)
@@ -233,13 +233,13 @@ class Driver:
 
     @with_values
     def delete(self, relation: str, *rows: Row) -> None:
-        """Take rows out of a source with the next step. A table needs the key only."""
+        """Delete rows from a source with the next step. For a table, only the key is needed."""
         source = self._source(relation)
         if source.kind == "stream":
             raise InputError(
                 f"stream `{source.name}` is append-only",
-                detail=f"{len(rows)} row(s) to take out",
-                hint="declare it with CREATE CHANGELOG, or with CREATE TABLE and a PRIMARY KEY, to take rows out",
+                detail=f"{len(rows)} row(s) to delete",
+                hint="declare it with CREATE CHANGELOG, or with CREATE TABLE and a PRIMARY KEY, to delete rows",
             )
         refuse_other_than_rows(source, rows)
         self._signals.rows(source, rows)
@@ -247,7 +247,7 @@ class Driver:
 
     @with_values
     def load(self, relation: str, changes: list[Change]) -> list[dict[str, list[tuple[Row, int]]]]:
-        """Play changes (of `from_table`) into a source, one epoch per time, and give what each epoch changed."""
+        """Apply changes (of `from_table`) to a source, one epoch per time. Returns the net changes of each epoch."""
         result = []
         for _, group in itertools.groupby(changes, key=lambda change: change.time):
             for change in group:
@@ -269,10 +269,10 @@ class Driver:
     def watermark(
         self, relation: str, time: Any, column: str | None = None, partition: Partition | None = None
     ) -> None:
-        """Say that no row below `time` comes any more in an event-time column; it counts from the next step on.
+        """Pass an explicit watermark: no row below `time` follows in an event-time column. The next step applies it.
 
-        It is about a partition (None: each one that is known). Raises `WatermarkRegress`, and changes nothing, if it
-        was told as much before. What follows from the rows that came may be higher: then that counts.
+        It applies to a partition; None means all known ones. If the watermark that follows from rows is higher, that
+        counts. Raises `WatermarkRegress`, without effect, if it is not above the last explicit one.
         """
         source = self._source(relation)
         name = event_time(source, column)
@@ -281,9 +281,9 @@ class Driver:
         )
 
     def idle(self, relation: str, partition: Partition | None = None) -> None:
-        """Say that a partition of a source (None: each one that is known) sends nothing for now.
+        """Mark a partition of a source as idle; None means all known ones.
 
-        From the next step on nobody waits for its watermarks, until its next row or watermark. Raises `MissingInput` if
+        From the next step on, its watermarks are ignored until its next row or watermark. Raises `MissingInput` if
         there is no such partition.
         """
         source = self._source(relation)
@@ -294,20 +294,19 @@ class Driver:
 
     @with_values
     def step(self, at: datetime | int | None = None) -> dict[str, list[tuple[Row, int]]]:
-        """Commit one epoch at processing time `at` (datetime in UTC, or milliseconds); give the net changes by view.
+        """Commit one epoch at processing time `at` (datetime in UTC, or milliseconds). Returns the net changes by view.
 
-        An epoch that is refused because of its rows has not happened, and the rows are gone, with what was said of
-        watermarks and idle sources. After any other failure, such as that of a function that was asked about them or
-        of a file that cannot be read, they wait for the next step. After `Unconfirmed` they belong to an epoch that the
-        next step commits first.
+        If the epoch fails because of its rows, the rows and the pending signals are dropped. After any other failure,
+        such as that of a user function or of a file that cannot be read, they stay pending for the next step. After
+        `Unconfirmed` they belong to an epoch that the next step commits first.
         """
         time_ms = time_of(at)
         self._engine.publisher.settle()
-        self._outbox.deliver()  # what was committed and not delivered
+        self._outbox.deliver()  # epochs that were committed and not delivered
         read = {scan.source.name for scan in self._engine.dataflow.scans.values() if isinstance(scan, SourceScan)}
-        pending = [each for each in self._pending if each[0].name in read]
-        self._pending = [each for each in self._pending if each[0].name not in read]  # they wait for a reader
-        said, self._signals = self._signals, PendingSignals()
+        pending = [entry for entry in self._pending if entry[0].name in read]
+        self._pending = [entry for entry in self._pending if entry[0].name not in read]  # no view reads them yet
+        signals, self._signals = self._signals, PendingSignals()
         epoch = self._engine.epoch + 1
         try:
             splits: list[tuple[str, str | None, int, bytes | None]] = []
@@ -318,21 +317,21 @@ class Driver:
                 positions, files = new_files(self._engine)
             splits += files
             progress = self._engine.run_epoch(
-                epoch, [split_batch(splits)], time_ms=time_ms, positions=positions, signals=said.signals()
+                epoch, [split_batch(splits)], time_ms=time_ms, positions=positions, signals=signals.signals()
             )
         except (InputError, EvaluationError) as refused:
             if isinstance(refused, FunctionFailed | MissingInput):
-                self._pending, self._signals = [*pending, *self._pending], said
+                self._pending, self._signals = [*pending, *self._pending], signals
             raise
         except BaseException:
             if self._engine.epoch < epoch and not self._engine.publisher.is_open(epoch):
-                # else they are committed, or the next commit is theirs
-                self._pending, self._signals = [*pending, *self._pending], said
+                # otherwise they are committed, or part of the next commit
+                self._pending, self._signals = [*pending, *self._pending], signals
             raise
         self._outbox.deliver()
         for notice in () if progress is None else progress.notices:
-            if notice != self._engine.time.notice:  # whoever steps says what time it is
-                _say(notice)
+            if notice != self._engine.time.notice:  # the caller of step controls the clock
+                _warn(notice)
         changes = {}
         for view, schema in self._engine.dataflow.views.items():
             with deletion_named(self._engine):
@@ -343,12 +342,12 @@ class Driver:
 
     @with_values
     def restart(self, *, parallelism: int | None = None) -> None:
-        """Forget all memory and recover from the store. Rows that were not stepped yet are lost, as in a crash."""
+        """Drop all memory and recover from the store. Pending rows are lost, as in a crash."""
         self._open(self._engine.buckets if parallelism is None else parallelism)
         self._pending, self._signals = [], PendingSignals()
 
     def vacuum(self, *, dry_run: bool = False, older_than: timedelta = timedelta(days=1)) -> Vacuumed:
-        """Delete what nobody names any more, as `Flow.vacuum`; with `dry_run` only say what it is."""
+        """Delete unreferenced files, as `Flow.vacuum`; with `dry_run`, only list them."""
         return vacuum(self._store, dry_run=dry_run, older_than_seconds=older_than.total_seconds())
 
     # -- reading ------------------------------------------------------------------------------------------------------
@@ -366,7 +365,7 @@ class Driver:
 
     @with_values
     def table(self, view: str, as_of: int | datetime | None = None) -> Rows:
-        """The rows of a view now, or as of an epoch or a time."""
+        """Return the rows of a view now, or as of an epoch or a time."""
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):
             epoch = None if as_of is None else epoch_of(self._store, self._manifest, as_of)
@@ -374,50 +373,50 @@ class Driver:
 
     @with_values
     def stream(self, view: str) -> Rows:
-        """All changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
+        """Return all changes of a view, with `_epoch`, `_emit_time` and `_undo`."""
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):
-            _say(view_note(self._engine, name))
+            _warn(view_note(self._engine, name))
             return stream_rows(changes_of(self._store, self._manifest, name, schema))
 
     @with_values
     def tvr(self, view: str) -> Snapshots:
-        """The sequence of the view's snapshots."""
+        """Return the sequence of the view's snapshots."""
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):
-            _say(view_note(self._engine, name))
+            _warn(view_note(self._engine, name))
             return snapshots_of(changes_of(self._store, self._manifest, name, schema))
 
     def watermarks(self, view: str) -> dict[str, Any]:
-        """Below which times nothing of a view changes any more, by its columns; of a window, by its start.
+        """Return the output watermarks of a view by column; that of a window is of its start.
 
-        SHOW WATERMARKS tells those of the sources.
+        SHOW WATERMARKS shows those of the sources.
         """
         name, _ = find_view(self._engine, view)
         return output_watermarks(self._engine, name)
 
     def late(self, view: str) -> list[Row]:
-        """The rows that came too late for the view: input, row (as JSON), column, watermark, how far behind, undo."""
+        """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
         name, _ = find_view(self._engine, view)
         return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
 
     def messages(self, sink: str) -> list[Row]:
-        """What a sink USING kafka has sent since this driver was opened: `key`, `value` and the `epoch` of each."""
-        found = find_sink(self._engine.catalog, sink)
-        if found is None or found.format != "kafka":
-            known = [each.name for each in self._engine.catalog.sinks if each.format == "kafka"]
+        """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""
+        kafka_sink = find_sink(self._engine.catalog, sink)
+        if kafka_sink is None or kafka_sink.format != "kafka":
+            known = [other.name for other in self._engine.catalog.sinks if other.format == "kafka"]
             raise UnknownName(
                 f"there is no sink `{sink}` that sends messages",
                 detail=f"sinks USING kafka: {', '.join(known) or 'none'}",
                 hint=near_misses(sink, known) or "CREATE SINK … USING kafka",
             )
-        return list(self._host.messages.get(found.name, ()))
+        return list(self._host.messages.get(kafka_sink.name, ()))
 
     def arrangements(self) -> list[Row]:
-        """What SHOW ARRANGEMENTS shows: what is kept, as stored. A row that was taken back counts until a merge."""
+        """Return the rows of SHOW ARRANGEMENTS, as stored: a retracted row counts until a compaction."""
         return show(self._engine, "ARRANGEMENTS")
 
 
-def _say(note: str | None) -> None:
+def _warn(note: str | None) -> None:
     if note is not None:
         warnings.warn(note, stacklevel=3)

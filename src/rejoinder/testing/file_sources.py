@@ -1,6 +1,6 @@
-"""File sources without Spark: which files are new, in which order. What was read is part of the commit.
+"""File sources without Spark: list new files in order. The files that were read are part of the commit.
 
-A Delta table is none: its rows are put in by hand, as those of a topic are.
+A Delta table is not a file source here: a test inserts its rows, as those of a topic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Splits = list[tuple[str, str | None, int, bytes | None]]
 
 
 def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
-    """Splits of all files that no epoch has read yet, oldest first, and the positions after them."""
+    """Return the positions after all unread files, and the splits of these files, oldest first."""
     positions: dict[str, Any] = dict(engine.positions)
     splits: Splits = []
     for scan in engine.dataflow.scans.values():
@@ -33,33 +33,32 @@ def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
             continue
         source = scan.source
         identity = engine.attached[source.name]
-        seen = {each.path for each in files_read(engine.store, positions, identity)}
-        ordered = _taken(source, [path for path in _files(source) if path not in seen])
+        seen = {file.path for file in files_read(engine.store, positions, identity)}
+        ordered = _limited(source, [path for path in _files(source) if path not in seen])
         read: list[FileRead] = []
         last = -1
         for path in ordered:
             last = max(last + 1, os.stat(path).st_mtime_ns // 1_000_000)  # files of one millisecond keep their order
             read.append(FileRead(path, last, local_signature(path)))
-        splits += [(source.name, each.path, each.modified, None) for each in read]
+        splits += [(source.name, file.path, file.modified, None) for file in read]
         positions = with_files(engine.store, positions, f"{identity}/0", engine.epoch + 1, read)
     return positions, splits
 
 
-def unheeded(source: Source) -> str | None:
-    """What a source says of files that counts on Spark only; None if there is nothing."""
-    given = source.options
-    if given.get("cleansource", "off").lower() != "off":
+def ignored_options(source: Source) -> str | None:
+    """Return a warning about an option of a source that only Spark supports; None if it has none."""
+    if source.options.get("cleansource", "off").lower() != "off":
         return f"files of `{source.name}` stay where they are: `cleanSource` counts on Spark only"
-    if "maxfileage" in given:
+    if "maxfileage" in source.options:
         return f"files of `{source.name}` are read whatever their age: `maxFileAge` counts on Spark only"
     return None
 
 
-def _taken(source: Source, found: list[str]) -> list[str]:
-    """The files that an epoch takes, oldest first: all, or as many as the source says."""
+def _limited(source: Source, unread: list[str]) -> list[str]:
+    """Return the files that an epoch reads, oldest first: all, or up to the limits of the source."""
     options = source.options
-    stats = {path: os.stat(path) for path in found}
-    oldest = sorted(found, key=lambda path: (stats[path].st_mtime_ns, path))
+    stats = {path: os.stat(path) for path in unread}
+    oldest = sorted(unread, key=lambda path: (stats[path].st_mtime_ns, path))
     chosen = oldest[::-1] if _is_true(source, "latestfirst") else oldest
     chosen = chosen[: int(options.get("maxfilespertrigger", len(chosen)))]
     if "maxbytespertrigger" in options:
@@ -70,28 +69,30 @@ def _taken(source: Source, found: list[str]) -> list[str]:
 
 
 def _files(source: Source) -> list[str]:
-    """All files that the path and the options name, as Spark finds them."""
+    """List the files that the path and the options match, as Spark does. Raises `MissingInput`."""
     path = source.options["path"].removeprefix("file://")
-    found = [path] if os.path.exists(path) else [one for plain in _alternatives(path) for one in glob.glob(plain)]
-    if not found and _alternatives(path) == [path] and not glob.has_magic(path):
+    paths = [path] if os.path.exists(path) else [match for plain in _alternatives(path) for match in glob.glob(plain)]
+    if not paths and _alternatives(path) == [path] and not glob.has_magic(path):
         raise MissingInput(
             f"path `{path}` of `{source.name}` does not exist", hint="create the folder, or correct OPTIONS (path '…')"
         )
     is_deep = _is_true(source, "recursivefilelookup")
-    files = [file for one in found for file in ([one] if os.path.isfile(one) else _inside(one, is_deep=is_deep))]
+    files = [file for path in paths for file in ([path] if os.path.isfile(path) else _inside(path, is_deep=is_deep))]
     patterns = _alternatives(source.options.get("pathglobfilter", "*"))
     names = {file: os.path.basename(file) for file in files}
     return [
-        file for file, name in names.items() if not _is_hidden(name) and any(fnmatchcase(name, one) for one in patterns)
+        file
+        for file, name in names.items()
+        if not _is_hidden(name) and any(fnmatchcase(name, pattern) for pattern in patterns)
     ]
 
 
 def _inside(folder: str, *, is_deep: bool) -> list[str]:
-    """The files of a folder; those of its folders too, if asked for and not hidden."""
+    """List the files of a folder; with `is_deep`, also those of its folders that are not hidden."""
     entries = list(os.scandir(folder))
     files = [entry.path for entry in entries if entry.is_file()]
     deeper = [entry.path for entry in entries if is_deep and entry.is_dir() and not _is_hidden(entry.name)]
-    return [*files, *(file for one in deeper for file in _inside(one, is_deep=True))]
+    return [*files, *(file for folder in deeper for file in _inside(folder, is_deep=True))]
 
 
 def _is_hidden(name: str) -> bool:
@@ -99,12 +100,12 @@ def _is_hidden(name: str) -> bool:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """The patterns that one with braces stands for: `*.{csv,txt}` is two."""
+    """Expand the braces of a pattern: `*.{csv,txt}` gives two patterns."""
     braces = re.search(r"\{([^{}]*)\}", pattern)
     if braces is None:
         return [pattern]
     before, after = pattern[: braces.start()], pattern[braces.end() :]
-    return [one for choice in braces.group(1).split(",") for one in _alternatives(before + choice + after)]
+    return [pattern for choice in braces.group(1).split(",") for pattern in _alternatives(before + choice + after)]
 
 
 def _is_true(source: Source, option: str) -> bool:

@@ -1,4 +1,4 @@
-"""Rows and times as a test writes them: checked against the columns of their source, and made Arrow."""
+"""Check rows and times of a test against the columns of their source, and convert them to Arrow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rejoinder.state.renderings import Row
 
 
 def refuse_other_than_rows(source: Source, rows: Iterable[object]) -> None:
-    """Refuse what is no row, before anything is changed."""
+    """Raise `InputError` if a value is not a row."""
     other = next((row for row in rows if not isinstance(row, Mapping)), None)
     if other is not None:
         raise InputError(
@@ -30,7 +30,7 @@ def refuse_other_than_rows(source: Source, rows: Iterable[object]) -> None:
 
 
 def encoded(source: Source, entries: Iterable[tuple[Row, int]]) -> bytes:
-    """Rows with their signs, as a task reads them. Raises `InputError` if one does not fit the source."""
+    """Encode rows with their signs, as tasks read them. Raises `InputError` if a row does not fit the source."""
     rows, signs = zip(*entries, strict=True)
     source = source.recorded
     try:
@@ -41,8 +41,8 @@ def encoded(source: Source, entries: Iterable[tuple[Row, int]]) -> bytes:
             values=str(failure),
             hint=f"columns: {', '.join(f'{f.name} {spark_name(f.type)}' for f in source.schema)}",
         ) from None
-    told = source.op is not None or source.diff is not None  # or the column that tells would be asked for
-    return encode(replaced(table, DIFF, np.array(signs, np.int64)), is_whole=told)
+    is_whole = source.op is not None or source.diff is not None  # the signs replace the op or diff column
+    return encode(replaced(table, DIFF, np.array(signs, np.int64)), is_whole=is_whole)
 
 
 def _checked(source: Source, row: Row) -> Row:
@@ -58,7 +58,7 @@ def _checked(source: Source, row: Row) -> Row:
 
 
 def time_of(at: object) -> int | None:
-    """The time of a step in milliseconds. Raises `InputError` for what is neither a datetime nor a number of those."""
+    """Return the time of a step in milliseconds. Raises `InputError` if it is neither a datetime nor an integer."""
     if isinstance(at, datetime):
         return milliseconds(at)
     if at is None or isinstance(at, int):

@@ -20,7 +20,7 @@ from rejoinder.errors import InputError
 
 @dataclass(frozen=True)
 class Change:
-    """A row that comes (or goes, if `diff` is negative) at a time."""
+    """A row that is inserted at a time, or deleted if `diff` is negative."""
 
     row: dict[str, Any]
     time: int = 0
@@ -28,7 +28,10 @@ class Change:
 
 
 def from_table(text: str) -> list[Change]:
-    """Read a text table, ordered by time. Cells: NULL, numbers, booleans, quoted or bare text, ISO dates and times."""
+    """Parse a text table into changes, ordered by time. Raises `InputError`.
+
+    Cells are NULL, numbers, booleans, quoted or bare text, ISO dates and times.
+    """
     lines = [line.strip() for line in text.strip().splitlines()]
     lines = [line for line in lines if line and not _is_rule(line)]
     if not lines:
@@ -55,12 +58,12 @@ def from_table(text: str) -> list[Change]:
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line separates others. One of empty cells does not: it is a row of NULLs."""
+    """Return whether a line is a rule. A line of empty cells is a row of NULLs."""
     return "-" in line and set(line) <= set("-+| ")
 
 
 def parse_cell(text: str) -> Any:
-    """The value of a cell."""
+    """Return the value of a cell."""
     if text in ("", "NULL", "null", "None"):
         return None
     if text.lower() in ("true", "false"):

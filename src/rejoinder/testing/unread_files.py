@@ -1,4 +1,4 @@
-"""Queries on sources that no view reads, answered in this process: their files are read, and nothing is kept."""
+"""Answer queries on sources that no view reads in this process: a temporary driver reads their files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def answer_unread(
     engine: Engine, statement: Select, make: Callable[[], Driver], pending: Sequence[tuple[Source, Any, int]] = ()
 ) -> Answer:
-    """Answer a query on unread sources with a driver that `make` gives, and with rows that wait for a reader."""
+    """Answer a query on unread sources with a driver from `make`, including `pending` rows of these sources."""
     reading, unread = reading_of(engine, statement), {s.name for s in unread_sources(engine, statement.query)}
     driver = make()
     driver._engine.define(reading.catalog)
@@ -37,7 +37,7 @@ def answer_unread(
 
 
 def refuse_remote(engine: Engine, query: str) -> None:
-    """Refuse a query on unread sources that this process cannot read. Raises `Unsupported`."""
+    """Raise `Unsupported` for a query on unread sources that this process cannot read."""
     for source in unread_sources(engine, query):
         path = source.options.get("path", "").removeprefix("file://")
         if not path or "://" in path or source.format == DELTA:

@@ -37,7 +37,7 @@ def test_what_a_newer_planner_wants_is_filled(tmp_path: Path, monkeypatch: pytes
     assert {a["name"]: a["rows"] for a in driver.arrangements()}["a[x]"] == 2
 
 
-def test_a_view_is_not_moved_to_where_rows_that_it_needs_are_forgotten() -> None:
+def test_a_view_is_not_moved_to_an_arrangement_whose_rows_have_expired() -> None:
     """Skew asks for rows of a key by time. To fill that from what another view keeps, for a minute, would lose rows."""
     driver, noon = Driver(parallelism=2), datetime(2026, 1, 1, 12)
     for name, columns in (("a", "x INT, y INT"), ("b", "x INT, z INT"), ("c", "y INT, z INT"), ("d", "x INT, y INT")):

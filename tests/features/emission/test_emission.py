@@ -42,7 +42,7 @@ def test_every_interval_nets_what_happened_in_between(parallelism: int) -> None:
     assert driver.table("v") == [{"n": 3}]
 
 
-def test_final_windows_come_out_once_in_the_epoch_that_makes_them_final() -> None:
+def test_final_windows_are_emitted_once_in_the_epoch_that_makes_them_final() -> None:
     driver = flow(SOURCES, f"{PER_WINDOW} EMIT FINAL")
     driver.insert("clicks", {"id": 1, "ts": at(1)}, {"id": 2, "ts": at(4)})
     assert changed(driver) == []
@@ -119,7 +119,7 @@ def test_a_column_that_is_called_end_is_no_end_of_a_window() -> None:
     assert changed(driver) == [], "one more row of 12:01 could come"
 
 
-def test_what_waits_is_forgotten_when_it_is_out() -> None:
+def test_pending_changes_are_dropped_when_they_are_emitted() -> None:
     driver = flow(SOURCES, f"{PER_WINDOW} EMIT FINAL")
     driver.insert("clicks", *({"id": n, "ts": at(n)} for n in range(50)))
     driver.step()

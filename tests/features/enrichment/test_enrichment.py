@@ -81,7 +81,7 @@ def test_copies_share_an_answer_and_a_row_that_stays_keeps_it() -> None:
     )
 
 
-def test_a_table_takes_back_what_it_was_told() -> None:
+def test_a_table_retracts_what_it_received() -> None:
     driver = opened("TABLE", parallelism=2)
     driver.insert("a", {"id": 1, "what": "x"}, {"id": 2, "what": None})
     driver.step()
@@ -317,7 +317,7 @@ def kept(driver: Driver) -> int:
 
 
 @pytest.mark.parametrize("emit", ["", "EMIT FINAL"])
-def test_answers_are_forgotten_with_their_rows(emit: str) -> None:
+def test_answers_expire_with_their_rows(emit: str) -> None:
     driver = bounded(emit)
     held = []
     for minute in range(60):

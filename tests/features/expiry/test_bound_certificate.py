@@ -67,7 +67,7 @@ def test_nothing_is_said_where_no_watermark_is_declared() -> None:
     assert "kept for ever" not in explained("SELECT b.id FROM bare b JOIN people p ON b.id = p.id")
 
 
-def test_an_interval_of_the_wrong_sign_is_told() -> None:
+def test_an_interval_of_the_wrong_sign_is_reported() -> None:
     text = explained("SELECT o.id FROM o JOIN d ON o.id = d.id AND d.ts >= o.ts AND d.ts <= o.ts - INTERVAL 1 HOUR")
     wanted = "no pair can satisfy d.ts >= o.ts AND d.ts <= o.ts - INTERVAL '1' HOUR; check the sign of the interval"
     assert wanted in text
@@ -92,9 +92,9 @@ LEAST = "least(the watermark of o.ts, greatest(the watermark of d.ts - 10 minute
         ),
     ],
 )
-def test_when_a_row_comes_out(query: str, words: str) -> None:
+def test_when_a_row_is_emitted(query: str, words: str) -> None:
     (line,) = [line for line in explained(query).splitlines() if "comes out" in line]
-    assert line.startswith("  a row comes out when ") and words in line
+    assert line.startswith("  a row is emitted when ") and words in line
 
 
 @pytest.mark.parametrize("kind", ["INT", "DATE", "TIMESTAMP"])

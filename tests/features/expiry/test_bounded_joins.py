@@ -166,7 +166,7 @@ def test_a_source_says_what_becomes_of_late_rows() -> None:
         Driver().sql("CREATE STREAM x (id INT) OPTIONS (late 'maybe')")
 
 
-def test_a_query_on_a_view_that_forgets_sees_all_of_its_rows() -> None:
+def test_a_query_on_a_view_with_bounded_state_sees_all_of_its_rows() -> None:
     driver = flow(SOURCES, INNER)
     driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 6})
     driver.insert("d", {"id": 1, "t": 9})
@@ -180,7 +180,7 @@ def test_a_query_on_a_view_that_forgets_sees_all_of_its_rows() -> None:
     assert driver.sql("SELECT x.id FROM V x JOIN v y ON x.id = y.id") == [{"id": 1}]
 
 
-def test_a_view_on_a_view_that_forgets_starts_with_all_of_its_rows() -> None:
+def test_a_view_on_a_view_with_bounded_state_starts_with_all_of_its_rows() -> None:
     driver = flow(SOURCES, INNER)
     driver.insert("o", {"id": 1, "t": 5}, {"id": 2, "t": 6})
     driver.insert("d", {"id": 1, "t": 9})
@@ -220,7 +220,7 @@ def test_rows_that_have_expired_are_in_a_query_and_in_a_new_view() -> None:
     assert sorted(row["id"] for row in driver.table("w")) == [1, 2, 3]
 
 
-def test_a_source_of_a_view_that_waits_and_forgets_nothing_is_kept_whole() -> None:
+def test_a_source_of_a_view_with_pending_changes_and_unbounded_state_is_kept_whole() -> None:
     driver = flow(SOURCES, "SELECT o.id FROM o JOIN d ON o.id = d.id EMIT WHEN WATERMARK PAST o.t")
     driver.watermark("o", 50)
     driver.step()

@@ -121,7 +121,7 @@ def test_every_kind_of_time_makes_groups_that_end(query: str, limits: str) -> No
 
 @pytest.mark.parametrize("policy", ["EMIT FINAL", "EMIT WHEN WATERMARK PAST WINDOW_END(w)"])
 @pytest.mark.parametrize(("column", "is_narrow"), [("i INT", True), ("i BIGINT", False)])
-def test_windows_of_integers_come_out_when_they_end(column: str, is_narrow: bool, policy: str) -> None:
+def test_windows_of_integers_are_emitted_when_they_end(column: str, is_narrow: bool, policy: str) -> None:
     driver = Driver()
     driver.sql(f"CREATE STREAM s ({column}, WATERMARK i)")
     driver.sql(f"CREATE VIEW v AS SELECT HOP(i, 5, 10) AS w, count(*) AS n FROM s GROUP BY HOP(i, 5, 10) {policy}")

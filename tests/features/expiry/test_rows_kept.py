@@ -171,7 +171,7 @@ def test_a_row_goes_when_the_first_of_its_bounds_has_passed(kind: str, paralleli
     assert kept(driver)["o#on-time"] == 20, "from 45 on, and due at 105"
 
 
-def test_a_merge_leaves_out_what_is_over_by_one_of_two_columns() -> None:
+def test_compaction_leaves_out_rows_that_expired_by_one_of_two_columns() -> None:
     """Neither column tells of a whole run that it is over."""
     driver = due(f"SELECT o.k FROM o JOIN d ON {SOON}")
     rows = [{"k": n, "placed": 1000 * (n % 2), "due": 1000 * (n // 2 % 2)} for n in range(100)]
@@ -201,7 +201,7 @@ def test_a_row_that_is_null_in_one_column_goes_by_another() -> None:
     assert kept(driver)["o#on-time"] == 0
 
 
-def test_views_that_forget_by_different_columns_share_what_one_of_them_asks_for() -> None:
+def test_views_with_bounds_on_different_columns_share_an_arrangement() -> None:
     driver = due("SELECT o.k FROM o JOIN d ON o.k = d.k AND d.t <= o.due AND d.u >= o.placed")
     driver.sql("CREATE VIEW w AS SELECT o.k FROM o JOIN d ON o.k = d.k AND d.u BETWEEN o.placed AND o.placed + 10")
     text = driver.sql("EXPLAIN v")

@@ -84,7 +84,7 @@ def test_state_and_pairs_are_spread_over_the_buckets() -> None:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 7])
 @pytest.mark.parametrize("kind", ["", "LEFT", "RIGHT", "FULL"])
-def test_a_time_bounded_join_without_a_key_forgets_in_every_bucket(kind: str, parallelism: int) -> None:
+def test_rows_of_a_time_bounded_join_without_a_key_expire_in_every_bucket(kind: str, parallelism: int) -> None:
     driver = Driver(parallelism=parallelism)
     driver.sql("CREATE STREAM l (i INT, t BIGINT, WATERMARK t); CREATE STREAM r (i INT, t BIGINT, WATERMARK t)")
     join = f"SELECT l.i, r.i AS o FROM l {kind} JOIN r ON l.t BETWEEN r.t - 2 AND r.t + 1"

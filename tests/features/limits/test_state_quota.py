@@ -40,7 +40,7 @@ def test_an_epoch_that_would_keep_too_many_rows_fails_before_its_commit(parallel
         driver.step()
 
 
-def test_what_is_forgotten_makes_room() -> None:
+def test_expired_rows_make_room() -> None:
     driver = flow(SOURCES, JOIN, max_state_rows=30)
     fill(driver, "a", 30)
     driver.step()
@@ -110,7 +110,7 @@ def test_a_view_that_keeps_nothing_has_no_limit_to_reach() -> None:
     assert len(driver.step()["big"]) == 49
 
 
-def test_a_file_that_is_run_again_is_told_how_to_change_options() -> None:
+def test_the_error_of_a_file_that_is_run_again_says_how_to_change_options() -> None:
     driver = flow(SOURCES, f"CREATE VIEW v OPTIONS (max_state_rows '5') AS {JOIN}")
     catalog = driver._engine.catalog
     (same, other, alter) = parse_statements(

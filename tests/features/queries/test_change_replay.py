@@ -131,14 +131,14 @@ def test_a_source_without_a_history_is_taken_as_it_is_and_the_answer_says_so(tmp
         (folder / f"{number}.json").write_text(f'{{"id": {number}}}\n')
         driver.step(at=at(number))
     assert [row["_epoch"] for row in driver.sql("SELECT STREAM * FROM v")] == [0, 1]
-    with pytest.warns(UserWarning, match="the changes of `f` are not kept: its present content"):
+    with pytest.warns(UserWarning, match="the changes of `f` are not kept: its current content"):
         rows = driver.sql("SELECT STREAM id FROM f")
     assert [(row["id"], row["_epoch"]) for row in rows] == [(0, 0), (1, 0)]
 
 
 def test_what_cannot_be_rendered_is_refused(driver: Driver) -> None:
     for query, error, fact in (
-        ("SELECT STREAM id FROM orders ORDER BY id", Unsupported, "a STREAM cannot be ordered or cut"),
+        ("SELECT STREAM id FROM orders ORDER BY id", Unsupported, "ORDER BY and LIMIT are not supported on a STREAM"),
         (
             "SELECT TABLE Sys.Undo FROM orders",
             InvalidSql,

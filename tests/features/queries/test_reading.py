@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from rejoinder.errors import NotCommitted, RejoinderError
-from rejoinder.runtime.steps import stateless
+from rejoinder.runtime.steps import emit
 from rejoinder.store.runs import spine
 from rejoinder.testing import Driver
 from tests.kit import flow
@@ -32,7 +32,7 @@ def held(epoch: int) -> list[int]:
 
 @pytest.mark.parametrize("parallelism", [1, 7])
 def test_every_epoch_can_be_read(parallelism: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stateless, "CHANGELOG_FAN", 2)
+    monkeypatch.setattr(emit, "CHANGELOG_FAN", 2)
     monkeypatch.setattr(spine, "SMALLEST_LEVEL_ROWS", 2)
     driver = flow(SOURCES, parallelism=parallelism)
     counted(driver, 30)
@@ -43,7 +43,7 @@ def test_every_epoch_can_be_read(parallelism: int, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("history", [1, 5])
 def test_only_the_history_that_was_asked_for_is_kept(history: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stateless, "CHANGELOG_FAN", 2)
+    monkeypatch.setattr(emit, "CHANGELOG_FAN", 2)
     driver = flow(SOURCES, history=history)
     counted(driver, 30)
     for epoch in range(29 - history, 30):

@@ -99,6 +99,6 @@ def test_rows_of_a_topic_wait_for_a_reader_and_queries_see_them() -> None:
 
 def test_changes_of_such_a_source_are_its_present_rows(tmp_path: Path) -> None:
     driver = _driver(tmp_path)
-    with pytest.warns(UserWarning, match="present content"):
+    with pytest.warns(UserWarning, match="current content"):
         rows = driver.sql("SELECT STREAM * FROM orders")
     assert [row["id"] for row in rows] == [1, 2]

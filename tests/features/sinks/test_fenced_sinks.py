@@ -200,7 +200,7 @@ def test_a_driver_that_is_replaced_right_after_it_took_over_delivers_nothing(
     assert calls == []
 
 
-def test_a_driver_that_was_replaced_is_not_told_to_restore_the_sink(tmp_path: Path) -> None:
+def test_the_hint_for_a_replaced_driver_is_not_to_restore_the_sink(tmp_path: Path) -> None:
     """The live driver has delivered more than the replaced one has committed: the state is not older than the sink."""
     live = opened(tmp_path)
     replaced = opened(tmp_path)
@@ -209,7 +209,7 @@ def test_a_driver_that_was_replaced_is_not_told_to_restore_the_sink(tmp_path: Pa
         replaced._outbox.deliver()
 
 
-def test_a_driver_that_was_replaced_is_not_told_that_its_sink_belongs_to_another(tmp_path: Path) -> None:
+def test_the_error_of_a_replaced_driver_does_not_blame_its_sink(tmp_path: Path) -> None:
     """The live driver has defined the same sink since: the folder has an owner that the replaced one does not know."""
     replaced = Driver(store=tmp_path / "state")
     replaced.sql("CREATE STREAM t (a BIGINT); CREATE VIEW v AS SELECT a FROM t")

@@ -291,7 +291,7 @@ BAD = {
     "USING delta OPTIONS (path 'x', mode 'upsert', key 'idd')": (UnknownName, "has no column `idd`"),
     "USING console OPTIONS (from 'then')": (InvalidSql, "option `from` of sink `s` is 'then'"),
     "USING console OPTIONS (limit 'x')": (InvalidSql, "option `limit` of sink `s` is 'x'"),
-    "USING jdbc OPTIONS (url 'jdbc:x:y', dbtable 't', password 'geheim')": (InvalidSql, "holds a secret in clear"),
+    "USING jdbc OPTIONS (url 'jdbc:x:y', dbtable 't', password 'geheim')": (InvalidSql, "contains a secret"),
     "USING delta OPTIONS (path 'x')": (Unsupported, "needs Spark"),
 }
 

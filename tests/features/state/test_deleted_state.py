@@ -46,7 +46,7 @@ def test_a_single_missing_file_is_damage_and_not_a_deletion(driver: Driver, tmp_
         driver.sql("SELECT * FROM v")
 
 
-def test_a_driver_whose_files_another_one_collected_is_fenced_and_told_of_no_damage(driver: Driver) -> None:
+def test_a_driver_whose_files_another_one_collected_is_fenced_without_a_report_of_damage(driver: Driver) -> None:
     other = Driver(store=driver._store.path)
     for _ in range(KEEP_VERSIONS + 2):
         other.insert("s", {"k": 1})

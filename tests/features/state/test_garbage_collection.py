@@ -100,7 +100,7 @@ def test_an_epoch_stands_though_nothing_can_be_deleted(tmp_path: Path) -> None:
     assert driver._engine.progress[-1].notices == () and NOTICE in driver._engine.progress[-2].notices[0]
 
 
-def test_a_state_that_was_deleted_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_was_deleted_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver, _ = opened(tmp_path)
     commit = driver._engine._commit
 

@@ -49,7 +49,7 @@ def test_what_is_no_time_of_the_column_is_refused(columns: str, time: Any, detai
     assert driver._engine.watermarks.of("s", "t") is None
 
 
-def test_times_are_told_as_they_are_written() -> None:
+def test_times_are_shown_as_they_are_written() -> None:
     driver = stream_flow("t TIMESTAMP, d DATE, WATERMARK t, WATERMARK d")
     noon = datetime(2026, 1, 1, 12)
     for at, time in enumerate(
@@ -85,7 +85,7 @@ def test_it_is_about_all_partitions_unless_one_is_named() -> None:
     assert driver._engine.watermarks.of("s", "t") == 10, "of a watermark that is refused, nothing is taken in"
 
 
-def test_a_promise_waits_until_what_was_there_is_read() -> None:
+def test_a_pending_watermark_counts_when_earlier_rows_are_read() -> None:
     driver = stream_flow()
     engine = driver._engine
     engine.add_watermark(source(driver), "t", 10, None, is_running=True)
@@ -104,7 +104,7 @@ def test_a_promise_waits_until_what_was_there_is_read() -> None:
     assert engine.watermarks.of("s", "t") == 20 and engine.seconds_to_tick() is None
 
 
-def test_files_that_are_read_in_order_tell_that_all_is_read() -> None:
+def test_files_that_are_read_in_order_show_that_all_is_read() -> None:
     driver = stream_flow()
     pending = driver._engine.pending_watermarks
     for value, newest in ((10, 5), (20, 8)):
@@ -114,7 +114,7 @@ def test_files_that_are_read_in_order_tell_that_all_is_read() -> None:
         assert pending.due(never) == ({} if due is None else {"s": {0: {"t": due}}}), read
 
 
-def test_a_promise_rises_above_those_that_wait_and_goes_with_its_source() -> None:
+def test_a_pending_watermark_rises_above_earlier_ones_and_is_dropped_with_its_source() -> None:
     driver = stream_flow()
     engine = driver._engine
     engine.add_watermark(source(driver), "t", 10, None, is_running=True)

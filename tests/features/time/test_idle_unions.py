@@ -49,7 +49,7 @@ def test_a_union_goes_on_without_an_idle_branch(query: str) -> None:
 
 
 @pytest.mark.parametrize("query", [PAST, COUNTED])
-def test_what_comes_back_below_what_was_promised_is_late_for_the_union(query: str) -> None:
+def test_rows_of_a_returning_branch_below_the_watermark_are_late_for_the_union(query: str) -> None:
     driver = flow(SOURCES, query)
     driver.insert("a", {"id": 1, "t": 4})
     driver.insert("b", {"id": 2, "t": 3})
@@ -125,7 +125,7 @@ def test_an_idle_side_blocks_a_join_and_rows_of_the_other_are_kept() -> None:
     assert stepped(driver) == [] and kept(driver)["a#on-time"] == 0
 
 
-def test_state_above_a_union_is_forgotten_without_the_idle_branch() -> None:
+def test_state_above_a_union_expires_without_the_idle_branch() -> None:
     driver = flow(
         SOURCES, f"SELECT q.id, c.t FROM ({UNION}) AS q JOIN c ON q.id = c.id AND c.t BETWEEN q.t - 5 AND q.t + 5"
     )
@@ -157,7 +157,7 @@ def test_unions_of_unions() -> None:
     assert stepped(driver) == [(2, 11, 1)], "both branches below are idle"
 
 
-def test_where_late_changes_cannot_be_told_a_union_waits_for_all() -> None:
+def test_where_late_changes_cannot_be_recognized_a_union_waits_for_all() -> None:
     union = "SELECT id, t AS x FROM a UNION ALL SELECT id, abs(t) AS x FROM b"
     driver = flow(SOURCES, f"SELECT id, x FROM ({union}) AS q EMIT WHEN WATERMARK PAST x")
     driver.insert("a", {"id": 1, "t": 1})
@@ -206,7 +206,7 @@ def test_a_view_that_is_made_later_starts_at_what_is_known() -> None:
     assert set(driver._engine.watermarks.persisted.values()) == {31}
 
 
-def test_a_view_that_is_made_later_promises_no_more_than_it_can_keep() -> None:
+def test_the_watermark_of_a_later_view_is_not_above_what_it_keeps() -> None:
     driver = flow(SOURCES.replace("BIGINT", "TIMESTAMP"), PAST)
     driver.insert("a", {"id": 1, "t": at(20)})
     driver.watermark("a", at(50))

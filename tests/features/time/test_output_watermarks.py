@@ -46,7 +46,7 @@ def test_a_join_is_held_by_the_rows_that_it_keeps(query: str, parallelism: int) 
 
 
 @pytest.mark.parametrize("query", [JOIN.format(""), JOIN.format("LEFT"), JOIN.format("LEFT") + " EMIT FINAL"])
-def test_of_a_run_that_is_over_in_part_the_bounds_tell(query: str) -> None:
+def test_of_a_run_that_has_expired_in_part_the_bounds_count(query: str) -> None:
     driver = flow(SOURCES, query)
     driver.insert("o", {"id": 1, "t": 60}, {"id": 2, "t": 70})
     driver.step()
@@ -144,7 +144,7 @@ def relations(driver: Driver) -> set[str]:
     return {name.partition("#")[0] for name in kept(driver) if "/" not in name}
 
 
-def test_a_join_above_forgets_by_what_the_one_below_keeps() -> None:
+def test_rows_of_a_join_above_expire_by_what_the_join_below_keeps() -> None:
     driver = flow(
         SOURCES,
         JOIN.format(""),
@@ -186,7 +186,7 @@ def test_what_is_not_known_of_a_run_is_as_old_as_the_bounds_allow() -> None:
     assert told(driver, d=80) == {"ot": 70, "dt": 80}
 
 
-def test_a_gate_stays_open_when_nothing_is_remembered_of_its_limit() -> None:
+def test_a_gate_stays_open_when_its_limit_is_not_persisted() -> None:
     """As when a newer version plans the same join in another way."""
     driver = flow(SOURCES, COUNTED.format("") + " EMIT FINAL")
     driver.insert("o", {"id": 1, "t": 110})

@@ -104,7 +104,7 @@ def test_each_column_has_its_own_watermark_and_idle_is_for_all() -> None:
     assert (released(driver), released(driver, "u")) == (10, 199), "active again, for t too, which it has not sent"
 
 
-def test_a_told_watermark_that_falls_is_named_as_a_time() -> None:
+def test_an_explicit_watermark_that_falls_is_named_as_a_time() -> None:
     driver = Driver()
     driver.sql("CREATE STREAM s (id INT, t TIMESTAMP, WATERMARK t DELAY OF INTERVAL 1 MINUTE)")
     driver.watermark("s", datetime(2024, 1, 1, 10))
@@ -112,7 +112,7 @@ def test_a_told_watermark_that_falls_is_named_as_a_time() -> None:
         driver.watermark("s", datetime(2024, 1, 1, 9))
 
 
-def test_a_told_watermark_rises_or_is_refused_before_anything_happens() -> None:
+def test_an_explicit_watermark_rises_or_is_refused_before_anything_happens() -> None:
     driver = stream_flow("partitions '2'")
     driver.watermark("s", 10, partition=0)
     driver.watermark("s", 12, partition=0)
@@ -136,7 +136,7 @@ def test_a_told_watermark_rises_or_is_refused_before_anything_happens() -> None:
     assert released(driver) == 4
 
 
-def test_what_rows_show_is_no_promise_that_can_be_broken() -> None:
+def test_watermarks_derived_from_rows_cannot_be_violated() -> None:
     driver = stream_flow(columns="WATERMARK t DELAY OF 5")
     driver.insert("s", {"id": 1, "t": 100})
     stepped(driver)
@@ -375,5 +375,5 @@ def test_a_row_that_is_taken_back_and_not_there_is_missed_in_its_source() -> Non
     )
     driver.sql("CREATE VIEW v AS SELECT c.id FROM c JOIN s ON c.id = s.id AND s.t BETWEEN c.t AND c.t + 5")
     driver.delete("c", {"id": 1, "t": 1})
-    with pytest.raises(MissingRow, match="deleted from `c` that"):
+    with pytest.raises(MissingRow, match="a deleted row does not exist in `c`"):
         driver.step()

@@ -200,7 +200,7 @@ def test_the_store_decides_after_an_epoch_that_failed() -> None:
     assert world.epoch(10 * SECOND) == 20 * SECOND and not world.notice
 
 
-def test_a_store_tells_its_time(disk_store: ObjectStore, s3_store: ObjectStore) -> None:
+def test_a_store_has_a_clock(disk_store: ObjectStore, s3_store: ObjectStore) -> None:
     import time
 
     assert disk_store.time_ms() is None

@@ -187,7 +187,7 @@ MISSING = [
         "CREATE SINK x FROM {} USING console",
     ],
 )
-def test_what_is_not_noted_is_told_by_name(statement: str, name: str, fact: str) -> None:
+def test_what_is_not_recorded_is_named(statement: str, name: str, fact: str) -> None:
     driver = late_flow()
     with pytest.raises(UnknownName) as refusal:
         driver.sql(statement.format(name))

@@ -13,7 +13,7 @@ import pytest
 from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.plan.physical.dataflow import Dataflow, Path
 from rejoinder.plan.physical.steps import Emit, Lookup
-from rejoinder.runtime import bucket_rounds
+from rejoinder.runtime.steps.registry import STEP_FUNCTIONS
 from rejoinder.runtime.task import Task
 from rejoinder.testing import Driver
 from tests.golden.delta_joins.worked_example import (
@@ -50,7 +50,7 @@ def shown(path: Path) -> list[str]:
 def by_path(monkeypatch: pytest.MonkeyPatch) -> dict[str, Bag]:
     """What each path brings to the view, by the input that it starts with; filled while an epoch runs."""
     brought: dict[str, Bag] = {}
-    emit: Callable[[Task, Any], None] = bucket_rounds.OPERATORS[Emit]
+    emit: Callable[[Task, Any], None] = STEP_FUNCTIONS[Emit]
 
     def spying(task: Task, step: Emit) -> None:
         stream = task.streams.get(step.input)
@@ -64,7 +64,7 @@ def by_path(monkeypatch: pytest.MonkeyPatch) -> dict[str, Bag]:
                 bag.update(signed([change]))
         emit(task, step)
 
-    monkeypatch.setitem(bucket_rounds.OPERATORS, Emit, spying)
+    monkeypatch.setitem(STEP_FUNCTIONS, Emit, spying)
     return brought
 
 

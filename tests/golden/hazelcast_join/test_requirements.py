@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from inspect import isfunction
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import yaml
 import rejoinder as rj
 from rejoinder.core import StreamJoin, Watermark
 from rejoinder.core.stream_join import Formula
-from rejoinder.errors import PlanningError
+from rejoinder.errors import DefinitionConflict, PlanningError
 from rejoinder.plan.physical.steps import Arrange
 from rejoinder.testing import Driver
 from tests.golden.hazelcast_join import test_bounds, test_core, test_traces_in_sql
@@ -23,11 +24,11 @@ from tests.golden.hazelcast_join.core_joins import GOLDEN, condition, feed, play
 from tests.golden.hazelcast_join.test_bounds import CASES, NO_EXPRESSION, ONLY_CORE, plain
 from tests.golden.hazelcast_join.test_core import L_AND_R
 from tests.golden.hazelcast_join.test_traces_in_sql import TRACES, Trace
+from tests.golden.named_tests import check_named_test
 
 DATA = Path(__file__).parent.parent / "data" / "hazelcast_join" / "requirements.yaml"
 REQUIREMENTS: list[dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))["requirements"]
-ROOT = Path(__file__).parents[3]
-ALL_TRACES = [trace["id"] for trace in TRACES]
+ALL_TRACES = [trace["id"] for trace in TRACES if trace["id"] != test_core.DEFECT]
 ACCEPTED = [case["id"] for case in CASES if case["accept"]]
 STREAM_JOIN = "tests/unit/core/test_stream_join.py::"
 KEPT = "tests/features/expiry/test_rows_kept.py::"
@@ -138,7 +139,7 @@ TESTS: dict[str, list[str]] = {
     "HZJ-FT-14": ["test_a_snapshot_has_one_watermark_per_key_of_the_join"],
     "HZJ-FT-15": [
         "hz-sn-broadcast-unicast",
-        PRODUCTS + "test_a_time_bounded_join_without_a_key_forgets_in_every_bucket",
+        PRODUCTS + "test_rows_of_a_time_bounded_join_without_a_key_expire_in_every_bucket",
     ],
     "HZJ-TST-01": ALL_TRACES,
     "HZJ-TST-02": [
@@ -146,32 +147,23 @@ TESTS: dict[str, list[str]] = {
         "tests/spark/test_kafka_restarts.py::test_killed_broker_and_driver",
     ],
     "HZJ-TST-03": ["benchmarks/soak.py::main", ORACLE],
-    "HZJ-TST-04": ["test_a_pair_comes_out_with_its_second_row"],
+    "HZJ-TST-04": ["test_a_pair_is_emitted_with_its_second_row"],
 }
 # What is said of snapshots of instances, and of the rule for watermarks that goes with them, is said of the operator:
 # a flow has one manifest, with one value of each watermark.
 SQL = {"Driver", "Trace"}
 OF_THE_OPERATOR = {"HZJ-FT-08", "HZJ-FT-11", "HZJ-FT-12", "HZJ-FT-13", "HZJ-FT-14"}
-PLAYED = {
-    **dict.fromkeys(ALL_TRACES, "test_trace"),
-    **dict.fromkeys((case["id"] for case in GOLDEN["checks"]), "test_check"),
-    **dict.fromkeys((case["id"] for case in GOLDEN["pipelines"]), "test_pipeline"),
-    **dict.fromkeys((case["id"] for case in GOLDEN["snapshot_cases"]), "test_every_snapshot_case_is_played"),
-    **dict.fromkeys((case["id"] for case in CASES), "test_the_bounds_of_a_condition"),
-}
+PLAYED = [case["id"] for kind in ("traces", "checks", "pipelines", "snapshot_cases") for case in GOLDEN[kind]]
+PLAYED += [case["id"] for case in CASES]
 
 
 def test_every_requirement_has_tests_that_are_there() -> None:
     assert list(TESTS) == [each["id"] for each in REQUIREMENTS]
-    here = {**vars(test_core), **vars(test_bounds), **vars(test_traces_in_sql), **globals()}
+    here = [test_core, test_bounds, test_traces_in_sql, sys.modules[__name__]]
     for requirement, tests in TESTS.items():
         assert tests, requirement
         for name in tests:
-            path, _, function = name.rpartition("::")
-            if path:
-                assert f"\ndef {function}(" in (ROOT / path).read_text(encoding="utf-8"), f"{requirement}: {name}"
-            else:
-                assert callable(here.get(PLAYED.get(name, name))), f"{requirement}: {name}"
+            check_named_test(requirement, name, here)
     for each in REQUIREMENTS:  # what the data names is what is run
         for name in PLAYED:
             if name in re.split(r"[\s,;:()]+", each["how_to_test"]):
@@ -228,6 +220,17 @@ def test_an_input_without_a_watermark_is_refused_where_a_bound_is_needed() -> No
     with pytest.raises(PlanningError, match="EMIT FINAL needs a bound in time for each side") as raised:
         driver.sql(f"CREATE VIEW v AS SELECT l.time FROM {joined} EMIT FINAL")
     assert "declare WATERMARK on a time of each side" in str(raised.value.hint)
+
+
+def test_a_key_on_both_inputs_is_refused() -> None:
+    """HZJ-PRC-13: in the core, as columns of different inputs are different in SQL."""
+    case = {case["id"]: case for case in CASES}["b-same-wm-key-both-inputs"]
+    assert case["reject_reason"] == "duplicate_watermark_key"
+    given = {**L_AND_R, "kind": case["kind"], "condition": case["on"], "postpone_time_map": {0: {1: 0}, 1: {0: 0}}}
+    inputs = [{**each, "wm": [{**mark, "key": 0} for mark in each["wm"]]} for each in L_AND_R["inputs"]]
+    StreamJoin(condition(given, [], on=False))
+    with pytest.raises(DefinitionConflict, match="the same watermark key"):
+        StreamJoin(condition({**given, "inputs": inputs}, [], on=False))
 
 
 def test_a_join_with_a_table_needs_no_bounds() -> None:
@@ -312,7 +315,7 @@ def test_a_snapshot_has_one_watermark_per_key_of_the_join() -> None:
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_pair_comes_out_with_its_second_row(parallelism: int) -> None:
+def test_a_pair_is_emitted_with_its_second_row(parallelism: int) -> None:
     """HZJ-TST-04: in its own epoch, without a watermark; of the operator, in the same call."""
     (case,) = [trace for trace in TRACES if trace["id"] == "hz-example1"]
     first, second = (step["in"] for step in case["steps"][:2])

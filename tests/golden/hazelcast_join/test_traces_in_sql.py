@@ -135,7 +135,7 @@ class Trace:
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize("trace", CASES, ids=[trace["id"] for trace in CASES])
-def test_rows_come_out_in_their_step(trace: dict[str, Any], parallelism: int) -> None:
+def test_rows_are_emitted_in_their_step(trace: dict[str, Any], parallelism: int) -> None:
     played = Trace(trace, parallelism)
     for number, step in enumerate(trace["steps"]):
         if "fails" in step:

@@ -88,7 +88,7 @@ def test_storage_follows_stream_time_while_old_data_is_loaded() -> None:
     assert all(rows >= WITHIN for rows in buffers(driver).values())
 
 
-def test_what_is_over_is_dropped_whole(tmp_path: Path) -> None:
+def test_expired_segments_are_dropped_whole(tmp_path: Path) -> None:
     """ks-st-02, ks-st-03, ks-st-05: rows and files go with their segment, by the time of the streams and no clock."""
     driver = join_flow(store=tmp_path, parallelism=2)
     for second in range(RETENTION):

@@ -11,8 +11,20 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from rejoinder.core import AsyncTransform, Idle, LateRows, Message, Rows, Watermark
-from rejoinder.core.async_queue import Call
+from rejoinder.core import (
+    AsyncTransform,
+    Call,
+    Idle,
+    JoinCondition,
+    LateRows,
+    Message,
+    Rows,
+    StreamJoin,
+    Watermark,
+    WindowAggregate,
+)
+from rejoinder.core.async_queue import Call as QueuedCall
+from rejoinder.ir.expression import Expression
 from rejoinder.watermarks.coalescer import Emitted
 
 DATA = Path(__file__).parent.parent / "data" / "keyed_watermarks"
@@ -62,6 +74,23 @@ def shown(messages: Iterable[Message] | Emitted) -> list[dict[str, Any]]:
     return result
 
 
+def a_window(**more: Any) -> WindowAggregate:
+    """Counts in windows of 5, by column `t`."""
+    schema = pa.schema([("t", pa.int64()), ("u", pa.int64()), ("v", pa.int64())])
+    options: dict[str, Any] = {"times": ["t"], "size": 5, "calls": {"n": Call("count")}}
+    return WindowAggregate(schema, **(options | more))
+
+
+def a_join(left: dict[str, int], right: dict[str, int]) -> StreamJoin:
+    """A join of times within 5 of each other; the first of each side bound each other."""
+    schemas = tuple(pa.schema([(name, pa.int64()) for name in side]) for side in (left, right))
+    (a, of_a), (b, of_b) = next(iter(left.items())), next(iter(right.items()))
+    text = f'"{a}" BETWEEN "{b}" - 5 AND "{b}" + 5'
+    postpone = {of_a: {of_b: 5}, of_b: {of_a: 5}}
+    condition = Expression(text, pa.bool_(), (a, b))
+    return StreamJoin(JoinCondition("INNER", (schemas[0], schemas[1]), (left, right), postpone, condition))
+
+
 class Service:
     """A service that answers when it is told to, and the transform that asks it."""
 
@@ -90,7 +119,7 @@ class Service:
         """What waits in the transform, as the data writes it."""
         return [
             f"{entry.row['item']}{'!' if entry.answered else '?'}"
-            if isinstance(entry, Call)
+            if isinstance(entry, QueuedCall)
             else f"wm{entry.key}({entry.time})"
             if isinstance(entry, Watermark)
             else "idle"

@@ -68,6 +68,7 @@ class Inputs:
 @pytest.mark.parametrize("shape", ["partitions", "union"])
 @pytest.mark.parametrize("case", of_kind("coalescer"), ids=[case["id"] for case in of_kind("coalescer")])
 def test_coalescer(case: dict[str, Any], shape: str) -> None:
+    """KWM-DEF-02: what a step releases is what the trace says, and no more."""
     inputs = Inputs(case, shape)
     expected: dict[int, int] = {}
     idle = False
@@ -183,7 +184,7 @@ def test_processor_input(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", of_kind("simple_processor"), ids=[case["id"] for case in of_kind("simple_processor")])
 def test_simple_processor(case: dict[str, Any]) -> None:
-    """KWM-API-05, KWM-API-06: a projection hands each watermark on at once, whatever the other column is at."""
+    """KWM-RUL-04, KWM-API-05, KWM-API-06: a projection hands each watermark on at once, whatever the other is at."""
     driver = Driver()
     driver.sql("CREATE STREAM s (item STRING, k1 BIGINT, k2 BIGINT, WATERMARK k1, WATERMARK k2)")
     driver.sql("CREATE VIEW v AS SELECT item FROM s WHERE item IS NOT NULL")
@@ -208,7 +209,7 @@ def test_simple_processor(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", of_kind("window_aggregation"), ids=lambda case: str(case["id"]))
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_window_aggregation(case: dict[str, Any], parallelism: int) -> None:
-    """KWM-WIN-01, KWM-WIN-03, KWM-WIN-04: windows come out when the watermark of their own time is past their end."""
+    """KWM-RUL-05, KWM-WIN-01, KWM-WIN-03, KWM-WIN-04: a window is emitted when its own watermark is past its end."""
     driver = Driver(parallelism=parallelism)
     driver.sql("CREATE STREAM my_stream (time1 BIGINT, time2 BIGINT, WATERMARK time1, WATERMARK time2)")
     driver.sql(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,27 +13,34 @@ from rejoinder.core import (
     AsyncTransform,
     Call,
     Idle,
-    JoinCondition,
     LateRows,
     Message,
     Operator,
     SourceWatermarks,
-    StreamJoin,
     Union,
     Watermark,
     WatermarkCoalescer,
-    WindowAggregate,
 )
 from rejoinder.core.messages import rows_of
-from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.watermarks.coalescer import IDLE_TIME
-from tests.golden.keyed_watermarks import test_in_sql, test_traces
-from tests.golden.keyed_watermarks.played import CHECKS, ITEM, REQUIREMENTS, TRACES, items, of_kind, shown, trace
+from tests.golden.keyed_watermarks import test_in_sql, test_monotone_output, test_traces
+from tests.golden.keyed_watermarks.played import (
+    CHECKS,
+    ITEM,
+    REQUIREMENTS,
+    TRACES,
+    a_join,
+    a_window,
+    items,
+    of_kind,
+    shown,
+    trace,
+)
+from tests.golden.named_tests import check_named_test
 
-ROOT = Path(__file__).parents[3]
 TESTS: dict[str, list[str]] = {
     "KWM-DEF-01": ["test_late_is_strictly_below"],
-    "KWM-DEF-02": ["test_output_rises_in_every_trace"],
+    "KWM-DEF-02": ["test_watermarks_of_operators_rise_strictly_for_each_key"],
     "KWM-DEF-03": ["kw-coalesce-two-keys", "test_keys_are_independent_integers"],
     "KWM-COA-01": ["kw-coalesce"],
     "KWM-COA-02": ["kw-coalesce", "kw-union-key-on-one-input-only"],
@@ -69,7 +76,7 @@ TESTS: dict[str, list[str]] = {
     "KWM-IDL-02": ["kw-idle-cleared-by-event", "kw-idle-excludes-input"],
     "KWM-IDL-03": ["kw-idle-excludes-input"],
     "KWM-IDL-04": ["kw-idle-ignores-key", "kw-idle-event-activates-all-keys", "kw-union-key-on-one-input-other-idle"],
-    "KWM-IDL-05": ["test_idle_messages_out_have_key_0"],
+    "KWM-IDL-05": ["test_idle_messages_have_no_key"],
     "KWM-IDL-06": ["kw-idle-all"],
     "KWM-IDL-07": ["test_the_largest_time_is_idle_and_no_watermark"],
     "KWM-IDL-08": ["test_a_silent_source_is_idle_after_60_seconds"],
@@ -85,12 +92,12 @@ IN_SQL: dict[str, list[str]] = {
     "KWM-DEF-01": ["test_late_is_strictly_below"],
     "KWM-DEF-02": [
         "test_coalescer",
-        "tests/features/time/test_partitions.py::test_what_rows_show_is_no_promise_that_can_be_broken",
+        "tests/features/time/test_partitions.py::test_watermarks_derived_from_rows_cannot_be_violated",
     ],
     "KWM-RUL-03": ["tests/oracle/test_time_bounds.py::test_the_end_is_the_batch_join_of_what_was_on_time"],
     "KWM-RUL-04": [
         "test_simple_processor",
-        "tests/features/emission/test_emission.py::test_final_windows_come_out_once_in_the_epoch_that_makes_them_final",
+        "tests/features/emission/test_emission.py::test_final_windows_are_emitted_once_in_the_epoch_that_makes_them_final",
     ],
     "KWM-RUL-05": ["test_window_aggregation"],
     "KWM-GEN-01": ["test_a_source_follows_its_newest_row_at_a_lag"],
@@ -119,41 +126,23 @@ def test_every_requirement_is_tested_in_sql_too() -> None:
         assert bool(found) == (requirement not in OF_THE_OPERATOR), requirement
     kinds = {case["kind"] for case in TRACES} - {"async_ordered", "async_unordered", "dag"}
     assert all(callable(vars(test_in_sql).get(f"test_{kind}")) for kind in kinds)
-    for name in (name for tests in IN_SQL.values() for name in tests):
-        path, _, function = name.rpartition("::")
-        text = (ROOT / path).read_text(encoding="utf-8") if path else ""
-        assert f"\ndef {function}(" in text if path else callable(vars(test_in_sql).get(name)), name
+    for requirement, tests in IN_SQL.items():
+        for name in tests:
+            check_named_test(requirement, name, [test_in_sql])
 
 
 def test_every_requirement_has_tests_that_are_there() -> None:
     assert list(TESTS) == [each["id"] for each in REQUIREMENTS]
-    played = {case["id"]: f"test_{case['kind']}" for case in TRACES} | {case["id"]: "test_sequence" for case in CHECKS}
+    played = [case["id"] for case in (*TRACES, *CHECKS)]
     for requirement, tests in TESTS.items():
         assert tests, requirement
         for name in tests:
-            place = vars(test_traces).get(played[name]) if name in played else globals().get(name)
-            assert callable(place), f"{requirement}: {name}"
+            check_named_test(requirement, name, [test_traces, test_monotone_output, sys.modules[__name__]])
     named = {name for tests in TESTS.values() for name in tests}
     for each in REQUIREMENTS:  # what the data names is what is run
         for name in played:
             if name in each["how_to_test"].replace(",", " ").replace(";", " ").replace(":", " ").split():
                 assert name in named, f"{each['id']} names {name}"
-
-
-def a_window(**more: Any) -> WindowAggregate:
-    schema = pa.schema([("t", pa.int64()), ("u", pa.int64()), ("v", pa.int64())])
-    options: dict[str, Any] = {"times": ["t"], "size": 5, "calls": {"n": Call("count")}}
-    return WindowAggregate(schema, **(options | more))
-
-
-def a_join(left: dict[str, int], right: dict[str, int]) -> StreamJoin:
-    """A join of times within 5 of each other; the first of each side bound each other."""
-    schemas = tuple(pa.schema([(name, pa.int64()) for name in side]) for side in (left, right))
-    (a, of_a), (b, of_b) = next(iter(left.items())), next(iter(right.items()))
-    text = f'"{a}" BETWEEN "{b}" - 5 AND "{b}" + 5'
-    postpone = {of_a: {of_b: 5}, of_b: {of_a: 5}}
-    condition = text_expression(text, pa.bool_(), (a, b))
-    return StreamJoin(JoinCondition("INNER", (schemas[0], schemas[1]), (left, right), postpone, condition))
 
 
 def test_late_is_strictly_below() -> None:
@@ -165,24 +154,6 @@ def test_late_is_strictly_below() -> None:
     assert isinstance(late, LateRows) and late.table.column("t").to_pylist() == [9, None]
     out = windows.watermark(0, 0, 15)
     assert [table.to_pylist() for table in rows_of(out)] == [[{"window_start": 10, "window_end": 15, "n": 1}]]
-
-
-def test_output_rises_in_every_trace() -> None:
-    """KWM-DEF-02: what comes out of operators, which the traces pin, rises strictly for each key."""
-    seen = 0
-    for case in TRACES:
-        last: dict[tuple[str, Any, int], int] = {}
-        for step in case["steps"]:
-            outputs = step["out"] if isinstance(step["out"], dict) else {"": step["out"]}
-            for place, out in outputs.items():
-                for entry in out:
-                    if "watermark" in entry:
-                        key, time = entry["watermark"]["key"], entry["watermark"]["ts"]
-                        at = (place, (entry.get("call"), entry.get("ordinal")), key)
-                        assert time > last.get(at, -1), case["id"]
-                        last[at] = time
-                        seen += 1
-    assert seen > 50
 
 
 def test_keys_are_independent_integers() -> None:
@@ -292,19 +263,6 @@ def test_a_grouping_column_gets_no_watermark() -> None:
     windows.rows(0, pa.table({"t": [1], "u": [100]}))
     out = windows.watermark(0, 1, 90) + windows.watermark(0, 0, 5) + windows.watermark(0, 1, 200)
     assert [message.key for message in out if isinstance(message, Watermark)] == [7, 8]
-
-
-def test_idle_messages_out_have_key_0() -> None:
-    """KWM-IDL-05: an idle message of ours has no key to be wrong, and key 0 in every trace."""
-    outs = [
-        entry
-        for case in TRACES
-        for step in case["steps"]
-        for out in (step["out"].values() if isinstance(step["out"], dict) else [step["out"]])
-        for entry in out
-        if "idle" in entry
-    ]
-    assert outs and all(entry == shown([Idle()])[0] for entry in outs)
 
 
 def test_the_largest_time_is_idle_and_no_watermark() -> None:

@@ -38,6 +38,8 @@ QUERIES = {
     "group_by_append_only": "SELECT item, max(placed) AS latest FROM orders GROUP BY item",
     "distinct_values": "SELECT count(DISTINCT item) AS items, count(*) AS n FROM orders",
     "union_all": "SELECT id, item AS what FROM orders UNION ALL SELECT id, text FROM notes",
+    "intersect_all": "SELECT id, item AS what FROM orders INTERSECT ALL SELECT id, text FROM notes",
+    "except_in_time": "SELECT item, made FROM clicks EXCEPT SELECT item, at FROM bids",
     "join_of_a_union": "SELECT c.name, u.what FROM (SELECT id, item AS what FROM orders UNION ALL "
     "SELECT id, text FROM notes) u JOIN customers c ON u.id = c.id",
     "view_on_view": "SELECT p.name, i.price FROM placed p JOIN items i ON p.item = i.item",
@@ -114,7 +116,7 @@ def test_the_plan_is_the_one_on_record(name: str) -> None:
     assert text == file.read_text(encoding="utf-8"), "REWRITE_PLANS=1 pytest tests/golden/plans rewrites; read the diff"
 
 
-def test_explain_of_a_query_tells_what_it_would_add() -> None:
+def test_explain_of_a_query_shows_what_it_would_add() -> None:
     driver = Driver()
     driver.sql(SOURCES)
     driver.sql(BEFORE["shared_with_another_view"])

@@ -236,7 +236,7 @@ def test_windows_equal_recomputation(batches: list[tuple[list[dict[str, Any]], i
     assert operator.snapshot()["windows"].num_rows == 0
 
 
-def test_windows_forget_their_runs() -> None:
+def test_runs_of_windows_expire() -> None:
     operator = windows()
     for at in range(100):
         operator.rows(0, pa.Table.from_pylist([{"t": at, "k": "a"}], schema=EVENT))

@@ -137,7 +137,7 @@ def test_a_parquet_file_with_text_that_is_not_utf8(tmp_path: Path, declared: str
     folder = Folder(tmp_path, "parquet", f"b {declared}")
     text = pa.array([b"\xff"]).view(pa.string())
     folder.put(pa.table({"b": pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), text) if wrap else text}))
-    folder.refuses(MalformedInput, "column `b` of `s` holds a value that is none of its type", "1.parquet", "UTF8")
+    folder.refuses(MalformedInput, "column `b` of `s` contains an invalid value of its type", "1.parquet", "UTF8")
 
 
 def test_null_lines_are_no_records(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_json_value_that_does_not_fit(tmp_path: Path, declared: str, text: str
     [
         ("csv", "1,2\nthree,4\n", "a value of column `id` cannot be read as int64"),
         ("csv", "1,9999999999\n", "a value of column `n` cannot be read as int32"),
-        ("json", '{"id": "x"}\n', "field `id` holds a string where a number is expected"),
+        ("json", '{"id": "x"}\n', "field `id` is a string where a number is expected"),
         ("json", '[\n{"id": 1}\n]\n', "one object on each line"),
     ],
 )
@@ -351,7 +351,7 @@ def test_lines_whose_diff_is_no_count_are_diverted(tmp_path: Path) -> None:
     assert [row["line"] for row in folder.driver.table("s.rejected")] == [2, 3, 4]
 
 
-@pytest.mark.parametrize(("op", "told"), [("x", "an op of `s` is not known"), (None, "NULL in the op column `op`")])
+@pytest.mark.parametrize(("op", "told"), [("x", "an op of `s` is unknown"), (None, "NULL in the op column `op`")])
 def test_an_op_that_is_not_known(tmp_path: Path, op: str | None, told: str) -> None:
     folder = Folder(tmp_path, "parquet", "id BIGINT, op STRING", op="op")
     folder.put(pa.table({"id": [3], "op": pa.array([op], pa.string())}))

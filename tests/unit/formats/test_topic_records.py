@@ -207,7 +207,7 @@ def test_records_that_cannot_be_read_are_diverted() -> None:
             "TABLE s (id BIGINT, PRIMARY KEY (id))",
             ", key_format 'none'",
             (b"1", None),
-            "no column is taken from its key",
+            "no column is read from its key",
         ),
     ],
 )
@@ -231,7 +231,7 @@ SMALL = json.dumps({"type": "record", "name": "r", "fields": [{"name": "n", "typ
             "",
             (b"1", b'{"x": 1}'),
             [(None, b'{"x": 2}'), (None, None)],
-            "NULL in column `id`, which is of the primary key",
+            "NULL in column `id`, which is part of the primary key",
         ),
         (
             "CHANGELOG s (id BIGINT)",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.kernels.duckdb.render import duckdb_text
-from rejoinder.plan.blocks.normal_form import Distinct, Union
+from rejoinder.plan.operations.distinct import Distinct
+from rejoinder.plan.operations.union import Union
 from tests.unit.plan.queries import normal
 
 
@@ -25,7 +26,7 @@ def inputs(query: str) -> list[str]:
         ("WITH w AS (SELECT k + 1 AS n FROM a) SELECT l.n FROM w l JOIN w r ON l.n = r.n", ["a", "a"]),
     ],
 )
-def test_joins_filters_and_projections_melt_into_one_block(query: str, expected: list[str]) -> None:
+def test_joins_filters_and_projections_are_flattened_into_one_block(query: str, expected: list[str]) -> None:
     assert inputs(query) == expected
     assert normal(query).derived == {}
 

@@ -68,7 +68,7 @@ def test_files_of_a_table_count_in_their_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "error", "fact"),
     [
-        ({"k": [1], "op": ["x"]}, MalformedInput, "an op of `a` is not known"),
+        ({"k": [1], "op": ["x"]}, MalformedInput, "an op of `a` is unknown"),
         ({"k": [1], "op": pa.array([None], pa.string())}, MalformedInput, "NULL in the op column `op` of `a`"),
         ({"k": [1]}, SchemaChanged, "column `op` of `a` is missing in"),
         ({"op": ["i"]}, InputError, "column `k`"),
@@ -91,13 +91,13 @@ def test_records_that_do_not_say_what_they_do_are_refused(
 @pytest.mark.parametrize(
     ("option", "marks", "fact"),
     [
-        ("diff", [1.5], "the diff column `m` of `a` holds what is not of type int64"),
-        ("diff", ["1"], "the diff column `m` of `a` is of type string"),
-        ("diff", [2**31], "the diff column `m` of `a` goes beyond 2,147,483,647 copies"),
-        ("diff", [-(2**63)], "the diff column `m` of `a` goes beyond 2,147,483,647 copies"),
-        ("op", [["i"]], "the op column `m` of `a` is of type list"),
-        ("op", [{"op": "i"}], "the op column `m` of `a` is of type struct"),
-        ("op", [b"\xff"], "the op column `m` of `a` holds what is not of type string"),
+        ("diff", [1.5], "the diff column `m` of `a` contains a value that is not of type int64"),
+        ("diff", ["1"], "the diff column `m` of `a` has type string"),
+        ("diff", [2**31], "the diff column `m` of `a` exceeds 2,147,483,647 copies"),
+        ("diff", [-(2**63)], "the diff column `m` of `a` exceeds 2,147,483,647 copies"),
+        ("op", [["i"]], "the op column `m` of `a` has type list"),
+        ("op", [{"op": "i"}], "the op column `m` of `a` has type struct"),
+        ("op", [b"\xff"], "the op column `m` of `a` contains a value that is not of type string"),
     ],
     ids=repr,
 )

@@ -12,7 +12,7 @@ from rejoinder.state.timeline import Timeline
 from rejoinder.store.objects.object_store import open_store
 
 
-def test_old_entries_move_to_blocks_and_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_entries_move_to_blocks_and_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "BLOCK", 4)
     store = open_store("memory://timeline")
     line = Timeline()

@@ -215,7 +215,7 @@ def test_a_table_can_be_read_as_of_a_time() -> None:
 
 
 @pytest.mark.parametrize("where", ["memory", "disk"])
-def test_a_restart_forgets_all_but_what_is_committed(tmp_path: Path, where: str) -> None:
+def test_a_restart_keeps_only_what_is_committed(tmp_path: Path, where: str) -> None:
     driver = Driver(store=tmp_path / "state") if where == "disk" else Driver()
     driver.sql("CREATE CHANGELOG a (k INT); CREATE VIEW v AS SELECT k FROM a")
     driver.insert("a", {"k": 1})

@@ -20,7 +20,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_released_is_the_minimum_over_active_inputs(steps: list[tuple[str, int, int, int]]) -> None:
+def test_the_emitted_watermark_is_the_minimum_over_active_inputs(steps: list[tuple[str, int, int, int]]) -> None:
     merged = WatermarkCoalescer(3)
     sent: list[dict[int, int]] = [{}, {}, {}]
     idle = [False, False, False]
@@ -151,7 +151,7 @@ def test_an_input_is_idle_when_all_its_instances_are() -> None:
     assert restored.snapshot() == inputs.snapshot()
 
 
-def test_an_instance_that_returns_below_what_was_released_makes_its_input_active() -> None:
+def test_an_instance_that_returns_below_the_emitted_watermark_makes_its_input_active() -> None:
     inputs = InputWatermarks([1, 1])
     inputs.watermark(0, 0, 5)
     inputs.idle(0)

@@ -1,4 +1,4 @@
-"""ENRICH as Python says it: the function by its name, its options as arguments."""
+"""ENRICH in Python: the function by its name, its options as arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def enrich_call(
     retries: int,
     batch: int | None,
 ) -> str:
-    """The text of ENRICH over a relation, which is a quoted name or a query in parentheses; the function is allowed."""
+    """Return the SQL text of ENRICH over a relation, and allow the function.
+
+    `relation` is a quoted name or a query in parentheses.
+    """
     answers = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
     options = [f"concurrency => {concurrency}"] if concurrency != 16 else []
     options += [f"timeout => INTERVAL '{timeout:f}' SECOND"] if timeout is not None else []
@@ -27,12 +30,12 @@ def enrich_call(
     options += [f"batch => {batch}"] if batch is not None else []
     name = name_of(function)
     allow_functions([name])
-    given = [f"TABLE {relation}", _text(name), _text(answers), *options]
-    return f"ENRICH({', '.join(given)})"
+    arguments = [f"TABLE {relation}", _text(name), _text(answers), *options]
+    return f"ENRICH({', '.join(arguments)})"
 
 
 def name_of(function: Callable[..., object] | str) -> str:
-    """The name by which any process finds a function: `module:name`. Raises `InvalidSql` if it has none.
+    """Return the name by which every process can import a function: `module:name`. Raises `InvalidSql` without one.
 
     >>> import json
     >>> name_of(json.dumps)
@@ -54,7 +57,7 @@ def name_of(function: Callable[..., object] | str) -> str:
         raise InvalidSql(
             f"`{path or function!r}` cannot be imported by workers",
             detail=f"it is {'a lambda' if '<lambda>' in path else what}",
-            hint="define the function at the top of a module; or name what holds it: 'module:object.method'",
+            hint="define the function at the top of a module, or give the path of the method: 'module:object.method'",
         )
     module: Any = getattr(function, "__module__", None)
     return f"{module}:{path}"

@@ -1,7 +1,8 @@
-"""How two sides are joined: by which columns, under which further conditions, and with which columns in the result.
+"""The two sides of a join: their key columns, further conditions, and the columns of the result.
 
-The key of a join has the same type on both sides. Where no columns are named, the result has all of the left side, and
-of the right side those that are not the key; of two columns with one name the right one is called `<name>_<column>`.
+The key of a join has the same type on both sides. By default, the result has all columns of the left side and the
+columns of the right side that are not in the key. If both sides have a column name, the right one becomes
+`<name>_<column>`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Pairing:
 
     @classmethod
     def of(cls, left: Rows, right: Rows, on: On | None, default: Sequence[tuple[str, str]] = ()) -> Pairing:
-        """The pairing that `on` says, or the default. Raises a `PlanningError` for keys that do not fit together."""
+        """Return the pairing of `on`, or the default. Raises a `PlanningError` if the keys do not match."""
         refuse_other_home(left, right)
         if left.name.lower() == right.name.lower():
             raise InvalidSql(
@@ -54,22 +55,22 @@ class Pairing:
             pairs = [(name, name) for name in ([on] if isinstance(on, str) else on)]
         if not pairs:
             raise InvalidSql(
-                f"`{left.name}` and `{right.name}` are joined by nothing",
-                detail="a join is one on equal keys",
+                f"the join of `{left.name}` and `{right.name}` has no key",
+                detail="a join needs equal keys",
                 hint='name the columns: on="column", or on={"expression of the left side": "column of the right"}',
             )
-        made = cls(left, right, tuple((expression, right.column(name)) for expression, name in pairs))
-        made._check_types()
-        return made
+        pairing = cls(left, right, tuple((expression, right.column(name)) for expression, name in pairs))
+        pairing._check_types()
+        return pairing
 
     def _check_types(self) -> None:
         for (expression, name), kind in zip(self.pairs, self._left_types(), strict=True):
-            there = self.right.schema.field(name).type
-            if kind != there:
+            right_kind = self.right.schema.field(name).type
+            if kind != right_kind:
                 raise TypeMismatch(
                     f"`{self.left.name}` and `{self.right.name}` have keys of different types",
-                    detail=f"{expression} is {spark_name(kind)}, {self.right.name}.{name} is {spark_name(there)}",
-                    hint=f'CAST it: on={{"CAST({expression} AS {spark_name(there)})": "{name}"}}',
+                    detail=f"{expression} is {spark_name(kind)}, {self.right.name}.{name} is {spark_name(right_kind)}",
+                    hint=f'CAST it: on={{"CAST({expression} AS {spark_name(right_kind)})": "{name}"}}',
                 )
 
     def _left_types(self) -> list[pa.DataType]:
@@ -77,21 +78,21 @@ class Pairing:
         return [known.get(e.lower()) or self.bound(e).schema.field("value").type for e, _ in self.pairs]
 
     def bound(self, expression: str) -> Query:
-        """An expression over the left side as the one column, `value`, of a query."""
+        """Bind an expression over the left side, as the only column `value` of a query."""
         text = f"SELECT {expression} AS value FROM {self.left.item} AS {quoted(self.left.name)}"
         return bind(text, self.left.home.catalog)
 
     def joined(
         self, kind: str, *, select: Select = None, conditions: Sequence[str] = (), at_arrival: bool = False
     ) -> str:
-        """The text of the join, under further conditions."""
+        """Return the SQL text of the join, with further conditions."""
         left, right = self.names
         tests = [f"{self.of_left(expression)} = {right}.{quoted(name)}" for expression, name in self.pairs]
         tests += conditions
         columns = ", ".join(select if select is not None else self._columns(coalesced=kind == "FULL"))
         item, first = self.right.item, ""
         if at_arrival:
-            if item.startswith("("):  # only a name can be read as of a time
+            if item.startswith("("):  # FOR SYSTEM_TIME needs a name
                 name = quoted(self.right.name + AT_ARRIVAL)
                 item, first = name, f"WITH {name} AS {item} "
             item += " FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP"
@@ -102,7 +103,7 @@ class Pairing:
         )
 
     def of_left(self, expression: str) -> str:
-        """An expression of the left side as the join says it."""
+        """Return an expression of the left side with qualified columns."""
         known = {name.lower() for name in self.left.columns}
         if expression.lower() in known:
             return f"{self.names[0]}.{quoted(expression)}"
@@ -110,64 +111,64 @@ class Pairing:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What the join calls the sides."""
+        """The quoted names of both sides."""
         return quoted(self.left.name), quoted(self.right.name)
 
     def _columns(self, *, coalesced: bool) -> list[str]:
-        """All columns; the key once, from whichever side has it."""
+        """Return all columns; the key once, coalesced from both sides if `coalesced`."""
         left, right = self.names
-        theirs = {expression.lower(): name for expression, name in self.pairs}
+        right_keys = {expression.lower(): name for expression, name in self.pairs}
         result = []
         for name in self.left.columns:
             text = f"{left}.{quoted(name)}"
-            if coalesced and name.lower() in theirs:
-                text = f"COALESCE({text}, {right}.{quoted(theirs[name.lower()])}) AS {quoted(name)}"
+            if coalesced and name.lower() in right_keys:
+                text = f"COALESCE({text}, {right}.{quoted(right_keys[name.lower()])}) AS {quoted(name)}"
             result.append(text)
-        ours = {name.lower() for name in self.left.columns}
+        left_names = {name.lower() for name in self.left.columns}
         dropped = {name.lower() for expression, name in self.pairs if coalesced or expression.lower() == name.lower()}
         for name in self.right.columns:
             if name.lower() in dropped:
                 continue
             text = f"{right}.{quoted(name)}"
-            if name.lower() in ours:
+            if name.lower() in left_names:
                 text += f" AS {quoted(f'{self.right.name}_{name}')}"
             result.append(text)
         return result
 
 
 def refuse_one_sided(left: Rows, right: Rows, query: str, key: Sequence[str]) -> None:
-    """Refuse an outer join that takes the key from one side: rows that only the other side has would have none.
+    """Raise `InvalidSql` if an outer join takes its key from one side: rows of the other side would have no key.
 
-    Columns of a bound query are called by their side, as in `3.id`.
+    Columns of a bound query are named by their side, as in `3.id`.
     """
     outputs = {name.lower(): expression for name, expression in bind(query, left.home.catalog).outputs}
     for name in key:
-        found = outputs.get(name.lower())
-        if found is not None and len({column.partition(".")[0] for column in found.columns}) < 2:
-            here, there = quoted(left.name), quoted(right.name)
+        output = outputs.get(name.lower())
+        if output is not None and len({column.partition(".")[0] for column in output.columns}) < 2:
+            left_name, right_name, column = quoted(left.name), quoted(right.name), quoted(name)
             raise InvalidSql(
-                f"`{name}`, by which the result is, comes from one side of the outer join",
-                detail=f"`{name}` is {found.text}, which is NULL for rows that the other side alone has",
-                hint=f'select it from whichever has it: "COALESCE({here}.{quoted(name)}, {there}.…) AS {quoted(name)}"',
+                f"result key `{name}` comes from only one side of the outer join",
+                detail=f"`{name}` is {output.text}, which is NULL for rows that only the other side has",
+                hint=f'select it from both sides: "COALESCE({left_name}.{column}, {right_name}.…) AS {column}"',
             )
 
 
-def refuse_join(left: Rows, method: str, right: object, *offered: str) -> Unsupported:
-    """The error for a join that the matrix of joins does not have."""
+def refuse_join(left: Rows, method: str, right: object, *supported: str) -> Unsupported:
+    """Return the error for a combination of sides that a join method does not support."""
     names = {"Stream": "a stream", "Table": "a table", "WindowedTable": "a windowed table"}
-    here, there = type(left).__name__, type(right).__name__
+    left_type, right_type = type(left).__name__, type(right).__name__
     return Unsupported(
-        f"{method} of {names[here]} with {names.get(there, there)} is not supported",
-        detail=f"{here} `{left.name}`.{method}({there})",
-        hint=f"{_reason(here, there, offered)}; relation() has every join of SQL",
+        f"{method} of {names[left_type]} with {names.get(right_type, right_type)} is not supported",
+        detail=f"{left_type} `{left.name}`.{method}({right_type})",
+        hint=f"{_reason(left_type, right_type, supported)}; relation() has every join of SQL",
     )
 
 
-def _reason(here: str, there: str, offered: Sequence[str]) -> str:
-    if there not in ("Stream", "Table", "WindowedTable"):
+def _reason(left_type: str, right_type: str, supported: Sequence[str]) -> str:
+    if right_type not in ("Stream", "Table", "WindowedTable"):
         return "the other side is a Stream, a Table or a WindowedTable"
-    if there == "Stream":
-        return "rows of a stream come once: turn it into a table first, with to_table(key) or group_by(…)"
-    if here == "Stream":
-        return "rows of a stream meet a table when they come, and are never without a result: use left_join"
-    return f"between these two there is {', '.join(offered)}"
+    if right_type == "Stream":
+        return "rows of a stream arrive once: turn it into a table first, with to_table(key) or group_by(…)"
+    if left_type == "Stream":
+        return "rows of a stream are joined with a table at arrival, and always have a result: use left_join"
+    return f"these two support {', '.join(supported)}"

@@ -1,4 +1,4 @@
-"""What streams, tables and windowed tables have in common: rows of a query under a name."""
+"""The common part of streams, tables and windowed tables: the rows of a query with a name."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Self = TypeVar("Self", bound="Rows")
 
 @dataclass(frozen=True)
 class Rows(Selection):
-    """The rows of a query that are of a kind: what can be done with them depends on it.
+    """The rows of a query of one kind, which determines the supported operations.
 
-    `item` stands in FROM: the name of a relation, or a query in parentheses. `name` is what expressions call it.
+    `item` is the FROM item: the name of a relation, or a query in parentheses. `name` is its alias in expressions.
     """
 
     home: Home
@@ -34,18 +34,18 @@ class Rows(Selection):
         return self.item[1:-1] if self.item.startswith("(") else f"SELECT * FROM {self.item}"
 
     def relation(self) -> Relation:
-        """The same rows as a relation: every join of SQL, also as of a time, windows, groups and EMIT.
+        """Return the same rows as a relation, with every join of SQL, also as of a time, windows, groups and EMIT.
 
-        What comes of it is a relation; as a view it can be read as a stream or a table again.
+        Its results are relations. As a view, a result can be read as a stream or a table again.
         """
         return Relation(self.name, self.item, home=self.home)
 
     def alias(self: Self, name: str) -> Self:
-        """The same rows under another name, as a join with themselves needs."""
+        """Return the same rows with another name, as a self-join needs."""
         return replace(self, name=name)
 
     def filter(self: Self, condition: str) -> Self:
-        """The rows for which a SQL condition is true."""
+        """Keep the rows for which a SQL condition is true."""
         return self._of(f"SELECT * FROM {self._from} WHERE {condition}")
 
     @property
@@ -56,22 +56,22 @@ class Rows(Selection):
         return replace(self, item=f"({query})")
 
     def _selected(self: Self, columns: tuple[str, ...], kept: tuple[str, ...]) -> Self:
-        """Other columns; those in `kept` are what makes these rows what they are."""
-        made = self._of(f"SELECT {', '.join(columns)} FROM {self._from}")
+        """Select other columns. Raises `UnknownName` if a column in `kept` is not among them."""
+        result = self._of(f"SELECT {', '.join(columns)} FROM {self._from}")
         for name in kept:
-            made.column(name, f"{type(self).__name__} `{self.name}` is by it, and it has to be selected")
-        return made
+            result.column(name, f"it is part of the key of {type(self).__name__} `{self.name}`, and must be selected")
+        return result
 
-    def column(self, name: str, why: str = "") -> str:
-        """The name of a column as it is declared. Raises `UnknownName`."""
-        found = next((known for known in self.columns if known.lower() == name.lower()), None)
-        if found is None:
+    def column(self, name: str, reason: str = "") -> str:
+        """Return the name of a column as it is declared. Raises `UnknownName` with the reason why it is needed."""
+        declared = next((column for column in self.columns if column.lower() == name.lower()), None)
+        if declared is None:
             raise UnknownName(
                 f"`{self.name}` has no column `{name}`",
-                detail=f"{why + '; ' if why else ''}columns: {', '.join(self.columns)}",
-                hint=near_misses(name, self.columns) or "take one of these",
+                detail=f"{reason + '; ' if reason else ''}columns: {', '.join(self.columns)}",
+                hint=near_misses(name, self.columns) or "use one of these",
             )
-        return found
+        return declared
 
     def enrich(
         self: Self,
@@ -83,7 +83,7 @@ class Rows(Selection):
         retries: int = 0,
         batch: int | None = None,
     ) -> Self:
-        """The rows with what a Python function answers about each; arguments as for `Relation.enrich`."""
+        """Add columns that a Python function computes for each row; arguments as for `Relation.enrich`."""
         call = enrich_call(
             self.item, function, columns, concurrency=concurrency, timeout=timeout, retries=retries, batch=batch
         )
@@ -91,7 +91,7 @@ class Rows(Selection):
 
 
 def length_text(length: Length) -> str:
-    """A length of time as SQL takes it; a number is one of the unit that the column counts in.
+    """Return a length of time as SQL text; a number is in the unit of the column. Raises `InvalidSql` if it is empty.
 
     >>> length_text("10 minutes"), length_text(timedelta(seconds=1.5)), length_text(3)
     ('INTERVAL 10 minutes', 'INTERVAL 1500000 MICROSECONDS', '3')

@@ -1,4 +1,4 @@
-"""Relations in Python: queries put together with methods. They become SQL text, and so the same plan as SQL."""
+"""Relations in Python: queries built with methods. They become SQL text, so they have the same plan as SQL."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rejoinder.sql.statements.query_text import name_text as quoted
 class Relation(Selection):
     """A source, a view or a query over them. The other side of a join may be a stream or a table as well.
 
-    `item` stands in FROM: a name, a query in parentheses, or a join; `time` is that of FOR SYSTEM_TIME AS OF. Without a
-    home a relation is text, which can be put together and not asked.
+    `item` is the FROM item: a name, a query in parentheses, or a join. `time` is that of FOR SYSTEM_TIME AS OF. Without
+    a home, a relation is only text and cannot be queried.
 
     >>> orders, prices = Relation("orders"), Relation("prices")
     >>> orders.join(prices, using="item").where("price > 2").select("id", "price").query
@@ -37,19 +37,19 @@ class Relation(Selection):
 
     @classmethod
     def of(cls, home: Home, name: str) -> Relation:
-        """A source, a view or notes of one (`view.late`) by name."""
+        """Return a source, a view or a side output (`view.late`) by name. Raises `UnknownName`."""
         return cls(readable(home.catalog, name).name, home=home)
 
     def relation(self) -> Relation:
-        """This."""
+        """Return this relation."""
         return self
 
     def alias(self, name: str) -> Relation:
-        """The same relation under another name, as a self-join needs."""
+        """Return the same relation with another name, as a self-join needs."""
         return replace(self._of(name, replace(self, time="")._item()), time=self.time)
 
     def as_of(self, time: str = "CURRENT_TIMESTAMP") -> Relation:
-        """The right side of a join, as it was at a time of the left side; or as it is when a row of that comes.
+        """Return the right side of a join as of a time of the left side, or as of the arrival of a left row.
 
         >>> Relation("orders").left_join(Relation("rates").as_of("orders.at"), on="cur = code").query
         'SELECT * FROM orders LEFT JOIN rates FOR SYSTEM_TIME AS OF orders.at AS rates ON cur = code'
@@ -63,27 +63,27 @@ class Relation(Selection):
         return replace(self, time=time)
 
     def join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Pairs with another relation: `on` a SQL condition, or `using` columns of one name."""
+        """Join with another relation: `on` a SQL condition, or `using` columns with the same name."""
         return self._joined("JOIN", other, on, using)
 
     def left_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Pairs, and the rows of this relation that have no partner, padded with NULL."""
+        """Join, and keep rows of this relation without a partner, padded with NULL."""
         return self._joined("LEFT JOIN", other, on, using)
 
     def right_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Pairs, and the rows of the other relation that have no partner, padded with NULL."""
+        """Join, and keep rows of the other relation without a partner, padded with NULL."""
         return self._joined("RIGHT JOIN", other, on, using)
 
     def full_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """Pairs, and the rows of either relation that have no partner, padded with NULL."""
+        """Join, and keep rows of either relation without a partner, padded with NULL."""
         return self._joined("FULL JOIN", other, on, using)
 
     def semi_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """The rows of this relation that have a partner, each once; the other's columns are gone."""
+        """Keep the rows of this relation with a partner, each once, without columns of the other relation."""
         return self._joined("LEFT SEMI JOIN", other, on, using)
 
     def anti_join(self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None) -> Relation:
-        """The rows of this relation that have no partner; the other's columns are gone.
+        """Keep the rows of this relation without a partner, without columns of the other relation.
 
         >>> Relation("orders").anti_join(Relation("payments"), on="orders.id = payments.order").query
         'SELECT * FROM `orders` AS `orders` LEFT ANTI JOIN `payments` AS `payments` ON orders.id = payments.order'
@@ -93,23 +93,23 @@ class Relation(Selection):
     def full_anti_join(
         self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
-        """The rows of either relation that have no partner, padded with NULL."""
+        """Keep the rows of either relation without a partner, padded with NULL."""
         return self._joined("FULL ANTI JOIN", other, on, using)
 
     def right_semi_join(
         self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
-        """The rows of the other relation that have a partner here, each once; this one's columns are gone."""
+        """Keep the rows of the other relation with a partner, each once, without columns of this relation."""
         return self._joined("RIGHT SEMI JOIN", other, on, using)
 
     def right_anti_join(
         self, other: Selection, *, on: str | None = None, using: str | list[str] | None = None
     ) -> Relation:
-        """The rows of the other relation that have no partner here; this one's columns are gone."""
+        """Keep the rows of the other relation without a partner, without columns of this relation."""
         return self._joined("RIGHT ANTI JOIN", other, on, using)
 
     def asof_join(self, other: Selection, *, match: str, on: str | None = None) -> Relation:
-        """Each row with the version of the other relation that was valid then: the latest by the condition `match`.
+        """Join each row with the version of the other relation that was valid: the latest by the condition `match`.
 
         >>> Relation("orders").asof_join(Relation("rates"), match="at >= since", on="cur = code").query
         'SELECT * FROM `orders` AS `orders` ASOF JOIN `rates` AS `rates` MATCH_CONDITION (at >= since) ON cur = code'
@@ -117,11 +117,11 @@ class Relation(Selection):
         return self._as_of("ASOF JOIN", other, match, on)
 
     def asof_left_join(self, other: Selection, *, match: str, on: str | None = None) -> Relation:
-        """The same, and rows for which no version was valid, padded with NULL."""
+        """Join as in `asof_join`, and keep rows without a valid version, padded with NULL."""
         return self._as_of("ASOF LEFT JOIN", other, match, on)
 
     def cross_join(self, other: Selection) -> Relation:
-        """Every row with every row of another relation."""
+        """Join every row with every row of another relation."""
         return self._beside("CROSS JOIN", other, "")
 
     def enrich(
@@ -134,12 +134,12 @@ class Relation(Selection):
         retries: int = 0,
         batch: int | None = None,
     ) -> Relation:
-        """The rows with what a Python function answers about each: `columns` are the names and types of the answers.
+        """Add columns that a Python function computes for each row: `columns` are their names and types.
 
-        The function takes a row as a dict and gives a dict of the answers' columns, or None for NULLs; with `batch`, a
-        table of up to that many rows and gives one of as many. `async def` or plain; it must be importable by workers,
-        so no lambda, and is allowed by this call. At most `concurrency` calls of a task are out at a time; one is given
-        up after `timeout` seconds, and tried `retries` times more.
+        The function takes a row as a dict and returns a dict of the new columns, or None for NULLs. With `batch`, it
+        takes an Arrow table of up to that many rows and returns one of the same length. It may be `async def`. Workers
+        must be able to import it, so it cannot be a lambda. This call allows it. A task has at most `concurrency` calls
+        at a time. A call fails after `timeout` seconds, and is retried `retries` times.
 
         >>> Relation("orders").enrich("shop.rates:lookup", columns={"rate": "DOUBLE"}, retries=2).query
         "SELECT * FROM ENRICH(TABLE `orders`, 'shop.rates:lookup', '`rate` DOUBLE', retries => 2) AS `orders`"
@@ -150,16 +150,16 @@ class Relation(Selection):
         return self._of(self.name, call)
 
     def where(self, condition: str) -> Relation:
-        """The rows for which a SQL condition is true."""
+        """Keep the rows for which a SQL condition is true."""
         base = self._rows()
         return replace(base, conditions=(*base.conditions, condition))
 
     def select(self, *columns: str) -> Relation:
-        """Columns: SQL expressions, with AS for a new name."""
+        """Select columns: SQL expressions, with AS for a new name."""
         return replace(self._rows(), listed=columns)
 
     def aggregate(self, *columns: str, by: str | list[str] | None = None, having: str | None = None) -> Relation:
-        """Groups `by` SQL expressions, windows among them; all rows are one group without. Columns as in `select`.
+        """Group `by` SQL expressions or windows; without them, all rows are one group. Columns as in `select`.
 
         >>> Relation("orders").aggregate("item", "count(*) AS n", by="item", having="n > 1").query
         'SELECT item, count(*) AS n FROM `orders` AS `orders` GROUP BY item HAVING n > 1'
@@ -170,7 +170,7 @@ class Relation(Selection):
         return replace(self._rows(), listed=columns, groups=groups)
 
     def emit(self, policy: str) -> Relation:
-        """When changes of a view of it come out: `FINAL`, `EVERY INTERVAL …`, `WHEN WATERMARK PAST …`. Say it last.
+        """Set when a view emits changes: `FINAL`, `EVERY INTERVAL …`, `WHEN WATERMARK PAST …`. Call it last.
 
         >>> Relation("orders").select("id", "ts").emit("WHEN WATERMARK PAST ts").query
         'SELECT id, ts FROM `orders` AS `orders` EMIT WHEN WATERMARK PAST ts'
@@ -178,22 +178,39 @@ class Relation(Selection):
         return replace(self, emission=policy)
 
     def distinct(self) -> Relation:
-        """Each row once."""
+        """Keep each distinct row once."""
         return replace(self, is_distinct=True)
 
     def union_all(self, other: Selection) -> Relation:
-        """The rows of both; columns go by position."""
-        refuse_other_home(self, other)
-        right = other.relation()
-        item = f"({self._ended().query} UNION ALL {right._ended().query})"
-        return Relation("", item, home=self.home or right.home)
+        """Return the rows of both relations. Columns are matched by position."""
+        return self._combined("UNION ALL", other)
+
+    def intersect(self, other: Selection) -> Relation:
+        """Return the rows that both relations have, each once. Columns are matched by position; NULL equals NULL."""
+        return self._combined("INTERSECT", other)
+
+    def intersect_all(self, other: Selection) -> Relation:
+        """Return the rows that both relations have, each as often as in both."""
+        return self._combined("INTERSECT ALL", other)
+
+    def subtract(self, other: Selection) -> Relation:
+        """Return the rows that the other relation does not have, each once. Columns are matched by position.
+
+        >>> Relation("orders").select("item").subtract(Relation("items").select("item")).query
+        'SELECT * FROM (SELECT item FROM orders EXCEPT SELECT item FROM items)'
+        """
+        return self._combined("EXCEPT", other)
+
+    def except_all(self, other: Selection) -> Relation:
+        """Return the rows, each as many times as it occurs here more often than in the other relation."""
+        return self._combined("EXCEPT ALL", other)
 
     def to(self, name: str, form: str | None = None, **options: object) -> None:
-        """Keep it up to date as a view of that name; with a format and its options, send its changes on as well."""
+        """Create a view; with a format and its options, also a sink."""
         self._define(name, form, options)
 
     def through(self, name: str, form: str | None = None, **options: object) -> Relation:
-        """Keep it up to date as a view of that name, and go on from there."""
+        """Create a view, and return a relation that reads the view."""
         self._define(name, form, options)
         return Relation(name, home=self.home)
 
@@ -205,6 +222,12 @@ class Relation(Selection):
         emission = f" EMIT {self.emission}" if self.emission else ""
         distinct = "DISTINCT " if self.is_distinct else ""
         return f"SELECT {distinct}{columns} FROM {self._base()}{where}{self.groups}{emission}"
+
+    def _combined(self, clause: str, other: Selection) -> Relation:
+        refuse_other_home(self, other)
+        right = other.relation()
+        item = f"({self._ended().query} {clause} {right._ended().query})"
+        return Relation("", item, home=self.home or right.home)
 
     def _joined(self, words: str, other: Selection, on: str | None, using: str | list[str] | None) -> Relation:
         if (on is None) == (using is None):
@@ -223,29 +246,29 @@ class Relation(Selection):
 
     @property
     def _is_bare(self) -> bool:
-        """Whether this is what its rows come from, with nothing done to them."""
+        """Whether this is only a FROM item, without conditions, columns, DISTINCT or EMIT."""
         return not (self.conditions or self.listed or self.is_distinct or self.emission)
 
     def _rows(self) -> Relation:
-        """This, or a query of it if it has columns already."""
+        """Return this relation, or a query of it if it has columns already."""
         return self._nested() if self.listed or self.is_distinct or self.emission else self
 
     def _right(self) -> str:
-        """What stands right of JOIN: a join in parentheses, as its own ON must not be taken for the outer one."""
+        """Return the right side of JOIN. A join is in parentheses, so that its ON is not read as the outer one."""
         return f"({self._from()})" if self.is_join and self._is_bare else self._from()
 
     def _from(self) -> str:
         return self._base() if self._is_bare else self._nested()._base()
 
     def _base(self) -> str:
-        """What the rows come from, before conditions and columns of its own."""
+        """Return the FROM item, with its alias."""
         item = self.item or quoted(self.name)
         if self.time:
             return f"{item} FOR SYSTEM_TIME AS OF {self.time} AS {quoted(self.name)}"
         return item if not self.name or item == quoted(self.name) else f"{item} AS {quoted(self.name)}"
 
     def _item(self) -> str:
-        """This as one thing: a name, or a query in parentheses."""
+        """Return this relation as one FROM item: a name, or a query in parentheses."""
         is_one = self._is_bare and not self.is_join and not self.time
         return self.item or quoted(self.name) if is_one else f"({self._ended().query})"
 
@@ -256,11 +279,11 @@ class Relation(Selection):
         return Relation(name, item, home=self.home)
 
     def _ended(self) -> Relation:
-        """This, to be part of another query."""
+        """Return this relation as a part of another query. Raises `InvalidSql` if it has an EMIT clause."""
         if self.emission:
             raise InvalidSql(
-                f"EMIT {self.emission} ends a query, and nothing can be made of it but a view",
+                f"EMIT {self.emission} must end a query, which can only become a view",
                 detail=self.query,
-                hint="say emit(…) last; or make a view of it, and read that",
+                hint="call emit(…) last; or create a view of it, and read that",
             )
         return self

@@ -1,6 +1,6 @@
-"""What every query in Python has, be it a relation, a stream or a table: schema, plan, renderings, and a way to a view.
+"""The common part of relations, streams and tables in Python: schema, plan, renderings, and definition as a view.
 
-Everything here becomes SQL text and goes through the one binder, so that a plan is the same however it was written.
+Every query becomes SQL text and is bound by the same binder, so its plan does not depend on how it was written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Home(Protocol):
-    """Where definitions are: a `Flow`, or a `rejoinder.testing.Driver`."""
+    """Has definitions: a `Flow`, or a `rejoinder.testing.Driver`."""
 
     @property
     def catalog(self) -> Catalog:
@@ -40,9 +40,9 @@ class Home(Protocol):
 
 
 class Selection(ABC):
-    """The rows that a SQL text selects. Immutable: methods give a new one, and nothing is kept until it has a name.
+    """The rows that a SQL text selects. Immutable: methods return a new one. No state is kept until it is a view.
 
-    `name` is what expressions call the rows; `home` is None for what is only text so far.
+    `name` is the alias of the rows in expressions. `home` is None for a text that belongs to no flow.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Selection(ABC):
 
     @abstractmethod
     def relation(self) -> Relation:
-        """These rows as a relation, which has every kind of join, windows, groups and EMIT."""
+        """Return these rows as a relation, which has all kinds of joins, windows, groups and EMIT."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.query}>"
@@ -72,19 +72,19 @@ class Selection(ABC):
         return list(self.schema.names)
 
     def explain(self) -> str:
-        """The plan, as EXPLAIN tells it."""
+        """Return the plan, as EXPLAIN does."""
         return str(self._home.sql(f"EXPLAIN {self.query}"))
 
     def table(self) -> Any:
-        """The rows now, as SELECT TABLE gives them: a DataFrame, or from a test driver a list, which `str` prints."""
+        """Return the rows now, as SELECT TABLE does: a DataFrame, or from a test driver a list, which `str` prints."""
         return self._rendered("TABLE")
 
     def stream(self) -> Any:
-        """The changes, as SELECT STREAM gives them: a DataFrame, or from a test driver a list, which `str` prints."""
+        """Return the changes, as SELECT STREAM does: a DataFrame, or from a test driver a list, which `str` prints."""
         return self._rendered("STREAM")
 
     def tvr(self) -> Any:
-        """The sequence of contents, as SELECT TVR gives it: a list of snapshots, which `str` makes tables of."""
+        """Return the snapshots, as SELECT TVR does: a list, which `str` formats as tables."""
         return self._rendered("TVR")
 
     def _rendered(self, word: str) -> Any:
@@ -96,15 +96,15 @@ class Selection(ABC):
         if self.home is None:
             raise InvalidSql(
                 f"`{self.name or self.query}` belongs to no flow",
-                detail="it is text, and what its names mean is not known",
+                detail="it is only text, so its names cannot be resolved",
                 hint='Relation.of(flow, "orders"), or flow.relation("orders")',
             )
         return self.home
 
     def _define(self, name: str, form: str | None, options: Mapping[str, object]) -> None:
-        """Make a view, and a sink of it if there is a format; what is there already in the same words stays.
+        """Create a view, and a sink of it if there is a format. Equal definitions that exist already stay.
 
-        A sink that its definition alone rules out is refused before there is a view.
+        An invalid sink raises before the view is created.
         """
         if form is None and options:
             raise InvalidSql(
@@ -129,11 +129,11 @@ class Selection(ABC):
 
 
 def refuse_other_home(left: Selection, right: Selection) -> None:
-    """Refuse sides of two flows, of which each has its own definitions."""
+    """Raise `InvalidSql` if two sides belong to different flows, which have separate definitions."""
     if left.home is not right.home and left.home is not None and right.home is not None:
         raise InvalidSql(
             f"`{left.name}` and `{right.name}` belong to different flows",
-            detail="names mean what they mean in one flow",
+            detail="names are resolved in one flow",
             hint="read both from one flow, or from one test driver",
         )
 

@@ -1,7 +1,7 @@
-"""Streams: rows that come and stay as they came.
+"""Streams: append-only rows.
 
-A stream is joined with a stream within a time, and with a table as that is when a row comes: what was joined is not
-joined again. So a left or outer join of streams keeps its padded rows, however late a partner comes.
+A stream is joined with a stream within a time, and with a table at arrival: a result is not joined again when the other
+side changes. So a left or outer join of streams keeps its padded rows, even if a partner arrives later.
 """
 
 from __future__ import annotations
@@ -24,56 +24,59 @@ from rejoinder.sql.statements.query_text import name_text as quoted
 from rejoinder.sql.types.interval_literals import read_interval
 
 Within = Length | tuple[Length, Length]
-"""How far the other side's time may be away, in either direction; or how far before, and how far after."""
+"""The maximum distance of the other side's time in both directions; or the distances before and after."""
 
 
 @dataclass(frozen=True, repr=False)
 class Stream(Rows):
-    """Rows that only come. `time` is the column of their time, where it is known."""
+    """Append-only rows. `time` is their event-time column; None if it is not known."""
 
     time: str | None
 
     @classmethod
     def of(cls, home: Home, name: str, *, time: str | None = None) -> Stream:
-        """A stream by name, or a view whose rows are never taken back. Its event-time column is its time."""
-        found = readable(home.catalog, name)
+        """Return a stream by name, or a view without retractions. The default time is its event-time column.
+
+        Raises `InvalidSql` if rows of the relation can be retracted.
+        """
+        relation = readable(home.catalog, name)
         if not Binder(home.catalog).is_stream(name):
             raise InvalidSql(
-                f"`{found.name}` is not a stream: its rows can be taken back",
-                detail=f"it is a {found.kind if isinstance(found, Source) else 'view: ' + found.query}",
+                f"`{relation.name}` is not a stream: its rows can be retracted",
+                detail=f"it is a {relation.kind if isinstance(relation, Source) else 'view: ' + relation.query}",
                 hint="Table.of(…) reads it as a table; to_stream() gives its changes",
             )
-        marks = list(found.watermarks) if isinstance(found, Source) else []
-        made = cls(home, quoted(found.name), found.name, None)
-        if time is None and len(marks) == 1:
-            time = marks[0]
-        return made if time is None else made.with_time(time)
+        times = list(relation.watermarks) if isinstance(relation, Source) else []
+        stream = cls(home, quoted(relation.name), relation.name, None)
+        if time is None and len(times) == 1:
+            time = times[0]
+        return stream if time is None else stream.with_time(time)
 
     def with_time(self, column: str) -> Stream:
-        """The same stream, with the column of its time."""
+        """Return the same stream with another time column."""
         return replace(self, time=self.column(column))
 
     def select(self, *columns: str) -> Stream:
-        """Columns: SQL expressions, with AS for a new name."""
-        return self._made(f"SELECT {', '.join(columns)} FROM {self._from}")
+        """Select columns: SQL expressions, with AS for a new name."""
+        return self._result(f"SELECT {', '.join(columns)} FROM {self._from}")
 
     def merge(self, other: Stream) -> Stream:
-        """The rows of both; columns go by position."""
+        """Return the rows of both streams. Columns are matched by position."""
         if not isinstance(other, Stream):
             raise Unsupported(
-                f"a stream is merged with a stream, and `{getattr(other, 'name', other)}` is none",
-                detail=f"it is a {type(other).__name__}, whose rows can be taken back",
+                f"a stream is merged with a stream, and `{getattr(other, 'name', other)}` is not a stream",
+                detail=f"it is a {type(other).__name__}, whose rows can be retracted",
                 hint="to_stream() gives the changes of a table",
             )
         refuse_other_home(self, other)
-        return self._made(f"SELECT * FROM ({self.query} UNION ALL {other.query})")
+        return self._result(f"SELECT * FROM ({self.query} UNION ALL {other.query})")
 
     # -- joins --------------------------------------------------------------------------------------------------------
 
     def join(
         self, other: Stream, *, on: On | None = None, within: Within | None = None, select: Select = None
     ) -> Stream:
-        """Pairs of rows with equal keys whose times are `within` so much of each other, each pair once."""
+        """Join rows with equal keys whose times are `within` a distance. Each pair is emitted once."""
         return self._with_stream("", "join", other, on, within, select)
 
     @overload
@@ -94,24 +97,24 @@ class Stream(Rows):
         window: str | None = None,
         select: Select = None,
     ) -> Stream:
-        """All rows, each with what the other side has for it when it comes, or padded with NULL.
+        """Keep all rows, each joined with the other side at its arrival, or padded with NULL.
 
-        The other side is a stream, of which rows `within` a time count; a table, by its key; or a windowed table, by
+        The other side is a stream, joined `within` a time; a table, joined by its key; or a windowed table, joined by
         its key and the window that `window` selects.
         """
         if isinstance(other, Stream):
             return self._with_stream("LEFT", "left_join", other, on, within, select)
         if isinstance(other, Table):
-            return self._made(other.looked_up_by(self, on, ()).joined("LEFT", select=select, at_arrival=True))
+            return self._result(other.looked_up_by(self, on, ()).joined("LEFT", select=select, at_arrival=True))
         if isinstance(other, WindowedTable):
-            pairing, chosen = selected_window(self, other, on, window, ())
-            return self._made(pairing.joined("LEFT", select=select, conditions=[chosen], at_arrival=True))
+            pairing, condition = selected_window(self, other, on, window, ())
+            return self._result(pairing.joined("LEFT", select=select, conditions=[condition], at_arrival=True))
         raise refuse_join(self, "left_join", other)
 
     def outer_join(
         self, other: Stream, *, on: On | None = None, within: Within | None = None, select: Select = None
     ) -> Stream:
-        """Pairs as in `join`, and rows of either side that had no partner when they came."""
+        """Join as in `join`, and keep rows of either side without a partner at their arrival, padded with NULL."""
         return self._with_stream("FULL", "outer_join", other, on, within, select)
 
     def _with_stream(
@@ -125,12 +128,12 @@ class Stream(Rows):
                 hint='streams are joined on="column", within="10 minutes"',
             )
         before, after = _ends(within, f"the join of `{self.name}` and `{other.name}`")
-        ours, theirs = quoted(self._time()), quoted(other._time())
         pairing = Pairing.of(self, other, on)
-        here, there = pairing.names
-        near = f"{there}.{theirs} BETWEEN {here}.{ours} - {before} AND {here}.{ours} + {after}"
-        made = self._made(pairing.joined(kind, select=select, conditions=[near], at_arrival=bool(kind)))
-        return made if kind != "FULL" else replace(made, time=None)  # rows of the other side do not have it
+        left_name, right_name = pairing.names
+        left_time, right_time = f"{left_name}.{quoted(self._time())}", f"{right_name}.{quoted(other._time())}"
+        bound = f"{right_time} BETWEEN {left_time} - {before} AND {left_time} + {after}"
+        result = self._result(pairing.joined(kind, select=select, conditions=[bound], at_arrival=bool(kind)))
+        return result if kind != "FULL" else replace(result, time=None)  # rows of the other side do not have it
 
     def _time(self) -> str:
         if self.time is None:
@@ -141,19 +144,19 @@ class Stream(Rows):
             )
         return self.time
 
-    def _made(self, query: str) -> Stream:
-        made = replace(self, item=f"({query})")
-        kept = self.time is not None and self.time.lower() in (name.lower() for name in made.columns)
-        return made if kept else replace(made, time=None)
+    def _result(self, query: str) -> Stream:
+        result = replace(self, item=f"({query})")
+        has_time = self.time is not None and self.time.lower() in (name.lower() for name in result.columns)
+        return result if has_time else replace(result, time=None)
 
     # -- tables -------------------------------------------------------------------------------------------------------
 
     def group_by(self, *keys: str) -> GroupedStream:
-        """Groups of rows, by columns or by expressions with AS."""
+        """Group rows by columns or by expressions with AS."""
         return GroupedStream(self, keys)
 
     def to_table(self, key: str | Sequence[str], *, order: str | None = None, deleted: str | None = None) -> Table:
-        """The last row of each key, by the column `order` and as they come; none, if `deleted` is true for that row."""
+        """Return the last row of each key, by `order` or arrival. If `deleted` is true for it, the key has no row."""
         names = tuple(self.column(name) for name in ([key] if isinstance(key, str) else key))
         by = f"DESCRIPTOR({', '.join(map(quoted, names))})"
         by += "" if order is None else f", DESCRIPTOR({quoted(self.column(order))})"
@@ -162,22 +165,22 @@ class Stream(Rows):
         return Table(self.home, f"({text})", self.name, names)
 
     def to(self, name: str, form: str | None = None, **options: object) -> None:
-        """Keep the stream as a view of that name; with a format such as "kafka" and its options, send it on as well."""
+        """Create a view of the stream; with a format such as "kafka" and its options, also a sink."""
         self._define(name, form, options)
 
     def through(self, name: str, form: str | None = None, **options: object) -> Stream:
-        """Keep the stream as a view of that name, and go on from there."""
+        """Create a view of the stream, and return a stream that reads the view."""
         self._define(name, form, options)
         return replace(self, item=quoted(name), name=name)
 
 
 def _ends(within: Within, what: str) -> tuple[str, str]:
-    """How far before and how far after, as SQL takes it."""
-    hint = 'how far before and how far after, as in within=("0 minutes", "30 minutes")'
+    """Return the distances before and after as SQL text. Raises `InvalidSql` or `Unsupported`."""
+    hint = 'give the distances before and after, as in within=("0 minutes", "30 minutes")'
     ends = within if isinstance(within, tuple) else (within, within)
     if len(ends) != 2:
         raise InvalidSql(f"{what} is within two lengths, not {len(ends)}", detail=f"within={within!r}", hint=hint)
-    before, after = (length_text(each) for each in ends)
+    before, after = map(length_text, ends)
     lengths = read_interval(before), read_interval(after)
     if any(length.months for length in lengths):
         raise Unsupported(
@@ -200,7 +203,7 @@ class GroupedStream:
     keys: tuple[str, ...]
 
     def windowed(self, windows: TimeWindows) -> WindowedStream:
-        """The groups by windows of the stream's time too: `tumble(size)`, or `hop(size, every=…)`."""
+        """Group by windows of the stream's time too: `tumble(size)`, or `hop(size, every=…)`."""
         self.stream._time()
         return WindowedStream(self.stream, self.keys, windows)
 

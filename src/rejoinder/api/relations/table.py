@@ -1,4 +1,4 @@
-"""Tables: one row per key, replaced and taken out as time goes on. What is made from tables is kept up to date."""
+"""Tables: one row per key, which can be replaced and deleted. Results on tables are kept up to date."""
 
 from __future__ import annotations
 
@@ -30,28 +30,29 @@ class Table(Rows):
 
     @classmethod
     def of(cls, home: Home, name: str, key: str | Sequence[str] | None = None) -> Table:
-        """A table by name, or a view that has one row per `key`."""
-        found = home.catalog.get(name)
+        """Return a table by name, or a view with one row per `key`. Raises `InvalidSql` if it has another key."""
+        relation = home.catalog.get(name)
         keys = (key,) if isinstance(key, str) else tuple(key or ())
-        if isinstance(found, Source):
-            if found.kind != "table" or (keys and [k.lower() for k in keys] != [k.lower() for k in found.primary_key]):
+        if isinstance(relation, Source):
+            primary = relation.primary_key
+            if relation.kind != "table" or (keys and [k.lower() for k in keys] != [k.lower() for k in primary]):
                 raise InvalidSql(
-                    f"`{found.name}` is not a table by {', '.join(keys) or 'a key'}",
-                    detail=f"it is a {found.kind}" + f" by {', '.join(found.primary_key)}" * bool(found.primary_key),
-                    hint="Stream.of(…).to_table(key) makes a table of a stream",
+                    f"`{relation.name}` is not a table by {', '.join(keys) or 'a key'}",
+                    detail=f"it is a {relation.kind}" + f" by {', '.join(primary)}" * bool(primary),
+                    hint="Stream.of(…).to_table(key) turns a stream into a table",
                 )
-            keys = found.primary_key
+            keys = primary
         if not keys:
             raise InvalidSql(f"the key of `{name}` is not known", hint=f'Table.of(…, "{name}", key="id")')
-        made = cls(home, quoted(found.name), found.name, keys)
-        return replace(made, key=tuple(made.column(each) for each in keys))
+        table = cls(home, quoted(relation.name), relation.name, keys)
+        return replace(table, key=tuple(table.column(column) for column in keys))
 
     def select(self, *columns: str) -> Table:
-        """Columns: SQL expressions, with AS for a new name. The key has to be among them."""
+        """Select columns: SQL expressions, with AS for a new name. The key must be among them."""
         return self._selected(columns, self.key)
 
     def join(self, other: Table, *, on: On | None = None, select: Select = None) -> Table:
-        """Rows that have a row of the other table: with their key, or the key that `on` finds in them."""
+        """Join rows with the row of another table that has the same key, or the key that `on` selects."""
         return self._with_table("", "join", other, on, select)
 
     @overload
@@ -67,44 +68,44 @@ class Table(Rows):
         on: On | None = None,
         select: Select = None,
     ) -> Table:
-        """All rows, with the row of a table, or of a windowed table in the window that `window` selects."""
+        """Keep all rows, joined with the row of a table, or of a windowed table in the window that `window` selects."""
         if isinstance(other, WindowedTable):
-            pairing, chosen = selected_window(self, other, on, window, self.key)
-            return self._made(pairing.joined("LEFT", select=select, conditions=[chosen]))
+            pairing, condition = selected_window(self, other, on, window, self.key)
+            return self._result(pairing.joined("LEFT", select=select, conditions=[condition]))
         return self._with_table("LEFT", "left_join", other, on, select)
 
     def outer_join(self, other: Table, *, select: Select = None) -> Table:
-        """Rows of both tables by key, padded with NULL where one of them has none."""
+        """Join the rows of both tables by key, padded with NULL where one of them has no row."""
         return self._with_table("FULL", "outer_join", other, None, select)
 
     def group_by(self, *keys: str) -> GroupedTable:
-        """Groups of rows: a row that changes its group leaves the old one."""
+        """Group rows. A row whose group changes is removed from its old group."""
         return GroupedTable(self, keys)
 
     def to_stream(self, *, deletes: str | None = None) -> Stream:
-        """The changes as a stream: each row that comes, be it new or another one for its key.
+        """Return the changes as a stream: each new or replaced row.
 
-        With `deletes`, there is a column of that name, and a row for each key that goes: its last row, with TRUE there.
+        `deletes` names an additional column, which is TRUE in a row for each deleted key: its last row.
         """
         from rejoinder.api.relations.stream import Stream
 
         listed = ", ".join(quoted(name) for name in self.columns)
-        come = f"FROM CHANGES(TABLE {self.item}) AS {quoted(self.name)} WHERE NOT _undo"
+        added = f"FROM CHANGES(TABLE {self.item}) AS {quoted(self.name)} WHERE NOT _undo"
         if deletes is None:
-            return Stream(self.home, f"(SELECT {listed} {come})", self.name, None)
+            return Stream(self.home, f"(SELECT {listed} {added})", self.name, None)
         flag, gone, now = quoted(deletes), "`gone#arrival`", "`now#arrival`"
         same = " AND ".join(f"{gone}.{quoted(name)} <=> {now}.{quoted(name)}" for name in self.key)
         text = (
-            f"WITH {now} AS ({self.query}) SELECT {listed}, FALSE AS {flag} {come} UNION ALL "
+            f"WITH {now} AS ({self.query}) SELECT {listed}, FALSE AS {flag} {added} UNION ALL "
             f"SELECT {listed}, TRUE AS {flag} FROM CHANGES(TABLE {self.item}) AS {gone} "
             f"LEFT ANTI JOIN {now} FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS {now} ON {same} WHERE {gone}._undo"
         )
         return Stream(self.home, f"({text})", self.name, None)
 
     def to(self, name: str, form: str | None = None, **options: object) -> None:
-        """Keep the table up to date as a view of that name; with a format and its options, send its changes on as well.
+        """Create a view of the table; with a format and its options, also a sink.
 
-        A sink that can replace rows does so by the table's key, unless another mode or key is named.
+        A sink with mode 'upsert' uses it with the table's key, unless another mode or key is given.
         """
         form = None if form is None else form.lower()
         known = FORMATS.get(form or "")
@@ -115,12 +116,12 @@ class Table(Rows):
         self._define(name, form, options)
 
     def through(self, name: str, form: str | None = None, **options: object) -> Table:
-        """Keep the table up to date as a view of that name, and go on from there."""
+        """Create a view of the table, and return a table that reads the view."""
         self.to(name, form, **options)
         return Table.of(self.home, name, self.key)
 
     def looked_up_by(self, left: Rows, on: On | None, key: Sequence[str]) -> Pairing:
-        """The pairing of another side with this table's key; without `on`, by columns of the names of the key."""
+        """Return the pairing of another side with this table's key; without `on`, by columns with the same names."""
         return _by_key(Pairing.of(left, self, on, _default(left, self, key, on)), self.key)
 
     def _with_table(self, kind: str, method: str, other: object, on: On | None, select: Select) -> Table:
@@ -130,18 +131,18 @@ class Table(Rows):
             raise InvalidSql(
                 f"`{self.name}` and `{other.name}` have keys of {len(self.key)} and {len(other.key)} columns",
                 detail=f"({', '.join(self.key)}) and ({', '.join(other.key)})",
-                hint='say where the key of the other table is: on={"expression": "column of its key"}',
+                hint='map to the key of the other table: on={"expression": "column of its key"}',
             )
         query = other.looked_up_by(self, on, self.key).joined(kind, select=select)
         if kind == "FULL":
             refuse_one_sided(self, other, query, self.key)
-        return self._made(query)
+        return self._result(query)
 
-    def _made(self, query: str) -> Table:
-        made = replace(self, item=f"({query})")
+    def _result(self, query: str) -> Table:
+        result = replace(self, item=f"({query})")
         for name in self.key:
-            made.column(name, "the result is by it, and it has to be selected")
-        return made
+            result.column(name, "it is part of the key of the result, and must be selected")
+        return result
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ class GroupedTable:
 
 
 def grouped(rows: Rows, keys: Sequence[str], calls: Sequence[str], window: str = "") -> tuple[tuple[str, ...], str]:
-    """The names of the key of groups, and the text of the query. Keys are columns, or expressions with AS."""
+    """Return the key names of groups and the text of the query. Keys are columns, or expressions with AS."""
     if not keys:
         raise InvalidSql(f"`{rows.name}` is grouped by nothing", hint='name columns: group_by("country")')
     base = f"{rows.item} AS {quoted(rows.name)}"
@@ -221,14 +222,14 @@ def selected_window(
 
 
 def _default(left: Rows, right: Table | WindowedTable, key: Sequence[str], on: On | None) -> list[tuple[str, str]]:
-    """By what the key of the right side is found if nobody says so: the left key, or columns of the same names."""
+    """Return the default pairs of a join: the left key with the right key, or columns with the same names."""
     if len(key) == len(right.key):
         return list(zip(key, right.key, strict=True))
     known = {name.lower() for name in left.columns}
     missing = [name for name in right.key if name.lower() not in known]
     if on is None and missing:
         raise InvalidSql(
-            f"`{right.name}` is joined by its key, and where that is in `{left.name}` is not said",
+            f"`{right.name}` is joined by its key, and `{left.name}` does not have these columns",
             detail=f"its key is ({', '.join(right.key)}); columns of `{left.name}`: {', '.join(left.columns)}",
             hint=f'name it: on={{"expression of {left.name}": "{missing[0]}"}}',
         )
@@ -236,7 +237,7 @@ def _default(left: Rows, right: Table | WindowedTable, key: Sequence[str], on: O
 
 
 def _by_key(pairing: Pairing, key: Sequence[str]) -> Pairing:
-    """A table is looked up by its key, all of it."""
+    """Return the pairing. Raises `Unsupported` unless it has exactly the columns of the key."""
     named = sorted(name.lower() for _, name in pairing.pairs)
     if named != sorted(name.lower() for name in key):
         raise Unsupported(

@@ -1,4 +1,4 @@
-"""Windows of time to group a stream by: `tumble` puts each row into one, `hop` into several that overlap.
+"""Time windows to group a stream by: `tumble` assigns each row to one window, `hop` to several that overlap.
 
 A size is a length of time, or a number if the times are integers.
 """
@@ -14,30 +14,30 @@ from rejoinder.sql.types.interval_literals import read_interval
 
 @dataclass(frozen=True)
 class TimeWindows:
-    """Windows of one size, of which one starts `every` so often."""
+    """Windows of one size, with a new window at every multiple of `every`."""
 
     size: str
     every: str
 
     @property
     def is_of_integers(self) -> bool:
-        """Whether the times are integers, and not on the clock."""
+        """Whether the times are integers instead of timestamps."""
         return self.size.lstrip("-").isdigit()
 
     @property
     def length(self) -> int:
-        """The size however it is written: in microseconds, or in the unit of integers."""
+        """The size in microseconds, or in the unit of integers."""
         return int(self.size) if self.is_of_integers else read_interval(self.size).micros
 
     def text(self, time: str) -> str:
-        """The SQL of the window of a time."""
+        """Return the SQL of the window of a time."""
         if self.every == self.size:
             return f"TUMBLE({quoted(time)}, {self.size})"
         return f"HOP({quoted(time)}, {self.every}, {self.size})"
 
 
 def tumble(size: Length) -> TimeWindows:
-    """Windows without gaps or overlaps.
+    """Return windows without gaps or overlaps.
 
     >>> tumble("5 minutes").text("ts"), tumble(10).text("t")
     ('TUMBLE(ts, INTERVAL 5 minutes)', 'TUMBLE(t, 10)')
@@ -46,7 +46,7 @@ def tumble(size: Length) -> TimeWindows:
 
 
 def hop(size: Length, *, every: Length) -> TimeWindows:
-    """Windows of a size, a new one `every` so often.
+    """Return windows of a size, with a new window at every multiple of `every`.
 
     >>> hop("10 minutes", every="1 minute").text("ts")
     'HOP(ts, INTERVAL 1 minute, INTERVAL 10 minutes)'

@@ -1,7 +1,7 @@
-"""Windowed tables: aggregates of a stream by key and window. They arise from `Stream.group_by(…).windowed(…)` alone.
+"""Windowed tables: aggregates of a stream by key and window, the result of `Stream.group_by(…).windowed(…)`.
 
-The key of a row is its key and its window; it is joined by the key, and looked up in a window. A windowed table has no
-`to` and no `through`: what leaves is a stream made with `to_stream`, whose columns say what becomes of the window.
+A row is identified by its key and its window. Joins use both, or the key and a shifted window. A windowed table has no
+`to` and no `through`: `to_stream` turns it into a stream, with columns that the caller chooses for the window.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class WindowedTable(Rows):
     windows: TimeWindows
 
     def select(self, *columns: str) -> WindowedTable:
-        """Columns: SQL expressions, with AS for a new name. The key and `window` have to be among them."""
+        """Select columns: SQL expressions, with AS for a new name. The key and `window` must be among them."""
         return self._selected(columns, (*self.key, WINDOW))
 
     def join(self, other: WindowedTable, *, select: Select = None) -> WindowedTable:
-        """Rows of both that have key and window in common."""
+        """Join rows with equal key and window."""
         return self._with_windowed("", "join", other, None, select)
 
     def outer_join(self, other: WindowedTable, *, select: Select = None) -> WindowedTable:
-        """Rows of both with key and window in common, and those of either without a partner, padded with NULL."""
+        """Join rows with equal key and window, and keep rows of either side without a partner, padded with NULL."""
         return self._with_windowed("FULL", "outer_join", other, None, select)
 
     @overload
@@ -56,10 +56,10 @@ class WindowedTable(Rows):
         shift: Length | None = None,
         select: Select = None,
     ) -> WindowedTable:
-        """All rows, with the row of a table for their key, or of a windowed table for their key and window.
+        """Keep all rows, joined with the row of a table for their key, or of a windowed table for key and window.
 
-        `shift` says which window is looked up: that so much later, or earlier as in "-7 days". The result has the
-        windows of this side.
+        With `shift`, the window that much later is looked up, or earlier as in "-7 days". The result has the windows of
+        this side.
         """
         from rejoinder.api.relations.table import Table
 
@@ -72,13 +72,13 @@ class WindowedTable(Rows):
         if shift is not None:
             raise InvalidSql("a table has no windows to be shifted", hint="leave shift= out")
         pairing = other.looked_up_by(self, on, self.key)
-        return self._made(pairing.joined("LEFT", select=select))
+        return self._result(pairing.joined("LEFT", select=select))
 
     def to_stream(self, *columns: str) -> Stream:
-        """The changes as a stream: each new value of a key and window is a row.
+        """Return the changes as a stream: each new value of a key and window is a row.
 
-        Columns are SQL expressions over this table's, all of them if none is given. They say what the rows are by:
-        with the window among the key they can be read as a table again, without it they can be joined by the key.
+        Columns are SQL expressions over the columns of this table; all of them by default. With key and window, the
+        stream can be read as a table again. With the key alone, it can be joined by the key.
         """
         from rejoinder.api.relations.stream import Stream
 
@@ -107,14 +107,14 @@ class WindowedTable(Rows):
             query = Pairing.of(self, other, None, [*pairs, (WINDOW, WINDOW)]).joined(kind, select=select)
             if kind == "FULL":
                 refuse_one_sided(self, other, query, (*self.key, WINDOW))
-            return self._made(query)
+            return self._result(query)
         pairing = Pairing.of(self, other, None, pairs)
-        here, there = pairing.names
-        moved = f"WINDOW_START({there}.{WINDOW}) = WINDOW_START({here}.{WINDOW}) + {length_text(shift)}"
-        return self._made(pairing.joined(kind, select=select, conditions=[moved]))
+        left, right = pairing.names
+        shifted = f"WINDOW_START({right}.{WINDOW}) = WINDOW_START({left}.{WINDOW}) + {length_text(shift)}"
+        return self._result(pairing.joined(kind, select=select, conditions=[shifted]))
 
-    def _made(self, query: str) -> WindowedTable:
-        made = replace(self, item=f"({query})")
+    def _result(self, query: str) -> WindowedTable:
+        result = replace(self, item=f"({query})")
         for name in (*self.key, WINDOW):
-            made.column(name, "the result is by it, and it has to be selected")
-        return made
+            result.column(name, "it is part of the key of the result, and must be selected")
+        return result

@@ -1,4 +1,4 @@
-"""The sources of a flow that are declared in Python: streaming DataFrames, and topics of Kafka."""
+"""Sources of a flow that are declared in Python: streaming DataFrames and Kafka topics."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Sources(ABC):
 
     @abstractmethod
     def define(self, *statements: Definition, is_rerun: bool = False) -> Batch:
-        """Carry definitions out in one commit."""
+        """Execute definitions in one commit."""
 
     @abstractmethod
     def relation(self, name: str) -> Relation:
-        """A source or view by name."""
+        """Return a source or view by name."""
 
     def stream(
         self,
@@ -53,10 +53,9 @@ class Sources(ABC):
     ) -> Stream:
         """Declare a streaming DataFrame as an append-only stream.
 
-        `event_time` names a column with a time in it, and `delay` says by how much a row may come late, as in
-        "5 seconds": the watermark stays that far behind the largest time seen. Without a delay it moves when it is
-        told (`Flow.watermark`). Further keyword arguments are the options that OPTIONS (…) has in SQL: late,
-        partition_by, partitions, idle_after, max_ahead.
+        `event_time` names the event-time column. The watermark follows the largest time seen, minus `delay`, as in
+        "5 seconds". Without a delay, the watermark is explicit (`Flow.watermark`). Further keyword arguments are the
+        options of OPTIONS (…) in SQL: late, partition_by, partitions, idle_after, max_ahead.
         """
         self._declare(name, "stream", frame, (), options, watermark(name, event_time, delay))
         return Stream.of(self, name, time=event_time)
@@ -73,7 +72,7 @@ class Sources(ABC):
         delay: str | int | None = None,
         **more: str | int,
     ) -> Table:
-        """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` tells deletes.
+        """Declare a streaming DataFrame as a table: each row replaces the one of its key; `op` marks deletes.
 
         `event_time`, `delay` and further options are as for `stream`.
         """
@@ -94,7 +93,7 @@ class Sources(ABC):
         delay: str | int | None = None,
         **more: str | int,
     ) -> Relation:
-        """Declare a streaming DataFrame as a changelog: `op` or `diff` names the column that tells what happens.
+        """Declare a streaming DataFrame as a changelog: `op` or `diff` names the column with the kind of change.
 
         `event_time`, `delay` and further options are as for `stream`.
         """
@@ -120,7 +119,7 @@ class Sources(ABC):
         options: Mapping[str, str] | None = None,
         **more: str | int,
     ) -> Stream | Table | Relation:
-        """Declare a topic of Kafka as a source, as CREATE … USING kafka does. `columns` maps names to SQL types.
+        """Declare a Kafka topic as a source, as CREATE … USING kafka does. `columns` maps names to SQL types.
 
         `bootstrap`, `topic` and further options (`format="avro"`, `timestamp="ts"`) are keyword arguments; those with
         dots in their names, such as `kafka.security.protocol`, go into `options`. Secrets are given as "env:NAME".
@@ -128,7 +127,7 @@ class Sources(ABC):
         """
         keys = (key,) if isinstance(key, str) else tuple(key)
         given = {**(options or {}), **{option: str(value) for option, value in more.items()}}
-        if keys and kind != "table":  # a table takes its primary key from there by itself
+        if keys and kind != "table":  # the key of a table is its primary key
             given["key"] = ", ".join(keys)
         primary = keys if kind == "table" else ()
         source = topic_source(name, kind, columns, primary, given, watermark(name, event_time, delay))

@@ -20,7 +20,7 @@ Columns = Mapping[str, str]
 
 
 def frame_fields(source: str, frame: DataFrame) -> list[pa.Field]:
-    """The columns of a streaming DataFrame, in our types."""
+    """Return the columns of a streaming DataFrame as Arrow fields. Raises `InvalidSql` if it is not a stream."""
     from rejoinder.exchange.streaming.source_frames import frame_columns
 
     if not frame.isStreaming:
@@ -29,7 +29,7 @@ def frame_fields(source: str, frame: DataFrame) -> list[pa.Field]:
 
 
 def watermark(source: str, event_time: str | None, delay: str | int | None) -> dict[str, str]:
-    """What WATERMARK … DELAY OF … would say of a source: the column, and the text of the delay; none if it is told.
+    """Return the WATERMARK clause of a source: the column, and its delay as text; empty if it is explicit.
 
     >>> watermark("orders", "ts", "5 seconds"), watermark("orders", "ts", None)
     ({'ts': 'INTERVAL 5 seconds'}, {'ts': ''})
@@ -39,7 +39,7 @@ def watermark(source: str, event_time: str | None, delay: str | int | None) -> d
             raise InvalidSql(
                 f"`{source}` has a delay and no event-time column",
                 detail=f"delay={delay!r}",
-                hint='say of which column: event_time="ts", delay="5 seconds"',
+                hint='name the column: event_time="ts", delay="5 seconds"',
             )
         return {}
     text = "" if delay is None else str(delay).strip()
@@ -55,7 +55,7 @@ def topic_source(
     options: Mapping[str, str],
     watermarks: Mapping[str, str],
 ) -> Source:
-    """A source on a topic, with its columns as names and SQL types."""
+    """Return a source on a topic, with its columns given as names and SQL types."""
     fields = [_field(source, column, text) for column, text in columns.items()]
     given = {option.lower(): value for option, value in options.items()}
     return make_source(source, kind, fields, primary_key, KAFKA, given, watermarks)

@@ -1,7 +1,7 @@
-"""In-memory sources on Spark: rows are numbered Arrow files beside the state until an epoch reads them.
+"""In-memory sources on Spark: inserted rows are numbered Arrow files beside the state until an epoch reads them.
 
-The name of a file ends with the checksum of its content, which the task that reads it checks. The position of the
-source in the manifest says which files were read.
+The name of a file ends with the checksum of its content, which the reading task checks. The position of the source in
+the manifest records which files were read.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rejoinder.store.objects.storage_failure import storage_failed
 
 
 class Inbox:
-    """Writes rows to the folder of their source. One writer at a time per source.
+    """Writes rows to the folder of their source. Each source may have one writer at a time.
 
-    `identity` gives the identity that a source has in the committed state.
+    `identity` returns the identity of a source in the committed state.
     """
 
     def __init__(self, beside: str, identity: Callable[[str], str]) -> None:
@@ -34,24 +34,24 @@ class Inbox:
         self._identity = identity
 
     def folder(self, source: str) -> str:
-        """Where the rows of a source wait."""
+        """Return the folder of the unread rows of a source."""
         return f"{self.base}/{inbox_name(source, self._identity(source))}"
 
     def prepare(self, source: Source) -> None:
-        """Make the folder, so that there is something to watch."""
+        """Create the folder, so that Spark can watch it. Raises `StorageFailed`."""
         try:
             make_folder(self.folder(source.name), os.path.dirname(self.base))
         except OSError as failure:
             raise storage_failed(f"could not make the inbox of `{source.name}`", failure) from failure
 
     def newest(self, source: Source) -> int:
-        """The number of the file that was written last; 0 if there is none."""
+        """Return the number of the newest file; 0 if there is none."""
         self.prepare(source)
         names = os.listdir(self.folder(source.name))
         return max((int(name[:20]) for name in names if name[:20].isdigit()), default=0)
 
     def add(self, source: Source, rows: pa.Table | Sequence[Mapping[str, Any]], sign: int) -> None:
-        """Write rows as one new file; it appears whole or not at all."""
+        """Write rows as one new file, atomically. Raises `InputError` or `NullKey`."""
         if sign < 0 and source.kind == "stream":
             raise InputError(f"stream `{source.name}` is append-only", hint="CREATE CHANGELOG or CREATE TABLE instead")
         table = checked_rows(source, rows)
@@ -63,13 +63,16 @@ class Inbox:
         with replace_file(part) as file:
             for data in content.parts:
                 file.write(data)
-        # Spark reads files in the order of their times, to the millisecond.
+        # Spark reads files in the order of their modification times, in milliseconds.
         os.utime(part, ns=(number * 1_000_000,) * 2)
         os.replace(part, f"{folder}/{number:020d}-{content.crc:08x}.arrow")
 
 
 def checked_rows(source: Source, rows: pa.Table | Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows in the columns of a source, missing ones NULL. What no epoch could take is refused here."""
+    """Return rows with the columns of a source; missing columns are NULL.
+
+    Raises `InputError` or `NullKey` for rows that no epoch could read.
+    """
     if not isinstance(rows, pa.Table) and (isinstance(rows, Mapping) or not all(isinstance(r, Mapping) for r in rows)):
         raise InputError(
             f"rows for `{source.name}` are a list of dicts or an Arrow table",

@@ -38,7 +38,7 @@ def answer_unread(flow: Flow, statement: Select) -> Answer:
 
 @contextmanager
 def _folder(flow: Flow, statement: Select) -> Iterator[str]:
-    """A folder that all tasks see: a temporary one if they are on this host, else one in the state."""
+    """Yield a folder that all tasks can access: a temporary one on a local session, else one in the state."""
     if spark_session.is_local(flow.spark):
         with short_lived_folder("query") as folder:
             yield f"{folder}/state"
@@ -56,5 +56,5 @@ def _folder(flow: Flow, statement: Select) -> Iterator[str]:
         yield shared
     finally:
         shutil.rmtree(shared, ignore_errors=True)
-        with suppress(OSError):  # other queries are in it
+        with suppress(OSError):  # it is not empty while other queries run
             os.rmdir(os.path.dirname(shared))

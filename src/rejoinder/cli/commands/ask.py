@@ -41,17 +41,17 @@ TURNS = 5
 
 
 def ask(place: str, text: str | None, showing: Showing) -> None:
-    """Run the text, or what comes through a pipe; without either, ask for statements until told to quit."""
+    """Run the text, or the input of a pipe; without either, prompt for statements until the user quits."""
     if text is None and sys.stdin.isatty():
         _converse(place, showing)
         return
-    given = as_typed(sys.stdin.read() if text is None else text)
-    with placed(given, ""):
-        parsed = parse_statements(given)
+    script = as_typed(sys.stdin.read() if text is None else text)
+    with placed(script, ""):
+        parsed = parse_statements(script)
     if not parsed:
         raise InvalidSql("there is no statement", hint='rejoinder sql STATE "SELECT * FROM view"')
     engine = open_state(place, may_create=isinstance(parsed[0], CreateSource | CreateView))
-    _run(engine, given, showing)
+    _run(engine, script, showing)
 
 
 def show_plan(place: str, target: str) -> None:
@@ -71,9 +71,9 @@ def _run_all(engine: Engine, text: str, showing: Showing) -> None:
             _answer(engine, statement, showing)
             continue
         batch = define_all(engine, statement)
-        for each in statement:
-            err.print(Text(told(each), style="green"))
-        named = {each.name.lower() for each in statement if isinstance(each, Drop)}
+        for definition in statement:
+            err.print(Text(confirmation(definition), style="green"))
+        named = {definition.name.lower() for definition in statement if isinstance(definition, Drop)}
         others = [name for name in batch.dropped if name.lower() not in named]
         if others:
             note(f"dropped with it: {', '.join(others)}")
@@ -82,7 +82,7 @@ def _run_all(engine: Engine, text: str, showing: Showing) -> None:
 
 
 def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing) -> None:
-    """Answer from the last epoch; from a later one, if a running flow has dropped its files meanwhile."""
+    """Answer from the last epoch; from a later one, if a running flow has deleted its files meanwhile."""
     for turn in range(TURNS):
         read = engine.manifest
         try:
@@ -97,15 +97,15 @@ def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing
 
 
 def _answered(engine: Engine, statement: Explain | Show | Select) -> Answer | None:
-    """Answer from the state. Files that no view reads are read in this process, as nothing is kept of them."""
+    """Answer from the state. Files of sources that no view reads are read in this process."""
     if isinstance(statement, Select) and unread_sources(engine, statement.query):
         refuse_remote(engine, statement.query)
         return answer_unread(engine, statement, Driver)
     return execute(engine, statement)
 
 
-def told(statement: Definition) -> str:
-    """What a definition has done."""
+def confirmation(statement: Definition) -> str:
+    """Return the confirmation of a definition."""
     match statement:
         case CreateSource(source=source):
             return f"created {source.kind} {source.name}"
@@ -124,27 +124,27 @@ def told(statement: Definition) -> str:
 def _converse(place: str, showing: Showing) -> None:
     engine = open_state(place, may_create=True)
     if engine.manifest is None:
-        note(f"{place}: nothing there yet; a CREATE makes a new state. \\? for help")
+        note(f"{place}: no state yet; a CREATE creates one. \\? for help")
     else:
         views = ", ".join(view.name for view in engine.catalog.views) or "none"
         note(f"{place}: epoch {engine.epoch}, views: {views}. \\? for help")
     for text in statements():
         try:
-            engine.recover()  # a flow may have gone on since the last statement
+            engine.recover()  # a running flow may have committed since the last statement
             if text.split()[0] == "\\x":
                 showing = _expanded(showing, text)
                 continue
-            _run(engine, _meant(text) if text.startswith("\\") else text, showing)
+            _run(engine, _expand_command(text) if text.startswith("\\") else text, showing)
         except RejoinderError as error:
             show_error(error, show_place)
         except KeyboardInterrupt:
             note("cancelled")
-        except Exception as error:  # noqa: BLE001 - the conversation goes on
+        except Exception as error:  # noqa: BLE001 - the prompt continues
             show_error(unexpected(error))
 
 
 def _expanded(showing: Showing, text: str) -> Showing:
-    """Take `\\x [on | off | auto]`, and say what is set."""
+    """Apply `\\x [on | off | auto]`, and print the new setting. Raises `InvalidSql`."""
     try:
         expanded = toggled(showing.expanded, " ".join(text.split()[1:]).lower())
     except ValueError:
@@ -153,7 +153,7 @@ def _expanded(showing: Showing, text: str) -> Showing:
     return replace(showing, expanded=expanded)
 
 
-def _meant(word: str) -> str:
+def _expand_command(word: str) -> str:
     if word == "\\d":
         return "SHOW SOURCES; SHOW VIEWS"
-    raise InvalidSql(f"`{word}` is not known", hint="\\? lists what is")
+    raise InvalidSql(f"`{word}` is not known", hint="\\? lists the commands")

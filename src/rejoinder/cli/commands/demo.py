@@ -6,6 +6,7 @@ import json
 import queue
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from rejoinder.cli.commands.demo_data import CUSTOMERS, ORDERS, SQL, Shop, name_of
-from rejoinder.cli.commands.follow import Told, interruptible
+from rejoinder.cli.commands.follow import interruptible
 from rejoinder.cli.commands.run_flow import check, define_all, read_script, spark_flow
 from rejoinder.cli.spark_options import Settings
 from rejoinder.cli.terminal.answers import Showing, show_answer
@@ -43,14 +44,14 @@ BEST = "SELECT order_id, customer, city, product, amount FROM sales ORDER BY amo
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens in the shop; `write` writes its files and says how many rows they hold."""
+    """An event in the shop. `write` writes its files and returns their number of rows."""
 
     story: str
     write: Callable[[], int]
 
 
 def events(shop: Shop) -> list[Event]:
-    """The story."""
+    """Return the events of the demonstration."""
     order = shop.orders + 1
     shop.orders = order
     ada, grace = name_of(ADA), name_of(GRACE)
@@ -70,7 +71,7 @@ def events(shop: Shop) -> list[Event]:
 
 
 def run_demo(folder: Path, *, is_debug: bool) -> None:
-    """Make the shop, run the join, show what changes, and leave the state for a closer look."""
+    """Create the shop, run the join, print its changes, and keep the state for further queries."""
     shop, state = _prepare(folder), str(folder / "state")
     script = read_script(folder / MARK)
     check(script, Catalog())
@@ -81,18 +82,18 @@ def run_demo(folder: Path, *, is_debug: bool) -> None:
     rows = shop.open()
     with spark_flow(state, Settings(), is_debug=is_debug) as flow:
 
-        def story(told: Told) -> None:
-            define_all(flow, script, told)
-            _tell(flow, shop, rows)
+        def work(stopped: threading.Event) -> None:
+            define_all(flow, script, stopped)
+            _play(flow, shop, rows)
 
-        if not interruptible(story, flow.stop):
+        if not interruptible(work, flow.stop):
             raise KeyboardInterrupt
         _show_end(flow.engine)
     _show_next(folder)
 
 
-def _tell(flow: Flow, shop: Shop, rows: int) -> None:
-    """Let everything happen, one thing after the other."""
+def _play(flow: Flow, shop: Shop, rows: int) -> None:
+    """Write the files of each event, and print the epochs that read them."""
     progress: queue.Queue[Progress] = queue.Queue()
     flow.on_progress(progress.put)
     flow.start()
@@ -105,7 +106,7 @@ def _tell(flow: Flow, shop: Shop, rows: int) -> None:
 
 
 def _prepare(folder: Path) -> Shop:
-    """An empty folder with the statements in it. Only what an earlier demonstration left is removed."""
+    """Create a folder with the statements. Removes only files of an earlier demonstration. Raises `StateError`."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
             raise StateError(
@@ -119,25 +120,25 @@ def _prepare(folder: Path) -> Shop:
     return Shop(folder / "data")
 
 
-def _show_epochs(flow: Flow, told: queue.Queue[Progress], story: str, rows: int) -> None:
-    """Wait until the rows are in, and show each epoch that took some of them."""
-    taken, until = 0, time.monotonic() + EPOCH_SECONDS
-    while taken < rows:
+def _show_epochs(flow: Flow, epochs: queue.Queue[Progress], story: str, rows: int) -> None:
+    """Wait until all rows are read, and print each epoch that read some of them."""
+    read, until = 0, time.monotonic() + EPOCH_SECONDS
+    while read < rows:
         with status(story):
-            progress = _next(flow, told, until)
-        taken += sum(progress.rows_in.values())
+            progress = _next(flow, epochs, until)
+        read += sum(progress.rows_in.values())
         _show_epoch(flow.engine, progress, story)
 
 
-def _next(flow: Flow, told: queue.Queue[Progress], until: float) -> Progress:
+def _next(flow: Flow, epochs: queue.Queue[Progress], until: float) -> Progress:
     while time.monotonic() < until:
         try:
-            return told.get(timeout=0.1)
+            return epochs.get(timeout=0.1)
         except queue.Empty:
             if not flow.is_running:
                 flow.wait()
                 raise StateError("the flow has stopped", hint="rejoinder demo --debug shows more") from None
-    raise MissingInput("the flow did not take the files up", hint="rejoinder demo --debug shows more")
+    raise MissingInput("the flow did not read the files", hint="rejoinder demo --debug shows more")
 
 
 def _show_epoch(engine: Engine, progress: Progress, story: str) -> None:
@@ -169,16 +170,16 @@ def _show_next(folder: Path) -> None:
         ("… and let a customer move, from another terminal", f"echo '{moved}' > {folder}/data/customers/mine.json"),
     ]
     out.print(Text(f"State, data and statements are in {folder}. Try next:", style="bold"))
-    for what, line in lines:
-        out.print(Text(f"  # {what}", style="dim"))
+    for title, line in lines:
+        out.print(Text(f"  # {title}", style="dim"))
         out.print(Text(f"  {line}", style="cyan"))
 
 
 def _command() -> str:
-    """How to call this program from here: its name if the shell finds it, else its path."""
+    """Return the command of this program: its name if it is on the PATH, else its path."""
     this = Path(sys.argv[0])
-    found = shutil.which("rejoinder")
-    if found is not None and Path(found).resolve() == this.resolve():
+    installed = shutil.which("rejoinder")
+    if installed is not None and Path(installed).resolve() == this.resolve():
         return "rejoinder"
     try:
         return str(this.absolute().relative_to(Path.cwd()))

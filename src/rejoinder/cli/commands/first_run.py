@@ -1,4 +1,4 @@
-"""A first run that fails before its first epoch is committed leaves no state behind."""
+"""Remove the state of a first run that fails before its first epoch is committed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rejoinder.store.commits.newest_manifest import latest
 
 @contextmanager
 def removed_on_failure(before: Engine) -> Iterator[None]:
-    """Remove the local state that the body makes, if it raises before an epoch is committed.
+    """Remove the local state that the body creates, if it raises before an epoch is committed.
 
-    `before` is the engine as it was found: where it had a state already, or the state is not on a local disk, nothing
-    is removed. Definitions without rows may be changed there as well. Files that were in the folder before stay.
+    `before` is the engine before the run. If there was a state already, or it is not on a local disk, nothing is
+    removed; definitions without rows can be changed anyway. Files that were in the folder before stay.
     """
     if before.manifest is not None or not before.store.is_local:
         yield
@@ -31,14 +31,14 @@ def removed_on_failure(before: Engine) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        # A KeyboardInterrupt is a decision, not a failure; and a driver that was fenced leaves the other one's files.
+        # A KeyboardInterrupt is not a failure. A fenced driver must keep the files of the driver that took over.
         if isinstance(error, Exception) and not isinstance(error, Fenced) and _may_remove(before):
             _remove(folder, known, missing)
         raise
 
 
 def _may_remove(before: Engine) -> bool:
-    """Whether nothing but definitions was committed."""
+    """Return whether only definitions were committed."""
     try:
         newest = latest(before.store)
     except RejoinderError:
@@ -57,7 +57,7 @@ def _remove(folder: Path, known: set[str], missing: list[Path]) -> None:
             with contextlib.suppress(OSError):
                 path.unlink()
     for parent in missing:
-        with contextlib.suppress(OSError):  # somebody else put something there
+        with contextlib.suppress(OSError):  # another process has put files there
             parent.rmdir()
     if not folder.exists():
-        note(f"no epoch was committed: {folder} is removed again")
+        note(f"no epoch was committed: {folder} was removed")

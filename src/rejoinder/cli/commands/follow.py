@@ -1,7 +1,7 @@
-"""Work that Ctrl-C and SIGTERM end between two epochs; the second Ctrl-C ends it at once.
+"""Run work that Ctrl-C or SIGTERM stops between two epochs; a second Ctrl-C stops it at once.
 
-A call into the JVM cannot be interrupted without leaving the connection in pieces. So the work is done in a thread, and
-the signals come to the main thread, which stops the flow.
+A call into the JVM cannot be interrupted without breaking the connection. So the work runs in a thread, and the main
+thread receives the signals and stops the flow.
 """
 
 from __future__ import annotations
@@ -12,49 +12,48 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-LOOK_SECONDS = 0.1
-Told = threading.Event
+POLL_SECONDS = 0.1
 
 
-def interruptible(work: Callable[[Told], None], stop: Callable[[], None]) -> bool:
-    """Do the work; False if a signal ended it. Raises what ended it otherwise.
+def interruptible(work: Callable[[threading.Event], None], stop: Callable[[], None]) -> bool:
+    """Run the work. Returns False if a signal stopped it. Raises its error otherwise.
 
-    At a signal the event that `work` was given is set, and `stop` is called until the work has come to an end; what
-    the work raises then is nobody's concern, what `stop` raises is.
+    A signal sets the event that `work` gets, and `stop` is called until the work has ended. Errors of the work after a
+    signal are ignored; errors of `stop` are raised.
     """
     failures: list[BaseException] = []
 
     def run() -> None:
         try:
-            work(told)
-        except BaseException as failure:  # noqa: BLE001 - raised again by who waits
+            work(stopped)
+        except BaseException as failure:  # noqa: BLE001 - raised again in the main thread
             failures.append(failure)
 
-    with _signals() as told:
+    with _signals() as stopped:
         worker = threading.Thread(target=run, name="rejoinder-work", daemon=True)
         worker.start()
         while worker.is_alive():
-            worker.join(LOOK_SECONDS)
-            if told.is_set():
+            worker.join(POLL_SECONDS)
+            if stopped.is_set():
                 stop()
-    if failures and not told.is_set():
+    if failures and not stopped.is_set():
         raise failures[0]
-    return not told.is_set()
+    return not stopped.is_set()
 
 
 @contextmanager
-def _signals() -> Iterator[Told]:
-    """An event that the first SIGINT or SIGTERM sets."""
-    told = threading.Event()
+def _signals() -> Iterator[threading.Event]:
+    """Yield an event that the first SIGINT or SIGTERM sets. The second one raises `KeyboardInterrupt`."""
+    stopped = threading.Event()
 
-    def tell(number: int, frame: FrameType | None) -> None:
-        if told.is_set():
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stopped.is_set():
             raise KeyboardInterrupt
-        told.set()
+        stopped.set()
 
-    before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield told
+        yield stopped
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Open a state directory without Spark: the engine runs in this process, for reading and for definitions."""
+"""Open a state directory without Spark, for queries and definitions in this process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rejoinder.store.objects.object_store import ObjectStore, open_store
 
 
 def open_state(place: str, *, may_create: bool = False) -> Engine:
-    """The engine of a state, as many hash ranges and as much history as it has. Raises `NotCommitted` if there is none.
+    """Return the engine of a state, with its parallelism and history. Raises `NotCommitted` if there is no state.
 
-    `may_create`: give an empty one instead; it comes into being with the first definition.
+    `may_create`: return an empty engine instead; its first definition creates the state.
     """
     store = open_store(place)
     manifest = latest(store)
@@ -36,7 +36,7 @@ def refuse_missing(place: str, store: ObjectStore) -> None:
 def _hint(place: str) -> str:
     path = Path(place)
     near = [*path.glob(f"*/{FOLDER}"), *path.parent.glob(f"*/{FOLDER}"), *Path("state").glob(f"*/{FOLDER}")]
-    found = list(dict.fromkeys(str(folder.parent) for folder in near))[:5]
-    if found:
-        return f"states nearby: {', '.join(found)}"
-    return "`rejoinder run flow.sql` makes one in state/flow; so does a CREATE"
+    states = list(dict.fromkeys(str(folder.parent) for folder in near))[:5]
+    if states:
+        return f"states nearby: {', '.join(states)}"
+    return "`rejoinder run flow.sql` creates one in state/flow; so does a CREATE"

@@ -1,8 +1,9 @@
-"""`rejoinder run`: the definitions of a file are made or recognised, the flow runs, the queries are answered."""
+"""`rejoinder run`: create the definitions of a file, or recognise them, run the flow, and answer the queries."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from rejoinder.cli.commands.first_run import removed_on_failure
-from rejoinder.cli.commands.follow import Told, interruptible
+from rejoinder.cli.commands.follow import interruptible
 from rejoinder.cli.commands.open_state import open_state
 from rejoinder.cli.commands.writable_state import check_writable
 from rejoinder.cli.spark_options import Settings
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Script:
-    """A file of statements, sorted into definitions and questions."""
+    """A file of statements, split into definitions and questions."""
 
     definitions: list[Definition]
     questions: list[Explain | Show | Select]
@@ -77,14 +78,14 @@ def read_script(path: Path) -> Script:
             definitions.append(statement)
             spans.append(span)
     if not definitions and not questions:
-        raise InvalidSql(f"`{path}` holds no statement", hint="CREATE sources and views in it")
+        raise InvalidSql(f"`{path}` has no statements", hint="CREATE sources and views in it")
     return Script(definitions, questions, str(path), text, spans)
 
 
 def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalog:
-    """The catalog after the definitions. What cannot be planned or has no input shows before Spark starts.
+    """Return the catalog after the definitions. Raises before Spark starts if one cannot be planned or has no input.
 
-    `fed`: the sources that have committed rows; what reads none of them may be defined differently now.
+    `fed`: the sources with committed rows. A definition that reads none of them may be changed.
     """
     from rejoinder.exchange.streaming.source_frames import check_path
 
@@ -95,7 +96,7 @@ def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalo
     with placed(script.text, script.path):
         batch.finish()
     for source in new_sources(batch):
-        _refuse_told(source)
+        _refuse_explicit_watermark(source)
     with placed(script.text, script.path):
         dataflow = plan(batch.catalog, {}).dataflow
     for scan in dataflow.scans.values():
@@ -104,14 +105,14 @@ def check(script: Script, catalog: Catalog, fed: Collection[str] = ()) -> Catalo
     return batch.catalog
 
 
-def _refuse_told(source: Source) -> None:
-    """Refuse a watermark that nothing would move: there is no word for it on the command line."""
-    told = [column for column, delay in source.watermarks.items() if delay is None]
-    if told:
+def _refuse_explicit_watermark(source: Source) -> None:
+    """Raise `Unsupported` for an explicit watermark: the command line cannot advance it."""
+    columns = [column for column, delay in source.watermarks.items() if delay is None]
+    if columns:
         raise Unsupported(
-            f"the watermark of `{source.name}`.`{told[0]}` would never move",
+            f"the watermark of `{source.name}`.`{columns[0]}` would never advance",
             detail="without DELAY the watermark is explicit: a program passes it, with flow.watermark(…) in Python",
-            hint=f"WATERMARK {told[0]} DELAY OF …, or run the flow from Python",
+            hint=f"WATERMARK {columns[0]} DELAY OF …, or run the flow from Python",
         )
 
 
@@ -125,7 +126,7 @@ def run_file(
     showing: Showing,
     is_debug: bool,
 ) -> None:
-    """Run a file until all input is processed, or with an interval until told to stop. `watched`: a view to show."""
+    """Run a file until all input is processed, or with an interval until a signal. `watched`: a view to print."""
     script = read_script(path)
     before = open_state(state, may_create=True)
     check_writable(before.store)
@@ -151,15 +152,15 @@ def run_file(
                 show_answer(answer, showing)
 
 
-def define_all(flow: Flow, script: Script, told: Told) -> None:
-    """Make what is not there yet, in one commit, unless told to stop."""
-    if script.definitions and not told.is_set():
+def define_all(flow: Flow, script: Script, stopped: threading.Event) -> None:
+    """Create new definitions in one commit, unless the user has stopped the command."""
+    if script.definitions and not stopped.is_set():
         for text in flow.define(*script.definitions, is_rerun=True).notes:
             note(text)
 
 
 def _watch(flow: Flow, view: str, showing: Showing) -> None:
-    """Show the changes of a view after every epoch."""
+    """Print the changes of a view after every epoch."""
     name, _ = find_view(flow.engine, view)
 
     def show(progress: Progress) -> None:
@@ -174,15 +175,15 @@ def _watch(flow: Flow, view: str, showing: Showing) -> None:
 def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: str | None, showing: Showing) -> None:
     line = ProgressLine("reading…" if interval is None else "waiting for input…")
 
-    def work(told: Told) -> None:
-        define_all(flow, script, told)
-        if told.is_set():
+    def work(stopped: threading.Event) -> None:
+        define_all(flow, script, stopped)
+        if stopped.is_set():
             return
         if watched is not None:
             _watch(flow, watched, showing)
         flow.on_progress(line.take)
         if interval is None:
-            with warnings.catch_warnings():  # notices of epochs are warnings of run(); the line has said them
+            with warnings.catch_warnings():  # notices of epochs are warnings of run(); the line has printed them
                 warnings.simplefilter("ignore")
                 flow.run()
         else:
@@ -196,22 +197,22 @@ def _run(flow: Flow, state: str, script: Script, interval: str | None, watched: 
     with line:
         caught_up = interruptible(work, stop)
     if caught_up and not flow.engine.dataflow.scans:
-        return  # nothing is kept up to date; queries read their sources themselves
+        return  # no view is maintained; queries read their sources themselves
     end = "caught up" if caught_up else "stopped"
     if line.last is not None:
-        told = f" at epoch {flow.epoch}: {line.summary()}; state {size(line.last.state_bytes)} in {state}"
+        summary = f" at epoch {flow.epoch}: {line.summary()}; state {size(line.last.state_bytes)} in {state}"
     else:
-        told = f" at epoch {flow.epoch}: nothing new" if flow.epoch >= 0 else ": no input yet"
-    err.print(Text.assemble((end, "bold green"), told))
-    for view, what in pending_views(flow.engine).items():
-        note(f"changes of `{view}` wait {what}")
+        summary = f" at epoch {flow.epoch}: nothing new" if flow.epoch >= 0 else ": no input yet"
+    err.print(Text.assemble((end, "bold green"), summary))
+    for view, condition in pending_views(flow.engine).items():
+        note(f"changes of `{view}` wait {condition}")
 
 
 @contextmanager
 def spark_flow(state: str, settings: Settings, *, is_debug: bool) -> Iterator[Flow]:
-    """A flow on the session of this process, or on a local one of its own.
+    """Open a flow on the session of this process, or on a local session of its own.
 
-    What the JVM of its own says is shown with `is_debug` only: errors are said in our words.
+    The output of its own JVM is shown only with `is_debug`; errors are reported by Rejoinder.
     """
     log: JvmLog | None = None
     session: SparkSession | None = None
@@ -224,12 +225,12 @@ def spark_flow(state: str, settings: Settings, *, is_debug: bool) -> Iterator[Fl
             log = JvmLog(is_quiet=not is_debug)
             if present_session() is None:
                 session = make_session(settings.cores, memory=settings.memory, settings=settings.conf, log=log)
-            with warnings.catch_warnings():  # about settings: they are ours, or the user asked for them
+            with warnings.catch_warnings():  # about settings, which are ours or the user's
                 warnings.simplefilter("ignore")
                 flow = Flow(state, parallelism=settings.parallelism, history=settings.history or HISTORY)
         yield flow
     except KeyboardInterrupt:
-        session = None  # the connection may be broken in the middle of a call; the JVM ends with us
+        session = None  # the connection may be broken in the middle of a call; the JVM ends with this process
         raise
     finally:
         if session is not None:
@@ -238,7 +239,7 @@ def spark_flow(state: str, settings: Settings, *, is_debug: bool) -> Iterator[Fl
 
 @contextmanager
 def _hushed(is_wanted: bool) -> Iterator[None]:
-    """No logging from Python: Py4J writes a page about a Ctrl-C in the middle of a call."""
+    """Disable logging: Py4J logs a long traceback for a Ctrl-C in the middle of a call."""
     before = logging.root.manager.disable
     if is_wanted:
         logging.disable(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""`rejoinder vacuum`: deletes what nobody names any more in a state, and says what it was."""
+"""`rejoinder vacuum`: delete unreferenced files of a state, and list them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from rejoinder.store.objects.object_store import open_store
 
 
 def vacuum_state(place: str, *, dry_run: bool, older_than_hours: float) -> None:
-    """Vacuum a state. The names go to standard output, a summary for each kind to standard error."""
+    """Vacuum a state. Prints names to standard output, and a summary for each kind to standard error."""
     store = open_store(place)
     refuse_missing(place, store)
-    done = vacuum(store, dry_run=dry_run, older_than_seconds=older_than_hours * 3600)
-    for each in done.garbage:
-        print(neutral(each.name))
-    for kind, (number, total) in done.by_kind().items():
+    vacuumed = vacuum(store, dry_run=dry_run, older_than_seconds=older_than_hours * 3600)
+    for item in vacuumed.garbage:
+        print(neutral(item.name))
+    for kind, (number, total) in vacuumed.by_kind().items():
         note(f"{kind}: {number:,}, {size(total)}")
+    if not vacuumed.garbage:
+        note("nothing to delete")
+        return
     verb = "would be deleted" if dry_run else "deleted"
-    note(f"{count(len(done.garbage), 'object')} {verb}, {size(done.bytes)}" if done.garbage else "nothing to delete")
+    note(f"{count(len(vacuumed.garbage), 'object')} {verb}, {size(vacuumed.bytes)}")

@@ -1,4 +1,4 @@
-"""A state folder that cannot be written is refused before Spark starts, in the words of the file system."""
+"""Check that a state folder is writable before Spark starts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rejoinder.store.objects.object_store import ObjectStore
 
 
 def check_writable(store: ObjectStore) -> None:
-    """Raise `StorageFailed` if the folder of a local state, or the one in which it would be made, is not writable."""
+    """Raise `StorageFailed` if the folder of a local state, or its nearest existing parent, is not writable."""
     if not store.is_local:
         return
     folder = Path(store.path)
-    nearest = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    nearest = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not nearest.is_dir():
         raise StorageFailed(
             f"the state cannot be kept in `{folder}`: `{nearest}` is not a folder",

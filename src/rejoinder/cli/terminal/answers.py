@@ -1,4 +1,4 @@
-"""Show what a statement answered: as tables, or as CSV or JSON lines for the next program."""
+"""Print the answer of a statement as tables, CSV, or JSON lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SNAPSHOTS = 10
 
 
 class Format(str, Enum):
-    """How rows are written."""
+    """The output format of rows."""
 
     TABLE = "table"
     CSV = "csv"
@@ -33,10 +33,10 @@ class Format(str, Enum):
 
 @dataclass(frozen=True)
 class Showing:
-    """How much is shown, and how. `limit` 0 is no limit; None is `LIMIT` for tables and no limit for the others.
+    """Options of the output. `limit` 0 is no limit; None is `LIMIT` for tables and no limit for other formats.
 
-    `guard`: fields of CSV are written so that no spreadsheet takes them for formulas. `expanded`: rows of a table are
-    shown one below the other; None: if they are too wide for the terminal.
+    `guard`: CSV fields are written so that no spreadsheet reads them as formulas. `expanded`: rows of a table are
+    printed as records; None means only if they are too wide for the terminal.
     """
 
     format: Format = Format.TABLE
@@ -45,7 +45,7 @@ class Showing:
     expanded: bool | None = None
 
     def cut(self, rows: Sequence[Any]) -> int:
-        """How many of the rows are shown."""
+        """Return the number of rows to show."""
         limit = (LIMIT if self.format is Format.TABLE else 0) if self.limit is None else self.limit
         return min(limit or len(rows), len(rows))
 
@@ -69,7 +69,7 @@ def show_answer(answer: Answer, showing: Showing) -> None:
 
 
 def _listed(value: Any) -> Any:
-    """Lists and counts as words, and the text of a query on one line."""
+    """Format lists and counts as text, and put the text of a query on one line."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, dict):
@@ -82,14 +82,14 @@ def _show(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> None
     if showing.format is Format.TABLE:
         if columns:
             show_rows(shown, columns, expanded=showing.expanded)
-        _tell_count(len(shown), len(rows), "row")
+        _print_count(len(shown), len(rows), "row")
     else:
         _write(shown, columns, showing)
         if len(shown) < len(rows):
             note(f"the first {len(shown):,} of {count(len(rows), 'row')}")
 
 
-def _tell_count(shown: int, total: int, noun: str, which: str = "first") -> None:
+def _print_count(shown: int, total: int, noun: str, which: str = "first") -> None:
     if shown == total:
         out.print(Text(f"({count(total, noun)})", style="dim"))
     else:
@@ -103,10 +103,10 @@ def _show_stream(answer: Streamed, showing: Showing) -> None:
     if showing.format is not Format.TABLE:
         _write(shown, rows.columns, showing)
         return
-    undo = next((name for name, what in answer.system.items() if what == "undo"), "_undo")
+    undo = next((name for name, column in answer.system.items() if column == "undo"), "_undo")
     styles = ["red" if row[undo] else "green" for row in shown] if undo in rows.columns else None
     show_rows(shown, rows.columns, styles=styles, expanded=showing.expanded)
-    _tell_count(len(shown), len(rows), "change", "last")
+    _print_count(len(shown), len(rows), "change", "last")
 
 
 def _show_snapshots(answer: Varied, showing: Showing) -> None:
@@ -122,9 +122,9 @@ def _show_snapshots(answer: Varied, showing: Showing) -> None:
         if snapshot.rows:
             shown_rows = snapshot.rows[: showing.cut(snapshot.rows)]
             show_rows(shown_rows, snapshots.columns, expanded=showing.expanded)
-        _tell_count(showing.cut(snapshot.rows), len(snapshot.rows), "row")
+        _print_count(showing.cut(snapshot.rows), len(snapshot.rows), "row")
         out.print()
-    _tell_count(len(shown), len(snapshots), "snapshot", "last")
+    _print_count(len(shown), len(snapshots), "snapshot", "last")
 
 
 def _say(text_: str | None) -> None:
@@ -147,7 +147,7 @@ def _write(rows: Sequence[Row], columns: Sequence[str], showing: Showing) -> Non
 
 
 def _with_text_keys(value: Any) -> Any:
-    """A value whose maps have keys that JSON can have."""
+    """Convert the keys of maps in a value to text, as JSON needs."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else text(key): _with_text_keys(inner) for key, inner in value.items()}
     return [_with_text_keys(inner) for inner in value] if isinstance(value, list) else value

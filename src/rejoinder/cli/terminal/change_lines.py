@@ -1,4 +1,4 @@
-"""The changes of a view as they come: a line for every row that was taken back or added."""
+"""Print the changes of a view: a line for every row that was removed or added."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SHOWN = 6
 
 
 def changes_of(engine: Engine, view: str, epoch: int) -> list[tuple[Row, int]]:
-    """The net changes of a view in a committed epoch, retractions first."""
+    """Return the net changes of a view in a committed epoch, retractions first."""
     assert engine.manifest is not None, "an epoch is committed"
     name, schema = find_view(engine, view)
     return net_changes(engine.store, engine.manifest, name, schema, epoch)
 
 
 def counts(changes: list[tuple[Row, int]]) -> str:
-    """How many rows went and came."""
+    """Return the numbers of removed and added rows as text."""
     minus = sum(-diff for _, diff in changes if diff < 0)
     plus = sum(diff for _, diff in changes if diff > 0)
     return f"{minus:,} taken back, {plus:,} added" if changes else "no change"
@@ -52,8 +52,8 @@ def show_changes(changes: list[tuple[Row, int]], limit: int = SHOWN) -> None:
 
 
 def _both(changes: list[tuple[Row, int]], limit: int) -> list[tuple[Row, int]]:
-    """The first of the retractions and the first of the additions, together `limit` of them."""
-    gone = [change for change in changes if change[1] < 0]
-    come = [change for change in changes if change[1] > 0]
-    kept = min(len(gone), max(limit // 2, limit - len(come)))
-    return gone[:kept] + come[: limit - kept]
+    """Return the first retractions and the first additions, together `limit` of them."""
+    removed = [change for change in changes if change[1] < 0]
+    added = [change for change in changes if change[1] > 0]
+    count = min(len(removed), max(limit // 2, limit - len(added)))
+    return removed[:count] + added[: limit - count]

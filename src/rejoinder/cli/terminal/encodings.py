@@ -1,4 +1,4 @@
-"""Terminals and pipes that do not take UTF-8: signs become plain ones, other letters escapes; nothing fails."""
+"""Output to terminals and pipes without UTF-8: symbols become plain ones, other characters escapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PLAIN = {"─": "-", "│": "|", "…": "...", "−": "-", "→": "->", "×": "
 
 
 def plain(failure: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace what an encoding does not have: lines and arrows by plain signs, letters by the escapes of JSON.
+    """Replace characters that an encoding lacks: lines and arrows by plain symbols, others by JSON escapes.
 
     >>> plain(UnicodeEncodeError("ascii", "─ é", 0, 1, ""))[0], plain(UnicodeEncodeError("ascii", "─ é", 2, 3, ""))[0]
     ('-', '\\\\u00e9')
@@ -30,7 +30,7 @@ codecs.register_error(ERRORS, plain)
 
 
 def adapt_output() -> None:
-    """Let standard output and standard error take every text, whatever their encoding."""
+    """Make standard output and standard error accept every text, whatever their encoding."""
     for stream in (sys.stdout, sys.stderr):
         encoding = str(getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
         if not encoding.startswith("utf") and hasattr(stream, "reconfigure"):
@@ -38,7 +38,7 @@ def adapt_output() -> None:
 
 
 def as_typed(text: str) -> str:
-    """A text of the command line, which Python may have read as another encoding than that of the terminal.
+    """Decode a text of the command line as UTF-8, if Python has read it with another encoding.
 
     >>> as_typed("gr" + b"\\xc3\\xb6".decode("ascii", "surrogateescape") + "ße")
     'größe'

@@ -1,4 +1,4 @@
-"""Errors in a text of statements, shown with the line that they are about and a caret below the word."""
+"""Show errors in a text of statements with their line, and a caret below the word."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEFORE, _AFTER = 60, 40
 
 @dataclass
 class Placed:
-    """The last error whose place is known: the error, the name of its text, and the place."""
+    """The last error with a known place: the error, the name of its text, and the place."""
 
     error: PlanningError | None = None
     label: str = ""
@@ -30,7 +30,7 @@ _last = Placed()
 
 @contextmanager
 def placed(text: str, label: str, span: Span | None = None) -> Iterator[None]:
-    """Note where in `text` an error of the body is; `label` names the text, a file for example."""
+    """Record where in `text` an error of the body is. `label` names the text, for example a file."""
     try:
         yield
     except PlanningError as error:
@@ -40,7 +40,7 @@ def placed(text: str, label: str, span: Span | None = None) -> Iterator[None]:
 
 
 def show_place(error: BaseException) -> bool:
-    """Print the place of an error, if it is known; tell whether it is."""
+    """Print the place of an error. Returns False if it is not known."""
     place = _last.place if _last.error is error else None
     if place is None:
         return False

@@ -1,4 +1,4 @@
-"""Rows one below the other, name by name, as `\\x` shows them in psql: for tables that are wider than the terminal."""
+"""Expanded rows: one record per row, as with `\\x` in psql, for tables that are wider than the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORTEST = 8
 
 
 def cut(value: str, width: int) -> str:
-    """A value in at most `width` columns of a terminal.
+    """Cut a value to at most `width` columns of a terminal.
 
     >>> cut("twelve chars", 12), cut("twelve chars", 7)
     ('twelve chars', 'twelve…')
@@ -27,7 +27,7 @@ def cut(value: str, width: int) -> str:
 def show_expanded(
     rows: Sequence[Mapping[str, Text]], columns: Mapping[str, str], styles: Sequence[str] | None = None
 ) -> None:
-    """Print records. `columns` gives the shown name of each. Long values are cut on a terminal, and only there."""
+    """Print records. `columns` maps each column to its label. Long values are cut only on a terminal."""
     if not columns:
         return
     longest = max(cell_len(shown) for shown in columns.values())
@@ -49,7 +49,7 @@ def show_expanded(
 
 
 def toggled(expanded: bool | None, word: str) -> bool | None:
-    """What `\\x`, `\\x on`, `\\x off` and `\\x auto` set; None is auto. Raises `ValueError` for another word.
+    """Return the setting after `\\x`, `\\x on`, `\\x off` or `\\x auto`; None is auto. Raises `ValueError`.
 
     >>> toggled(None, ""), toggled(True, ""), toggled(True, "auto")
     (True, False, None)

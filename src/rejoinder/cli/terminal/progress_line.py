@@ -1,4 +1,4 @@
-"""Progress of a flow: one live line on a terminal, a plain line now and then elsewhere."""
+"""The progress of a flow: one live line on a terminal, otherwise a plain line at intervals."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ RATE_SECONDS = 5.0
 
 
 class ProgressLine:
-    """Takes the progress of every epoch, from whichever thread, and shows it while it is entered."""
+    """Counts the progress of every epoch, from any thread, and shows it inside a `with` block."""
 
     def __init__(self, doing: str) -> None:
         self.doing = doing
         self.epochs = self.rows_in = self.rows_out = self.rows_late = self.bytes_written = 0
         self.last: Progress | None = None
-        self._started = self._told = time.monotonic()
+        self._started = self._printed = time.monotonic()
         self._last_at = self._started
         self._recent: deque[tuple[float, int]] = deque()
-        self._untold = False
+        self._is_unprinted = False
         self._warned: set[str] = set()
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(console=err, get_renderable=self._line, refresh_per_second=8, transient=True)
@@ -43,11 +43,11 @@ class ProgressLine:
     ) -> None:
         if err.is_terminal:
             self._live.stop()
-        elif self._untold:
-            self._tell()
+        elif self._is_unprinted:
+            self._print()
 
     def take(self, progress: Progress) -> None:
-        """Count an epoch in."""
+        """Add the progress of an epoch."""
         now = time.monotonic()
         rows = sum(progress.rows_in.values())
         self.epochs += 1
@@ -58,29 +58,29 @@ class ProgressLine:
         for notice in progress.notices:
             self.warn(notice)
         self._recent.append((now - progress.seconds, rows))
-        self.last, self._last_at, self._untold = progress, now, True
-        if not err.is_terminal and now - self._told >= PLAIN_SECONDS:
-            self._tell()
+        self.last, self._last_at, self._is_unprinted = progress, now, True
+        if not err.is_terminal and now - self._printed >= PLAIN_SECONDS:
+            self._print()
 
     def say(self, doing: str) -> None:
-        """Say what is going on; once, if it is said again."""
+        """Print the current activity, once if it is repeated."""
         if doing != self.doing:
             self.doing = doing
             err.print(Text(doing, style="dim"))
 
     def warn(self, notice: str) -> None:
-        """Say what is odd; once for each text up to its first semicolon, since figures in it change."""
-        about = "".join(letter for letter in notice.partition(";")[0] if letter.isalpha())
-        if about not in self._warned:
-            self._warned.add(about)
+        """Print a notice, once for each text. Only letters up to the first semicolon are compared: figures change."""
+        subject = "".join(letter for letter in notice.partition(";")[0] if letter.isalpha())
+        if subject not in self._warned:
+            self._warned.add(subject)
             err.print(Text(f"warning: {notice}", style="yellow"))
 
     def seconds(self) -> float:
-        """Since when this line is there."""
+        """Return the seconds since this line was created."""
         return time.monotonic() - self._started
 
-    def _tell(self) -> None:
-        self._told, self._untold = time.monotonic(), False
+    def _print(self) -> None:
+        self._printed, self._is_unprinted = time.monotonic(), False
         err.print(self.text())
 
     def _line(self) -> Spinner:
@@ -88,7 +88,7 @@ class ProgressLine:
         return self._spinner
 
     def text(self) -> Text:
-        """What is known now, on one line."""
+        """Return the current progress on one line."""
         now = time.monotonic()
         if self.last is None:
             return Text(self.doing)
@@ -109,7 +109,7 @@ class ProgressLine:
         return Text("  ").join(Text(text, style=style) for text, style in parts)
 
     def _rate(self, now: float) -> str:
-        """Rows per second over the last seconds; while nothing comes, over the last epoch."""
+        """Return rows per second over the last seconds; without input, over the last epoch."""
         while len(self._recent) > 1 and self._recent[0][0] < now - RATE_SECONDS:
             self._recent.popleft()
         span = max(self._last_at - self._recent[0][0], 0.001)
@@ -117,6 +117,6 @@ class ProgressLine:
         return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s"
 
     def summary(self) -> str:
-        """What was done, as a sentence."""
-        done = f"{count(self.rows_in, 'row')} in, {count(self.rows_out, 'change')} out"
-        return f"{count(self.epochs, 'epoch')} in {duration(self.seconds())}: {done}"
+        """Return a summary of all epochs."""
+        rows = f"{count(self.rows_in, 'row')} in, {count(self.rows_out, 'change')} out"
+        return f"{count(self.epochs, 'epoch')} in {duration(self.seconds())}: {rows}"

@@ -1,4 +1,4 @@
-"""Statements from a person: a prompt that reads until the semicolon, with history where readline is there."""
+"""The prompt: reads statements up to the semicolon, with history if readline is available."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ctrl-C drops the current input."""
 
 def statements() -> Iterator[str]:
     """Yield complete inputs until `\\q` or the end of input; backslash words other than `\\?` are passed on."""
-    with _remembered():
+    with _history():
         lines: list[str] = []
         while True:
             try:
@@ -53,8 +53,8 @@ def statements() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _remembered() -> Iterator[None]:
-    """Keep what is typed for the next time. Windows has no readline; a read-only home is no reason to fail."""
+def _history() -> Iterator[None]:
+    """Load and save the history. Without readline, or with a read-only home, there is none."""
     try:
         import readline
     except ImportError:
@@ -72,7 +72,7 @@ def _remembered() -> Iterator[None]:
 
 
 def write_history(path: Path, lines: Iterable[str | None]) -> None:
-    """Write lines for their owner alone, with secrets hidden. Raises `OSError` if the file is a link."""
+    """Write lines to a file that only its owner can read, with secrets hidden. Raises `OSError` if it is a link."""
     text = redacted_text("\n".join(line for line in lines if line))  # a secret may be on the line after its name
     with replace_file(path) as file:
         os.fchmod(file.fileno(), FILE_MODE)

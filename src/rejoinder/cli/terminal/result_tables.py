@@ -30,9 +30,9 @@ def show_rows(
     styles: Sequence[str] | None = None,
     expanded: bool | None = None,
 ) -> None:
-    """Print rows as a table, or one below the other, name by name: if `expanded`, or by itself if they do not fit.
+    """Print rows as a table, or as records if `expanded`. None means records if the table is too wide.
 
-    With `expanded` False a table that is too wide for a terminal is folded.
+    With `expanded` False, a table that is too wide for the terminal is folded.
     """
     shown = [{name: cell(row[name]) for name in columns} for row in rows]
     if expanded or (expanded is None and out.is_terminal and _width(shown, columns) > out.width):
@@ -42,13 +42,13 @@ def show_rows(
     for name in columns:
         to_the_right = any(is_number(row[name]) for row in rows)
         table.add_column(Text(neutral(name)), justify="right" if to_the_right else "left", overflow="fold")
-    for at, row in enumerate(shown):
-        table.add_row(*row.values(), style=styles[at] if styles else None)
+    for number, row in enumerate(shown):
+        table.add_row(*row.values(), style=styles[number] if styles else None)
     show_table(table)
 
 
 def show_table(table: Table) -> None:
-    """Print a table: folded to the width of a terminal, in its full width elsewhere."""
+    """Print a table: folded to the width of a terminal, at full width elsewhere."""
     if out.is_terminal:
         out.print(table, soft_wrap=False)
         return
@@ -60,13 +60,13 @@ def show_table(table: Table) -> None:
 
 
 def _width(rows: Sequence[Mapping[str, Text]], columns: Sequence[str]) -> int:
-    """How many columns of a terminal a table takes that is not folded."""
+    """Return the width of an unfolded table in terminal columns."""
     widths = [max([cell_len(neutral(name)), *(row[name].cell_len for row in rows)]) for name in columns]
     return sum(widths) + GAP * (len(columns) - 1)
 
 
 def cell(value: Any) -> Text:
-    """A value as it is shown in a table; bytes are cut on a terminal only."""
+    """Format a value for a table. Bytes are cut only on a terminal."""
     if isinstance(value, bytes) and not out.is_terminal:
         return Text(f"0x{value.hex()}")
     return NULL if value is None else Text(text(value))

@@ -1,4 +1,4 @@
-"""Where the command line writes: results to standard output; progress, notes and errors to standard error."""
+"""Output of the command line: results to standard output; progress, notes and errors to standard error."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ DEBUG = "--debug"
 
 
 class SafeConsole(Console):
-    """A console on which names and values cannot act: control characters of theirs are shown, not sent."""
+    """A console that shows control characters in names and values instead of sending them to the terminal."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print texts and tables. Cells of tables are made neutral by who makes them."""
-        for each in objects:
-            if isinstance(each, Text):
-                each.plain = neutral_lines(each.plain)
+        """Print texts and tables. The caller must neutralise the cells of tables."""
+        for item in objects:
+            if isinstance(item, Text):
+                item.plain = neutral_lines(item.plain)
         super().print(*objects, **options)
 
 
 out = SafeConsole(highlight=False, soft_wrap=True)
-# One console where both are the same terminal: what is printed then goes above a live line instead of through it.
+# Use one console if both are the same terminal: then output is printed above a live line instead of through it.
 _is_shared = sys.stdout.isatty() and sys.stderr.isatty()
 err = out if _is_shared else SafeConsole(highlight=False, soft_wrap=True, stderr=True)
 
@@ -61,7 +61,7 @@ def show_error(error: RejoinderError, show_place: Callable[[RejoinderError], boo
 
 
 def unexpected(error: Exception) -> RejoinderError:
-    """An error that nobody has foreseen, in the form of ours."""
+    """Convert an unexpected error to one of ours."""
     first = next((line for line in str(error).splitlines() if line.strip()), "")
     return RejoinderError(
         f"unexpected {type(error).__name__}",
@@ -71,22 +71,22 @@ def unexpected(error: Exception) -> RejoinderError:
 
 
 def refused(error: OSError) -> RejoinderError:
-    """What the operating system refused outside of a state, such as output to a full disk."""
-    what = f" `{error.filename}`" if error.filename else " standard output"
+    """Convert an error of the operating system outside of a state, such as output to a full disk."""
+    target = f"`{error.filename}`" if error.filename else "standard output"
     return RejoinderError(
-        f"cannot write or read{what}: {error.strerror or type(error).__name__}",
+        f"cannot write or read {target}: {error.strerror or type(error).__name__}",
         hint="check the free space and the permissions",
     )
 
 
 def note(text: str) -> None:
-    """Say something in passing."""
+    """Print a note to standard error."""
     err.print(Text(text, style="dim"))
 
 
 @contextmanager
 def status(text: str) -> Iterator[None]:
-    """Show that something is going on, on a terminal; say nothing elsewhere."""
+    """Show an activity on a terminal; print nothing elsewhere."""
     if not err.is_terminal:
         yield
         return
@@ -95,7 +95,7 @@ def status(text: str) -> Iterator[None]:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Format a number with its noun.
 
     >>> count(1, "row"), count(12345, "row")
     ('1 row', '12,345 rows')
@@ -104,7 +104,7 @@ def count(number: int, noun: str) -> str:
 
 
 def size(count_: float) -> str:
-    """A number of bytes.
+    """Format a number of bytes.
 
     >>> size(0), size(2048), size(3_500_000)
     ('0 B', '2.0 KB', '3.3 MB')
@@ -117,7 +117,7 @@ def size(count_: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A span of time.
+    """Format a span of time.
 
     >>> duration(0.25), duration(12.5), duration(150), duration(9000)
     ('0.25 s', '12.5 s', '2 m 30 s', '2 h 30 m')
@@ -135,11 +135,11 @@ def duration(seconds: float) -> str:
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """Say a warning as a note, without the place in the code; those for programmers not at all."""
+    """Print a warning as a note, without its place in the code. Skip warnings for programmers."""
     if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | ResourceWarning):
         note(f"warning: {message}")
 
 
 def drop_output() -> None:
-    """Let nothing more go to a pipe that nobody reads: Python would complain about it when it ends."""
+    """Discard further output to a closed pipe: Python would report an error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -67,7 +67,7 @@ def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
     state, retentions = filler.state, filler.plan.dataflow.retentions
     read = scanned | hydration.filled
     before = {name: parts for name, parts in state.arrangements.items() if name in read}
-    before |= {second: state.arrangements[name] for second, name in hydration.answers.items()}
+    before |= {second: state.arrangements[name] for second, name in hydration.second_names.items()}
     before |= state.changelogs
     expired = {name: expiry_of(retentions[name], filler.times) for name in scanned if name in retentions}
     again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]

@@ -15,7 +15,6 @@ from rejoinder.errors import Unsupported
 from rejoinder.explain.view_description import describe
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
-from rejoinder.plan.physical.steps import Aggregate, Distinct
 from rejoinder.planner import plan
 from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import bind
@@ -131,15 +130,14 @@ def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
 def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
     arrangement = next(a for a in engine.dataflow.arrangements if a.id == name)
     parts = engine.state.arrangements.get(name, ())
-    kind = "rows"
-    for step in engine.dataflow.steps():
-        if isinstance(step, Distinct | Aggregate) and step.arrangement.id == name:
-            kind = "copies" if isinstance(step, Distinct) else "groups"
+    made = engine.plan.program.derived.get(arrangement.relation.partition("/")[0])
+    own = () if made is None else made.operation.state(made, engine.plan.program)
+    content = next((state.content for state in own if state.arrangement.id == name), "rows")
     return {
         "name": name,
         "relation": arrangement.relation,
         "key": arrangement.key.text,
-        "kind": kind,
+        "kind": content,
         "rows": sum(part.rows for part in parts),
         "bytes": sum(part.bytes for part in parts),
         "runs": max((part.runs for part in parts), default=0),

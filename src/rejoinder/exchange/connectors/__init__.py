@@ -1,1 +1,1 @@
-"""Kafka, Delta and JDBC as Spark reaches them."""
+"""Kafka, Delta and JDBC through Spark."""

@@ -1,4 +1,4 @@
-"""Delta tables as sinks and change feeds: writes that Delta itself does once, by application id and version."""
+"""Delta tables as sinks and change feeds. Delta makes writes idempotent by application id and version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rejoinder.exchange.session.jars import DELTA, provide
 
 CATALOG = "spark.sql.catalog.spark_catalog"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-# Delta reads its own log with fifty tasks unless told otherwise, which is what a small epoch would wait for.
+# By default Delta reads its own log with fifty tasks, which would dominate the time of a small epoch.
 QUICK = {"spark.databricks.delta.snapshotPartitions": "2", "spark.sql.shuffle.partitions": "2"}
 TRANSACTION = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
 UNEXPECTED = "rejoinder: the row of key "
@@ -28,41 +28,44 @@ FEED = {
 
 
 class UnexpectedRowError(Exception):
-    """A table does not hold what a merge expects; for the layers above to explain."""
+    """A table does not contain the rows that a MERGE expects; the layers above explain it."""
 
 
 def prepare(session: SparkSession) -> None:
-    """Make Delta usable in a session: its jars, and its catalog where none is set."""
+    """Add Delta to a session: its jars, and its catalog if none is set."""
     provide(session, DELTA)
     if session.conf.get(CATALOG, None) in (None, "builtin"):
         session.conf.set(CATALOG, DELTA_CATALOG)
 
 
 def is_table(session: SparkSession, path: str) -> bool:
-    """Whether there is a Delta table at a path."""
+    """Whether a Delta table exists at a path."""
     jvm: Any = session._jvm
     with _settings(session, QUICK):
         return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, path))
 
 
 def columns_of(session: SparkSession, path: str) -> list[str]:
-    """The columns of a table."""
+    """Return the columns of a table."""
     with _settings(session, QUICK):
         return list(session.read.format("delta").load(path).columns)
 
 
 def last_version(session: SparkSession, path: str, application: str) -> int | None:
-    """The last version that an application has written to a table; None if it never did."""
+    """Return the last version that an application has written to a table; None if it has not."""
     jvm: Any = session._jvm
     none = jvm.scala.Option.empty()
     with _settings(session, QUICK):
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
-        found = log.update(False, none, none).transactions().get(application)
-    return int(found.get()) if found.isDefined() else None
+        version = log.update(False, none, none).transactions().get(application)
+    return int(version.get()) if version.isDefined() else None
 
 
 def change_feed(session: SparkSession, name: str, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
-    """The changes of a table as a stream, with `_change_type`. Raises if there is no table, or it keeps no changes."""
+    """Return the changes of a table as a stream, with `_change_type`.
+
+    Raises `MissingInput` if the table does not exist or has no change feed.
+    """
     prepare(session)
     path = options["path"]
     if not is_table(session, path):
@@ -72,34 +75,35 @@ def change_feed(session: SparkSession, name: str, options: Mapping[str, str], co
     jvm: Any = session._jvm
     with _settings(session, QUICK):
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
-        kept = log.unsafeVolatileSnapshot().metadata().configuration().get("delta.enableChangeDataFeed")
-    if not kept.isDefined() or str(kept.get()).lower() != "true":
+        enabled = log.unsafeVolatileSnapshot().metadata().configuration().get("delta.enableChangeDataFeed")
+    if not enabled.isDefined() or str(enabled.get()).lower() != "true":
         raise MissingInput(
-            f"the Delta table at `{path}` of `{name}` keeps no change feed",
+            f"the Delta table at `{path}` of `{name}` has no change feed",
             detail="its property delta.enableChangeDataFeed is not true",
             hint=f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
         )
     reader = session.readStream.format("delta").option("readChangeFeed", "true")
-    for option, known in FEED.items():
+    for option, spark_name in FEED.items():
         if option in options:
-            reader = reader.option(known, options[option])
+            reader = reader.option(spark_name, options[option])
     feed = reader.load(path)
-    there = {column.lower(): column for column in feed.columns}
-    named = [there[column.lower()] for column in columns if column.lower() in there]  # what is missing is told later
-    return feed.select(*[f"`{column}`" for column in named], "_change_type")
+    by_lower_case = {column.lower(): column for column in feed.columns}
+    # A missing column is reported later, with the columns of the source.
+    present = [by_lower_case[column.lower()] for column in columns if column.lower() in by_lower_case]
+    return feed.select(*[f"`{column}`" for column in present], "_change_type")
 
 
 def append(changes: DataFrame, path: str, application: str, version: int) -> None:
-    """Append rows, unless the application has written this version already."""
+    """Append rows, unless the application has already written this version."""
     with _settings(changes.sparkSession, QUICK):
         writer = changes.write.format("delta").mode("append")
         writer.option("txnAppId", application).option("txnVersion", str(version)).save(path)
 
 
 def merge(rows: DataFrame, path: str, key: Sequence[str], application: str, version: int) -> None:
-    """Bring a row per key to what it is now (`keyed_changes`), unless this version is written already.
+    """MERGE a row per key (`keyed_changes`) into a table, unless the application has already written this version.
 
-    A row to insert must not be there, any other must be: else it raises `UnexpectedRowError`, and the table stays.
+    Raises `UnexpectedRowError`, without a change of the table, if a row to insert exists, or another one does not.
     """
     session = rows.sparkSession
     columns = [name for name in rows.columns if name not in (ACT, "_copies")]
@@ -112,12 +116,12 @@ def merge(rows: DataFrame, path: str, key: Sequence[str], application: str, vers
     on = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
     values = {f"`{name}`": f"s.`{name}`" for name in columns}
     shown = "to_json(struct({}))".format(", ".join(f"s.`{name}`" for name in key))
-    there, missing = (
-        dict.fromkeys(values, f"raise_error('{UNEXPECTED}' || {shown} || ' {how}')")
-        for how in ("exists already", "does not exist")
+    duplicate, missing = (
+        dict.fromkeys(values, f"raise_error('{UNEXPECTED}' || {shown} || ' {fault}')")
+        for fault in ("exists already", "does not exist")
     )
     change = table.alias("t").merge(rows.alias("s")._jdf, on)
-    change = change.whenMatched(f"s.{ACT} = {INSERTED}").updateExpr(there)
+    change = change.whenMatched(f"s.{ACT} = {INSERTED}").updateExpr(duplicate)
     change = change.whenMatched(f"s.{ACT} = {DELETED}").delete()
     change = change.whenMatched().updateExpr(values)
     change = change.whenNotMatched(f"s.{ACT} <> {INSERTED}").insertExpr(missing)
@@ -126,22 +130,22 @@ def merge(rows: DataFrame, path: str, key: Sequence[str], application: str, vers
         try:
             change.execute()
         except Exception as failure:
-            told = re.search(f"{UNEXPECTED}(.*)", str(failure))
-            if told is None:
+            unexpected = re.search(f"{UNEXPECTED}(.*)", str(failure))
+            if unexpected is None:
                 raise
-            raise UnexpectedRowError(told[1]) from None
+            raise UnexpectedRowError(unexpected[1]) from None
 
 
 @contextmanager
 def quick(session: SparkSession) -> Iterator[None]:
-    """Read logs of Delta with few tasks."""
+    """Let Delta read its logs with few tasks."""
     with _settings(session, QUICK):
         yield
 
 
 @contextmanager
 def _settings(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Settings of a session for a while."""
+    """Set settings of a session, and restore them at the end."""
     before = {name: session.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         session.conf.set(name, value)

@@ -1,8 +1,8 @@
-"""Read a Delta table again up to a position of its change feed: the rows that the feed has added up to by then.
+"""Read a Delta table again up to a position of its change feed: the sum of the changes up to there.
 
-A feed that began with the rows of the table adds up to one version of the table, which is read as it was. A feed that
-began at a version or a time adds up to the changes since then, which are read again. Either way Delta must still have
-that version's log and files; `VACUUM` and log retention remove them.
+A feed that started with the content of the table adds up to one version of the table, which is read by time travel. A
+feed that started at a version or a time adds up to the changes since then, which are read again. Either way Delta must
+still have the log and files of that version; `VACUUM` and log retention remove them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rejoinder.errors import MissingInput
 from rejoinder.exchange.connectors.delta_tables import FEED, prepare, quick
 
 CHANGE_TYPE = "_change_type"
-_BASES = (-1, -100)  # Delta's index before the first file of a version, by the format of its offsets
+_BASES = (-1, -100)  # Delta's index before the first file of a version, in its two formats of offsets
 _STARTS = ("startingversion", "startingtimestamp")
 
 
@@ -29,21 +29,21 @@ class NotReadableError(Exception):
 
 
 def last_version(session: SparkSession, path: str, offset: str) -> int:
-    """The last version that a feed has read whole. Raises `NotReadableError` if it stopped within a version.
+    """Return the last version that a feed has read completely. Raises `NotReadableError` if it stopped within one.
 
     An offset is the next version and no file of it, or a version and the last file of it that was read.
     """
-    found = json.loads(offset)
-    version, index = int(found["reservoirVersion"]), int(found["index"])
-    if index in _BASES and not found.get("isStartingVersion"):
+    fields = json.loads(offset)
+    version, index = int(fields["reservoirVersion"]), int(fields["index"])
+    if index in _BASES and not fields.get("isStartingVersion"):
         return version - 1
-    if found.get("isStartingVersion") or index + 1 < _files_in(session, path, version):
+    if fields.get("isStartingVersion") or index + 1 < _files_in(session, path, version):
         raise NotReadableError(f"its last epoch ended within version {version} of the Delta table")
     return version
 
 
 def _files_in(session: SparkSession, path: str, version: int) -> int:
-    """How many files of a version a feed reads: those with changes, or else those that were added and removed."""
+    """Return how many files of a version a feed reads: those with changes, or else the added and removed ones."""
     actions = session.read.json(f"{path.rstrip('/')}/_delta_log/{version:020d}.json")
     counts = {name: F.count(name).alias(name) for name in ("cdc", "add", "remove") if name in actions.columns}
     row = actions.agg(*counts.values()).first()
@@ -52,10 +52,10 @@ def _files_in(session: SparkSession, path: str, version: int) -> int:
 
 
 def feed_until(session: SparkSession, options: Mapping[str, str], columns: Sequence[str], offset: str) -> DataFrame:
-    """What a feed has added up to at an offset, with `_change_type`.
+    """Return the sum of the changes of a feed up to an offset, with `_change_type`.
 
-    Raises `NotReadableError` if Delta does not have all of it any more, and `MissingInput` if that cannot be found out
-    now. Looks at the log of the table, and at the names of its files.
+    Raises `NotReadableError` if Delta no longer has all of it, and `MissingInput` if the table cannot be accessed now.
+    Reads the log of the table, and checks that its files exist.
     """
     prepare(session)
     path = options["path"]
@@ -65,23 +65,23 @@ def feed_until(session: SparkSession, options: Mapping[str, str], columns: Seque
             last = last_version(session, path, offset)
             frame = _frame(session, options, last)
             plan: Any = frame._jdf.queryExecution()
-            plan.executedPlan()  # looks the versions up
+            plan.executedPlan()  # resolves the versions
             lost = _lost_files(session, frame)
     except NotReadableError:
         raise
-    except Exception as failure:  # noqa: BLE001 - whatever Delta raises is told in our words
+    except Exception as failure:  # noqa: BLE001 - turn any failure of Delta into one of ours
         if _is_final(failure):
-            raise NotReadableError(f"Delta does not have its versions any more: {_said(failure)}") from None
+            raise NotReadableError(f"Delta no longer has its versions: {_message(failure)}") from None
         raise MissingInput(
-            f"the Delta table at `{path}` cannot be looked at, to read it again",
-            detail=_said(failure),
+            f"the Delta table at `{path}` cannot be accessed to read it again",
+            detail=_message(failure),
             hint="check the storage of the table, and run the statement again",
         ) from None
     if lost is not None:
         raise NotReadableError(f"file `{lost}` of version {last} of the Delta table no longer exists")
-    there = {column.lower(): column for column in frame.columns}
-    named = [there[column.lower()] for column in columns if column.lower() in there]
-    return frame.select(*[f"`{column}`" for column in named], CHANGE_TYPE)
+    by_lower_case = {column.lower(): column for column in frame.columns}
+    present = [by_lower_case[column.lower()] for column in columns if column.lower() in by_lower_case]
+    return frame.select(*[f"`{column}`" for column in present], CHANGE_TYPE)
 
 
 def _frame(session: SparkSession, options: Mapping[str, str], last: int) -> DataFrame:
@@ -103,11 +103,11 @@ def _check_identity(session: SparkSession, path: str, offset: str) -> None:
     none = jvm.scala.Option.empty()
     identity = str(log.update(False, none, none).metadata().id())
     if identity != json.loads(offset).get("reservoirId"):
-        raise NotReadableError(f"the Delta table at `{path}` is not the one that was read: it was created anew")
+        raise NotReadableError(f"the Delta table at `{path}` is not the one that was read: it was created again")
 
 
 def _lost_files(session: SparkSession, frame: DataFrame) -> str | None:
-    """A file of a snapshot that no longer exists. Of changes Delta lists none; then reading them says so."""
+    """Return a file of a snapshot that no longer exists. For changes Delta lists no files; then reading them fails."""
     jvm: Any = session._jvm
     settings = session._jsparkSession.sessionState().newHadoopConf()
     for name in frame.inputFiles():
@@ -118,12 +118,12 @@ def _lost_files(session: SparkSession, frame: DataFrame) -> str | None:
 
 
 def _is_final(failure: BaseException) -> bool:
-    """Whether Delta or Spark says that something does not exist, as opposed to a storage that fails for now."""
-    found = re.search(r"\[DELTA_\w+|\bFileNotFoundException\b", str(failure))
-    return isinstance(failure, AnalysisException) or found is not None
+    """Whether a failure means that something does not exist, as opposed to a temporary failure of the storage."""
+    code = re.search(r"\[DELTA_\w+|\bFileNotFoundException\b", str(failure))
+    return isinstance(failure, AnalysisException) or code is not None
 
 
-def _said(failure: BaseException) -> str:
-    """What Delta says, without the names of its classes."""
-    found = re.search(r"\[DELTA_\w+(\.\w+)*\][^\n]*", str(failure))
-    return type(failure).__name__ if found is None else found[0][:300]
+def _message(failure: BaseException) -> str:
+    """Return the message of Delta, without the names of its classes."""
+    message = re.search(r"\[DELTA_\w+(\.\w+)*\][^\n]*", str(failure))
+    return type(failure).__name__ if message is None else message[0][:300]

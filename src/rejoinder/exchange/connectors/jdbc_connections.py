@@ -1,6 +1,6 @@
-"""Databases through JDBC: connections of the driver's own, for transactions, and tables that executors fill.
+"""Databases through JDBC: connections from the Spark driver, for transactions, and tables that executors write.
 
-Drivers are found as Spark finds them; that of PostgreSQL is fetched.
+JDBC drivers are found as Spark finds them; that of PostgreSQL is downloaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rejoinder.exchange.session.jars import POSTGRESQL, provide
 
 DRIVERS = {"jdbc:postgresql:": ("org.postgresql.Driver", POSTGRESQL)}
-# How long an address that does not answer is waited for.
+# Timeouts, in seconds, for an address that does not answer.
 PATIENCE = {"jdbc:postgresql:": {"connectTimeout": "5", "loginTimeout": "5"}}
 
 Options = Mapping[str, str]
@@ -27,7 +27,7 @@ _PARTS = re.compile(r'(?:^|(?<=\.))(?:"(?:[^"]|"")*"(?=\.|$)|`(?:[^`]|``)*`(?=\.
 
 
 def full_options(session: SparkSession, options: Options) -> dict[str, str]:
-    """The options with the driver's class, made usable, and a limit to waiting."""
+    """Return the options with the class of the JDBC driver, which is provided if needed, and timeouts."""
     url = options["url"]
     full = dict(options)
     for prefix, (driver, package) in DRIVERS.items():
@@ -40,7 +40,7 @@ def full_options(session: SparkSession, options: Options) -> dict[str, str]:
 
 
 def parts_of(table: str) -> list[str]:
-    """The parts of a table's name, at the dots outside of quotes.
+    """Return the parts of a table name, split at the dots outside of quotes.
 
     >>> parts_of('shop.people'), parts_of('"a.b"."c""d"'), parts_of('t; DROP TABLE x')
     (['shop', 'people'], ['"a.b"', '"c""d"'], ['t; DROP TABLE x'])
@@ -49,30 +49,30 @@ def parts_of(table: str) -> list[str]:
 
 
 class Connection:
-    """A connection of the driver's, without auto-commit. Errors of the database are told in its words."""
+    """A connection from the Spark driver, without auto-commit. Its methods raise `DatabaseError`."""
 
     def __init__(self, session: SparkSession, options: Options) -> None:
         jvm: Any = session._jvm
-        given = jvm.java.util.HashMap()
+        settings = jvm.java.util.HashMap()
         for name, value in options.items():
-            given.put(name, value)
+            settings.put(name, value)
         parsed = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(
-            jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(given)
+            jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(settings)
         )
         self._dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(options["url"])
-        self._connection = _told(lambda: self._dialect.createConnectionFactory(parsed).apply(-1))
+        self._connection = _translate_errors(lambda: self._dialect.createConnectionFactory(parsed).apply(-1))
         self._connection.setAutoCommit(False)
         metadata = self._connection.getMetaData()
         self._is_upper = bool(metadata.storesUpperCaseIdentifiers())
         self._is_lower = bool(metadata.storesLowerCaseIdentifiers())
 
     def quoted(self, name: str) -> str:
-        """A name as this database wants it, with its quote written twice where the name has one: Spark's does not."""
+        """Return a name quoted for this database. Unlike Spark's dialects, this escapes a quote within the name."""
         frame = str(self._dialect.quoteIdentifier("x"))
         return f"{frame[0]}{name.replace(frame[-1], frame[-1] * 2)}{frame[-1]}"
 
     def part(self, part: str) -> str:
-        """A part of a table's name, quoted: a plain one in the case that the database gives it, reserved or not."""
+        """Return a part of a table name, quoted; an unquoted name in the case in which the database stores it."""
         is_quoted = len(part) > 1 and part[0] + part[-1] in ('""', "``", "[]")
         if is_quoted:
             return self.quoted(part[1:-1].replace(part[-1] * 2, part[-1]))
@@ -81,48 +81,49 @@ class Connection:
         return self.quoted(part.upper() if self._is_upper else part.lower() if self._is_lower else part)
 
     def columns(self, table: str) -> dict[str, str | None]:
-        """The columns of a table, each with its type if that is a short text or a decimal. Raises if there is none."""
+        """Return the columns of a table, with the type of short strings and decimals. Raises if it does not exist."""
         statement = self._connection.createStatement()
         try:
-            meta = _told(lambda: statement.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData())
-            return {str(meta.getColumnName(at)): _type_of(meta, at) for at in range(1, meta.getColumnCount() + 1)}
+            meta = _translate_errors(lambda: statement.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData())
+            numbers = range(1, meta.getColumnCount() + 1)
+            return {str(meta.getColumnName(number)): _type_of(meta, number) for number in numbers}
         finally:
             statement.close()
 
     def update(self, sql: str) -> int:
-        """Run a statement; the number of rows that it changed."""
+        """Run a statement and return the number of rows that it changed."""
         statement = self._connection.createStatement()
         try:
-            return int(_told(lambda: statement.executeUpdate(sql)))
+            return int(_translate_errors(lambda: statement.executeUpdate(sql)))
         finally:
             statement.close()
 
     def number(self, sql: str) -> int | None:
-        """The one number that a query gives; None if there is no row."""
+        """Return the number that a query selects; None if there is no row."""
         statement = self._connection.createStatement()
         try:
-            rows = _told(lambda: statement.executeQuery(sql))
+            rows = _translate_errors(lambda: statement.executeQuery(sql))
             return int(rows.getLong(1)) if rows.next() else None
         finally:
             statement.close()
 
     def commit(self) -> None:
-        """Make the transaction's changes last."""
-        _told(self._connection.commit)
+        """Commit the transaction."""
+        _translate_errors(self._connection.commit)
 
     def rollback(self) -> None:
-        """Forget the transaction's changes."""
-        _told(self._connection.rollback)
+        """Roll back the transaction."""
+        _translate_errors(self._connection.rollback)
 
     def close(self) -> None:
-        """Let the connection go. What is not committed is rolled back: some databases do not close before that."""
-        with suppress(DatabaseError):  # it may be lost already
+        """Roll back, since some databases refuse to close with an open transaction, and close the connection."""
+        with suppress(DatabaseError):  # the connection may be lost
             self.rollback()
         self._connection.close()
 
 
 class DatabaseError(Exception):
-    """What a database, or the way to it, says; for the layers above to explain. `state` is its SQLSTATE, if any."""
+    """An error of a database or its connection, which the layers above explain. `state` is its SQLSTATE, if any."""
 
     def __init__(self, text: str, state: str | None = None) -> None:
         super().__init__(text)
@@ -130,19 +131,19 @@ class DatabaseError(Exception):
 
     @property
     def kind(self) -> str | None:
-        """What went wrong, without a word of the database's, which may quote rows; None if it speaks of no row."""
+        """The kind of error, without the message of the database, which may quote rows; None if it quotes none."""
         if self.state is not None and self.state[:2] in _WITHOUT_ROWS:
             return None
-        meaning = _WITH_ROWS.get((self.state or "")[:2], "the database refused to take the rows")
+        meaning = _WITH_ROWS.get((self.state or "")[:2], "the database rejected the rows")
         return meaning if self.state is None else f"{meaning} (SQLSTATE {self.state})"
 
 
 # Classes of SQLSTATE. Connections, logins, names, rights, transactions, resources; X0 and XJ are Derby's.
 _WITHOUT_ROWS = ("08", "0A", "25", "28", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "X0", "XJ")
-_WITH_ROWS = {"22": "a value does not fit its column", "23": "a constraint of the table does not allow a row"}
+_WITH_ROWS = {"22": "a value does not fit its column", "23": "a row violates a constraint of the table"}
 
 
-def _told(act: Any) -> Any:
+def _translate_errors(act: Any) -> Any:
     try:
         return act()
     except Py4JJavaError as failure:
@@ -153,7 +154,7 @@ def _told(act: Any) -> Any:
 
 
 def _state_of(cause: Any) -> str | None:
-    """The SQLSTATE of an exception that has one."""
+    """Return the SQLSTATE of an exception; None if it has none."""
     try:
         state = cause.getSQLState()
     except (Py4JError, TypeError):
@@ -161,20 +162,20 @@ def _state_of(cause: Any) -> str | None:
     return None if state is None else str(state)
 
 
-def _type_of(meta: Any, at: int) -> str | None:
-    """A type that a copy of the column must have: Spark would make texts that are too long to be compared of it."""
-    kind, size = int(meta.getColumnType(at)), int(meta.getPrecision(at))
+def _type_of(meta: Any, number: int) -> str | None:
+    """Return the type that a copy of the column needs: by default Spark creates strings too long for a comparison."""
+    kind, size = int(meta.getColumnType(number)), int(meta.getPrecision(number))
     if kind in _TEXTS and 0 < size <= LONGEST_TEXT:
         return f"VARCHAR({size})"
     if kind in _DECIMALS and 0 < size <= LARGEST_DECIMAL:
-        return f"DECIMAL({size},{int(meta.getScale(at))})"
+        return f"DECIMAL({size},{int(meta.getScale(number))})"
     return None
 
 
 def fill(rows: DataFrame, table: str, options: Options, types: Mapping[str, str | None]) -> None:
-    """Replace a table by these rows, written by the executors; `types` are those of columns, where one is needed."""
+    """Replace a table by these rows, which the executors write; `types` sets the types of columns that are not None."""
     writer = rows.write.format("jdbc").mode("overwrite").options(**options)
-    needed = ", ".join(f"`{name}` {kind}" for name, kind in types.items() if kind is not None)
-    if needed:
-        writer = writer.option("createTableColumnTypes", needed)
-    _told(lambda: writer.option("dbtable", table).save())
+    declared = ", ".join(f"`{name}` {kind}" for name, kind in types.items() if kind is not None)
+    if declared:
+        writer = writer.option("createTableColumnTypes", declared)
+    _translate_errors(lambda: writer.option("dbtable", table).save())

@@ -1,7 +1,7 @@
-"""Topics as sources: Spark keeps the offsets and hands records over as bytes; a look at the broker before the start.
+"""Kafka topics as sources: Spark tracks the offsets and passes records as bytes; brokers are checked before the start.
 
-Spark finds out about a broker that does not answer after minutes, and in words of its own. So each topic is asked for
-first, by Kafka's own client in Spark's JVM; that also tells the partitions.
+Spark takes minutes to detect a broker that does not answer, and its error is unclear. So each topic is described first,
+by Kafka's own client in Spark's JVM, which also returns the partitions.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rejoinder.secret_options import resolved, scrubbed
 PREFIX = "kafka."
 ANSWER_MS = "5000"
 BLOCKED_MS = "15000"
-# Unless the user says otherwise an epoch takes this many records of a topic per core: a backlog must fit the memory.
+# By default an epoch reads this many records of a topic per core: a backlog must fit into memory.
 EPOCH_RECORDS = 200_000
 PACKED_BYTES = 32 << 20
-PASSED_ON = {
+SPARK_OPTIONS = {
     "startingoffsets": "startingOffsets",
     "failondataloss": "failOnDataLoss",
     "maxoffsetspertrigger": "maxOffsetsPerTrigger",
@@ -38,65 +38,65 @@ PASSED_ON = {
 
 
 def topic_splits(session: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
-    """The records of a topic from its start, as bytes."""
+    """Return a stream of the records of a topic, from its start, as splits."""
     provide(session, KAFKA)
-    known = resolved(f"source `{name}`", options)
+    settings = resolved(f"source `{name}`", options)
     reader = (
         session.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", known["bootstrap"])
-        .option("subscribe", known["topic"])
+        .option("kafka.bootstrap.servers", settings["bootstrap"])
+        .option("subscribe", settings["topic"])
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", EPOCH_RECORDS * session.sparkContext.defaultParallelism)
-        .option("includeHeaders", "headers" in known)
+        .option("includeHeaders", "headers" in settings)
     )
-    for option, value in known.items():
-        if option in PASSED_ON or option.startswith(PREFIX):
-            reader = reader.option(PASSED_ON.get(option, option), value)
-    parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in known else [])]
-    return reader.load().select(*parts).mapInArrow(PackRecords(name, known["topic"]), SPLITS)
+    for option, value in settings.items():
+        if option in SPARK_OPTIONS or option.startswith(PREFIX):
+            reader = reader.option(SPARK_OPTIONS.get(option, option), value)
+    parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in settings else [])]
+    return reader.load().select(*parts).mapInArrow(PackRecords(name, settings["topic"]), SPLITS)
 
 
 def records_between(session: SparkSession, name: str, options: Mapping[str, str], start: str, end: str) -> DataFrame:
-    """The records of a topic from one position to another, as splits. Positions are Spark's: offsets by partition.
+    """Return the records of a topic between two positions as splits. Positions are Spark's: offsets by partition.
 
-    Fails if the broker has removed some of them.
+    Reading them fails if the broker has removed some of them.
     """
     provide(session, KAFKA)
-    known = resolved(f"source `{name}`", options)
-    topic = known["topic"]
+    settings = resolved(f"source `{name}`", options)
+    topic = settings["topic"]
     ends = {int(number): offset for number, offset in json.loads(end)[topic].items()}
     starts = {int(number): offset for number, offset in json.loads(start).get(topic, {}).items()}
     from_ = {topic: {str(number): starts.get(number, 0) for number in ends}}
     reader = (
         session.read.format("kafka")
-        .option("kafka.bootstrap.servers", known["bootstrap"])
+        .option("kafka.bootstrap.servers", settings["bootstrap"])
         .option("assign", json.dumps({topic: sorted(ends)}))
         .option("startingOffsets", json.dumps(from_))
         .option("endingOffsets", json.dumps({topic: {str(number): offset for number, offset in ends.items()}}))
         .option("failOnDataLoss", "true")
-        .option("includeHeaders", "headers" in known)
+        .option("includeHeaders", "headers" in settings)
     )
-    for option, value in known.items():
+    for option, value in settings.items():
         if option == "minpartitions" or option.startswith(PREFIX):
-            reader = reader.option(PASSED_ON.get(option, option), value)
-    parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in known else [])]
+            reader = reader.option(SPARK_OPTIONS.get(option, option), value)
+    parts = ["key", "value", "partition", "offset", "timestamp", *(["headers"] if "headers" in settings else [])]
     return reader.load().select(*parts).mapInArrow(PackRecords(name, topic), SPLITS)
 
 
 @dataclass(frozen=True)
 class PackRecords:
-    """Packs records into splits, of some megabytes each; `modified` is when the newest was sent."""
+    """Packs records into splits of some megabytes; `modified` is the time of the newest record."""
 
     name: str
     topic: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a split for every batch that Spark hands over, several if its records are large."""
+        """Yield a split for every batch of Spark, or several if its records are large."""
         for batch in batches:
             pieces = max(1, -(-batch.nbytes // PACKED_BYTES))
             size = max(1, -(-batch.num_rows // pieces))
-            for at in range(0, batch.num_rows, size):
-                yield self._split(pa.Table.from_batches([batch.slice(at, size)]))
+            for start in range(0, batch.num_rows, size):
+                yield self._split(pa.Table.from_batches([batch.slice(start, size)]))
 
     def _split(self, records: pa.Table) -> pa.RecordBatch:
         newest = pc.max(records.column("timestamp")).cast(pa.int64()).as_py() or 0
@@ -111,109 +111,105 @@ class PackRecords:
 
 
 def send(messages: DataFrame, owner: str, options: Mapping[str, str], headers: Mapping[str, str]) -> None:
-    """Send messages (`key`, `value`) to a topic, all with the same headers; returns when the broker has them."""
+    """Send messages (`key`, `value`) to a topic, all with the same headers. Returns when the broker has them."""
     provide(messages.sparkSession, KAFKA)
-    known = resolved(owner, options)
+    settings = resolved(owner, options)
     pairs = [F.struct(F.lit(name).alias("key"), F.lit(text.encode()).alias("value")) for name, text in headers.items()]
     writer = messages.withColumn("headers", F.array(*pairs)).write.format("kafka")
-    for option, value in {"kafka.max.block.ms": BLOCKED_MS, **known}.items():
+    for option, value in {"kafka.max.block.ms": BLOCKED_MS, **settings}.items():
         if option.startswith(PREFIX):
             writer = writer.option(option, value)
-    writer.option("kafka.bootstrap.servers", known["bootstrap"]).option("topic", known["topic"]).save()
+    writer.option("kafka.bootstrap.servers", settings["bootstrap"]).option("topic", settings["topic"]).save()
 
 
 def partitions_of(session: SparkSession, owner: str, options: Mapping[str, str]) -> list[int]:
-    """The partitions of a topic. Raises `MissingInput`, within seconds, if broker or topic are not there.
+    """Return the partitions of a topic. Raises `MissingInput`, within seconds, if broker or topic do not exist.
 
-    `owner` says who asks, in messages: "source `clicks`".
+    `owner` is the source or sink, for messages: "source `clicks`".
     """
     provide(session, KAFKA)
-    known = resolved(owner, options)
+    settings = resolved(owner, options)
     jvm: Any = session._jvm
-    settings = _settings(jvm, known)
     try:
-        client = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        client = jvm.org.apache.kafka.clients.admin.Admin.create(_client_properties(jvm, settings))
         try:
-            return _ask(client, owner, known["topic"], known["bootstrap"])
+            return _check_topic(client, owner, settings["topic"], settings["bootstrap"])
         finally:
             client.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as failure:
-        raise _unreachable(failure, owner, known["bootstrap"], options) from None
+        raise _unreachable(failure, owner, settings["bootstrap"], options) from None
 
 
 def first_offsets(
     session: SparkSession, owner: str, options: Mapping[str, str], partitions: list[int]
 ) -> dict[int, int]:
-    """The oldest offset that the broker still has, by partition, of those that exist. Raises `InputError`."""
-    known = resolved(owner, options)
+    """Return the oldest offset that the broker still has, by partition, for existing ones. Raises `InputError`."""
+    settings = resolved(owner, options)
     provide(session, KAFKA)
     jvm: Any = session._jvm
-    settings = _settings(jvm, known)
     admin = jvm.org.apache.kafka.clients.admin
     try:
-        client = admin.Admin.create(settings)
+        client = admin.Admin.create(_client_properties(jvm, settings))
         try:
-            asked = jvm.java.util.HashMap()
-            for number in set(partitions) & set(_present(client, known["topic"])):
-                partition = jvm.org.apache.kafka.common.TopicPartition(known["topic"], number)
-                asked.put(partition, admin.OffsetSpec.earliest())
-            found = client.listOffsets(asked).all().get()
-            return {each.partition(): int(found[each].offset()) for each in found}
+            request = jvm.java.util.HashMap()
+            for number in set(partitions) & set(_existing_partitions(client, settings["topic"])):
+                partition = jvm.org.apache.kafka.common.TopicPartition(settings["topic"], number)
+                request.put(partition, admin.OffsetSpec.earliest())
+            offsets = client.listOffsets(request).all().get()
+            return {partition.partition(): int(offsets[partition].offset()) for partition in offsets}
         finally:
             client.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as failure:
-        raise _unreachable(failure, owner, known["bootstrap"], options) from None
+        raise _unreachable(failure, owner, settings["bootstrap"], options) from None
 
 
-def _settings(jvm: Any, known: Mapping[str, str]) -> Any:
-    """What Kafka's own client is made with; it gives up within seconds."""
-    settings = jvm.java.util.Properties()
-    settings.put("default.api.timeout.ms", ANSWER_MS)
-    settings.put("request.timeout.ms", ANSWER_MS)
-    for option, value in known.items():
+def _client_properties(jvm: Any, settings: Mapping[str, str]) -> Any:
+    """Return the properties of Kafka's own client, with timeouts of seconds."""
+    properties = jvm.java.util.Properties()
+    properties.put("default.api.timeout.ms", ANSWER_MS)
+    properties.put("request.timeout.ms", ANSWER_MS)
+    for option, value in settings.items():
         if option.startswith(PREFIX):
-            settings.put(option.removeprefix(PREFIX), value)
-    settings.put("bootstrap.servers", known["bootstrap"])
-    return settings
+            properties.put(option.removeprefix(PREFIX), value)
+    properties.put("bootstrap.servers", settings["bootstrap"])
+    return properties
 
 
-def _ask(client: Any, owner: str, topic: str, address: str) -> list[int]:
-    partitions = _present(client, topic)
+def _check_topic(client: Any, owner: str, topic: str, address: str) -> list[int]:
+    partitions = _existing_partitions(client, topic)
     if not partitions:
         topics = sorted(client.listTopics().names().get())
         raise MissingInput(
             f"there is no topic `{topic}` at {address}",
-            detail=f"{owner}; topics there: {', '.join(topics[:20]) or 'none'}",
+            detail=f"{owner}; existing topics: {', '.join(topics[:20]) or 'none'}",
             hint=near_misses(topic, topics) or "create the topic, or correct OPTIONS (topic '…')",
         )
     return partitions
 
 
-def _present(client: Any, topic: str) -> list[int]:
-    """The partitions of a topic; none if there is no such topic. Raises what Java raises if the broker is silent."""
+def _existing_partitions(client: Any, topic: str) -> list[int]:
+    """Return the partitions of a topic; none if it does not exist. Raises `Py4JJavaError` if the broker is silent."""
     try:
-        found = client.describeTopics([topic]).allTopicNames().get()
+        topics = client.describeTopics([topic]).allTopicNames().get()
     except Py4JJavaError as failure:
         if "UnknownTopicOrPartitionException" not in str(failure.java_exception):
             raise
         return []
-    return [part.partition() for part in found[topic].partitions()]
+    return [part.partition() for part in topics[topic].partitions()]
 
 
 def _unreachable(failure: Py4JJavaError, owner: str, address: str, options: Mapping[str, str]) -> InputError:
-    """What a broker's silence or refusal means, without what Java says around it."""
+    """Return the error for a broker that is silent or refuses access, without Java's stack."""
     reasons = _causes(failure.java_exception)
     detail = scrubbed(f"{owner}: {reasons[-1]}", options)
     if any("Authentication" in reason or "Authorization" in reason for reason in reasons):
         return MissingInput(
-            f"the Kafka broker at {address} refuses us",
+            f"the Kafka broker at {address} denies access",
             detail=detail,
             hint="correct the options kafka.security.… and kafka.sasl.…",
         )
     if any("ConfigException" in reason and "bootstrap" not in reason for reason in reasons):
-        return InputError(
-            f"Kafka does not take the options of {owner}", detail=detail, hint="correct the options kafka.…"
-        )
+        return InputError(f"Kafka rejects the options of {owner}", detail=detail, hint="correct the options kafka.…")
     return MissingInput(
         f"no Kafka broker answers at {address}",
         detail=detail,
@@ -222,8 +218,8 @@ def _unreachable(failure: Py4JJavaError, owner: str, address: str, options: Mapp
 
 
 def _causes(error: Any) -> list[str]:
-    found = []
+    causes = []
     while error is not None:
-        found.append(str(error.toString()))
+        causes.append(str(error.toString()))
         error = error.getCause()
-    return found
+    return causes

@@ -1,4 +1,4 @@
-"""The changes of an epoch by key: what happens to the one row of each key, for sinks that keep a row per key."""
+"""The changes of an epoch by key, for sinks with one row per key: insert, update or delete of that row."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ ACT = "_act"
 
 
 def quoted_name(name: str) -> str:
-    """A column as Spark's expressions name it, whatever is in its name."""
+    """Return a column name quoted for Spark's expressions."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def by_key(changes: DataFrame, key: Sequence[str]) -> DataFrame:
-    """One row per key: the new row (the old one if it is gone), `_act`, and in `_copies` how many new ones there are.
+    """Return a row per key: the new row (the old one if it is deleted), `_act`, and the number of new rows, `_copies`.
 
-    The view has a row for each key at most if `_copies` never exceeds one.
+    The view has at most one row per key if `_copies` never exceeds one.
     """
     columns = [name for name in changes.columns if name not in ("_epoch", "_diff")]
     quoted = [quoted_name(name) for name in columns]
@@ -29,11 +29,11 @@ def by_key(changes: DataFrame, key: Sequence[str]) -> DataFrame:
         F.min("_diff").alias("_least"),
     )
     act = F.when(F.col("_copies") == 0, DELETED).when(F.col("_least") < 0, UPDATED).otherwise(INSERTED)
-    rows = [F.col(f"_row.{each}").alias(name) for name, each in zip(columns, quoted, strict=True)]
+    rows = [F.col(f"_row.{quoted_field}").alias(name) for name, quoted_field in zip(columns, quoted, strict=True)]
     return grouped.select(*rows, act.alias(ACT), "_copies")
 
 
 def duplicate_key(rows: DataFrame, key: Sequence[str]) -> dict[str, object] | None:
-    """A key that has more than one row, with the number of them; None if there is none."""
-    found = rows.where("_copies > 1").select(*map(quoted_name, key), "_copies").limit(1).collect()
-    return found[0].asDict() if found else None
+    """Return a key that has more than one row, with their number; None if there is none."""
+    duplicates = rows.where("_copies > 1").select(*map(quoted_name, key), "_copies").limit(1).collect()
+    return duplicates[0].asDict() if duplicates else None

@@ -1,9 +1,9 @@
-"""Jars that Spark does not bring along (connectors, formats, drivers): found on its class path, or fetched when needed.
+"""Jars that are not part of Spark (connectors, formats, JDBC drivers): on its class path, or downloaded on demand.
 
-They are fetched as `spark.jars.packages` fetches, by the same resolver and into the same cache, but into a session that
-runs: a flow may declare its first source on Kafka at any time. What is fetched can be set on the session, for those
-whose registry is another, or who are offline: `spark.rejoinder.packages.<name>`, a list of Maven coordinates (with
-`?exclude=group:module&transitive=false` where wanted) or paths of jars.
+They are downloaded like `spark.jars.packages`, by the same resolver and into the same cache, but into a running
+session: a flow may declare its first Kafka source at any time. The setting `spark.rejoinder.packages.<name>` of the
+session replaces the packages, for other registries or offline use: a list of Maven coordinates (optionally with
+`?exclude=group:module&transitive=false`) or paths of jars.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ SETTING = "spark.rejoinder.packages."
 
 @dataclass(frozen=True)
 class Package:
-    """What to fetch, and a class by which to know that it is there; `{spark}`, `{minor}`, `{scala}`: those that run."""
+    """A package of jars."""
 
     name: str
     marker: str
+    """A class of the package, to test whether it is present."""
     coordinates: Sequence[str]
+    """Maven coordinates; `{spark}`, `{minor}` and `{scala}` are replaced by the versions of the session."""
 
 
 KAFKA = Package(
@@ -42,7 +44,7 @@ KAFKA = Package(
     ["org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"],
 )
 
-# What else Delta asks for is there: it comes with Spark.
+# Spark contains the other dependencies of Delta.
 DELTA = Package(
     "delta",
     "io.delta.tables.DeltaTable",
@@ -52,70 +54,70 @@ POSTGRESQL = Package("postgresql", "org.postgresql.Driver", ["org.postgresql:pos
 
 
 def provide(session: SparkSession, package: Package) -> None:
-    """Make a package usable from this thread. Raises `RuntimeMismatch` if it is neither there nor to be had."""
+    """Make a package available to this thread. Raises `RuntimeMismatch` if it cannot be downloaded."""
     jvm: Any = session._jvm
-    # Each thread has a loader of classes of its own, and those that were there before do not know what came later.
+    # Each thread has its own class loader, and loaders of older threads do not know jars that were added later.
     loader = session._jsparkSession.sharedState().jarClassLoader()
     jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
-    if _is_there(jvm, package.marker, loader):
+    if _is_present(jvm, package.marker, loader):
         return
     versions = {
         "spark": session.version,
         "minor": ".".join(session.version.split(".")[:2]),
         "scala": jvm.scala.util.Properties.versionNumberString().rpartition(".")[0],
     }
-    set_ = str(session.conf.get(SETTING + package.name, "") or "")
-    wanted = [each.strip() for each in set_.split(",") if each.strip()] or list(package.coordinates)
+    setting = str(session.conf.get(SETTING + package.name, "") or "")
+    jars = [jar.strip() for jar in setting.split(",") if jar.strip()] or list(package.coordinates)
     before = {str(place) for place in loader.getURLs()}
-    for place in (each.format(**versions) for each in wanted):
+    for place in (jar.format(**versions) for jar in jars):
         try:
-            with _alone():
+            with _resolver_lock():
                 _add(session, loader, f"ivy://{place}" if ":" in place and "://" not in place else place)
         except (Py4JJavaError, PySparkException) as failure:
             raise RuntimeMismatch(
-                f"the jars for {package.name} cannot be fetched",
+                f"the jars for {package.name} cannot be downloaded",
                 detail=f"{place}: {_reason(str(failure))}",
                 hint=f"start Spark with spark.jars.packages={','.join(package.coordinates).format(**versions)}, or set "
                 f"{SETTING}{package.name} to coordinates or paths of jars",
             ) from None
     _share(loader, before)
-    if not _is_there(jvm, package.marker, loader):
+    if not _is_present(jvm, package.marker, loader):
         raise RuntimeMismatch(
-            f"the jars for {package.name} do not hold what is needed",
-            detail=f"class {package.marker} is not in {', '.join(wanted)}",
-            hint=f"correct {SETTING}{package.name}, or leave it out",
+            f"the jars for {package.name} lack a required class",
+            detail=f"class {package.marker} is not in {', '.join(jars)}",
+            hint=f"correct {SETTING}{package.name}, or remove it",
         )
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Of all processes of a user on this host one resolves at a time: Ivy's cache does not bear two that write."""
+def _resolver_lock() -> Iterator[None]:
+    """Let only one process of this user resolve at a time on this host: Ivy's cache does not support two writers."""
     with lock_file(os.path.join(tempfile.gettempdir(), f"rejoinder-ivy-{os.getuid()}.lock")) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _add(session: SparkSession, loader: Any, place: str) -> None:
-    """Put jars on the class path of driver and executors.
+    """Add jars to the class path of driver and executors.
 
-    In local mode these are one JVM, and a class that each of them loaded for itself would be there twice, which Delta
-    does not bear. So there the loader is used that both of them ask first.
+    In local mode both are one JVM. If each loaded a class by its own loader, the class would exist twice, which breaks
+    Delta. So the jars are added to the common parent loader.
     """
-    above = loader.getParent()
-    if not is_local(session) or above.getClass().getSimpleName() != "MutableURLClassLoader":
+    parent = loader.getParent()
+    if not is_local(session) or parent.getClass().getSimpleName() != "MutableURLClassLoader":
         session.sql(f"ADD JAR '{place}'")
         return
     jvm: Any = session._jvm
     paths = [place]
     if place.startswith("ivy://"):
-        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(jvm.java.net.URI.create(place))
-        paths = [str(found.apply(at)) for at in range(found.size())]
+        resolved = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(jvm.java.net.URI.create(place))
+        paths = [str(resolved.apply(number)) for number in range(resolved.size())]
     for path in paths:
-        above.addURL(jvm.java.io.File(path.removeprefix("file://")).toURI().toURL())
+        parent.addURL(jvm.java.io.File(path.removeprefix("file://")).toURI().toURL())
 
 
 def _share(loader: Any, before: set[str]) -> None:
-    """Let all of the JVM see what a session got, as if it had been there at the start: tasks report errors by class."""
+    """Make the jars of a session visible to the whole JVM, as if present at the start: tasks report errors by class."""
     parent = loader.getParent()
     if parent is not None and parent.getClass().getSimpleName() == "MutableURLClassLoader":
         for place in loader.getURLs():
@@ -123,7 +125,7 @@ def _share(loader: Any, before: set[str]) -> None:
                 parent.addURL(place)
 
 
-def _is_there(jvm: Any, name: str, loader: Any) -> bool:
+def _is_present(jvm: Any, name: str, loader: Any) -> bool:
     try:
         jvm.java.lang.Class.forName(name, False, loader)
     except Py4JError:
@@ -132,7 +134,7 @@ def _is_there(jvm: Any, name: str, loader: Any) -> bool:
 
 
 def _reason(text: str) -> str:
-    """What the resolver has to say, of a page of it."""
+    """Return the line of the resolver's output that states the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
-    told = [line for line in lines if "not found" in line or "unresolved" in line]
-    return (told or lines or [text])[0]
+    reasons = [line for line in lines if "not found" in line or "unresolved" in line]
+    return (reasons or lines or [text])[0]

@@ -1,7 +1,7 @@
-"""Start the JVM of a local session: without its start-up notices, and out of reach of the terminal's Ctrl-C.
+"""Start the JVM of a local session: without its start-up notices, and protected from the terminal's Ctrl-C.
 
-PySpark hands the JVM our standard error. Here a thread stands in between: it leaves out what every start says, and
-passes the rest on, or keeps it for whoever reports the failure (`JvmLog`).
+PySpark connects the JVM to our standard error. Here a thread reads it instead: it drops the notices of every start, and
+prints the rest or keeps it for error reports (`JvmLog`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 KEPT_LINES = 400
-# Said at every start, whatever the level of the log: the JVM's own notice, and what precedes the log's configuration.
+# Printed at every start, whatever the log level: a notice of the JVM, and lines before logging is configured.
 NOTICES = re.compile(
     r"WARNING: Using incubator modules"
     r"|Using Spark's default log4j profile"
@@ -30,14 +30,14 @@ NOTICES = re.compile(
 
 
 class JvmLog:
-    """What the JVM and its workers say. `is_quiet`: nothing is printed; `lines` keeps the last of it either way."""
+    """The output of the JVM and its workers. It is printed unless `is_quiet`; `lines` keeps the last lines."""
 
     def __init__(self, *, is_quiet: bool) -> None:
         self.is_quiet = is_quiet
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
 
     def take(self, lines: Iterable[str]) -> None:
-        """Take lines until there are no more; runs in a thread of its own."""
+        """Process lines until the end of the output. Blocks, so it runs in its own thread."""
         for line in lines:
             if NOTICES.match(line):
                 continue
@@ -47,16 +47,16 @@ class JvmLog:
 
 
 def start_context(conf: SparkConf, log: JvmLog) -> SparkContext:
-    """The context of this process: the one that is there, or a new one on a JVM that reports to `log`."""
+    """Return the context of this process: the existing one, or a new one on a JVM whose output goes to `log`."""
     if SparkContext._gateway is not None:
         return SparkContext.getOrCreate(conf)
     reading, writing = os.pipe()
     pipe = os.fdopen(reading, encoding="utf-8", errors="replace")
     threading.Thread(target=log.take, args=(pipe,), name="rejoinder-jvm-log", daemon=True).start()
     try:
-        with _patience():
-            # A session of its own: Ctrl-C in a terminal goes to us, who stop the flow, and not to workers amid a task.
-            # The JVM still ends with us: it watches its standard input.
+        with _defer_interrupt():
+            # A process session of its own: Ctrl-C in a terminal reaches us, and we stop the flow, but not the workers
+            # in the middle of a task. The JVM still ends with us: it watches its standard input.
             gateway = launch_gateway(conf, {"stderr": writing, "start_new_session": True})  # type: ignore[no-untyped-call]
     finally:
         os.close(writing)
@@ -64,16 +64,16 @@ def start_context(conf: SparkConf, log: JvmLog) -> SparkContext:
 
 
 @contextmanager
-def _patience() -> Iterator[None]:
-    """Hold a Ctrl-C back until the JVM is there: one that loses us on its way would stay for good."""
+def _defer_interrupt() -> Iterator[None]:
+    """Defer a Ctrl-C until the JVM has started: a JVM that loses its parent during the start would never end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    held: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    deferred: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: deferred.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
-    if held:
+    if deferred:
         raise KeyboardInterrupt

@@ -1,6 +1,6 @@
-"""The Spark session: the settings that an epoch's fixed cost depends on, set on sessions that we make ourselves.
+"""The Spark session: settings that determine the fixed cost of an epoch, set on sessions that we create.
 
-On a session of the user's own nothing is changed: `missing_settings` says what would be faster.
+A session of the user is not changed: `missing_settings` returns the settings that would make it faster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rejoinder.exchange.session.jvm_gateway import JvmLog, start_context
 OLDEST_SPARK = (4, 1)
 OLDEST_JAVA = 17
 
-# What each is for is in docs/adr/0012-exchange.md, with the figures.
+# docs/adr/0012-exchange.md explains each setting, with measurements.
 SETTINGS: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -43,10 +43,10 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
 LOCAL_JAVA_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
-# Hadoop has `chmod` run for every file that it makes. This start of a process takes half of the usual one's time.
+# Hadoop runs `chmod` for every file that it creates. Starting a process this way takes half of the default's time.
 QUICK_PROCESSES = "-Djdk.lang.Process.launchMechanism=VFORK"
 LAST_QUICK_JAVA = 24
-# Defaults of Hadoop that nothing on one host reads: two thirds of a configuration.
+# Defaults of Hadoop that are not used on a single host: two thirds of a configuration.
 UNREAD_DEFAULTS = r"^(yarn|mapreduce)\."
 COMMIT_OF_FILES = "mapreduce.fileoutputcommitter."
 
@@ -54,9 +54,10 @@ COMMIT_OF_FILES = "mapreduce.fileoutputcommitter."
 def make_session(
     parallelism: int, *, memory: str = "2g", settings: Mapping[str, str] | None = None, log: JvmLog | None = None
 ) -> SparkSession:
-    """Make a local session with our settings; tasks are tried four times, as on a cluster.
+    """Create a local session with our settings; tasks have four attempts, as on a cluster.
 
-    `log` takes what the JVM says, start-up notices aside; it is printed to standard error unless given.
+    `log` receives the output of the JVM, without start-up notices; by default it is printed to standard error. Raises
+    `RuntimeMismatch` if Spark cannot be started.
     """
     check_spark()
     java = check_java()
@@ -78,13 +79,13 @@ def make_session(
     try:
         context = start_context(conf, log)
         context.setLogLevel("ERROR")
-        _lighten(context)
-        made = SparkSession.builder.config(conf=conf).getOrCreate()
-        made.conf  # noqa: B018 - wrong values of settings are found here
-        return made
+        _reduce_configuration(context)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        session.conf  # noqa: B018 - raises for invalid values of settings
+        return session
     except (Py4JError, PySparkException, RuntimeError) as failure:
         if SparkContext._active_spark_context is not None:
-            SparkContext._active_spark_context.stop()  # or the next session would take over its settings
+            SparkContext._active_spark_context.stop()  # else the next session would inherit its settings
         raise RuntimeMismatch(
             "Spark cannot be started",
             detail=_reason(failure, log),
@@ -93,24 +94,24 @@ def make_session(
 
 
 def _reason(failure: Exception, log: JvmLog) -> str:
-    """What the JVM says, without its stack."""
+    """Return the message of the JVM, without its stack."""
     text = str(failure)
     if "JAVA_GATEWAY_EXITED" in text and log.lines:
         text = "".join(log.lines)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line.removeprefix(": ") for line in lines if re.match(r"(: )?[\w.$]+(Exception|Error)\b", line)]
-    return (said or lines or [type(failure).__name__])[0]
+    messages = [line.removeprefix(": ") for line in lines if re.match(r"(: )?[\w.$]+(Exception|Error)\b", line)]
+    return (messages or lines or [type(failure).__name__])[0]
 
 
-def _lighten(context: SparkContext) -> None:
-    """Spare Hadoop what each epoch would do again and again for each file source.
+def _reduce_configuration(context: SparkContext) -> None:
+    """Avoid work of Hadoop that each epoch would repeat for each file source.
 
-    Spark copies and broadcasts the whole configuration for it, and writes logs, for each of which Hadoop would write a
-    checksum: a second file. What the user's settings name stays.
+    Spark copies and broadcasts the whole configuration, and writes logs, for each of which Hadoop would write a second
+    file with a checksum. Entries that the user's settings name are kept.
     """
-    assert context._jvm is not None, "the context is there"
+    assert context._jvm is not None, "the context has a JVM"
     hadoop = context._jsc.hadoopConfiguration()
-    # The first use of files reads all defaults once more: what is taken out before that is back again.
+    # The first access to a file system reads all defaults again, so it must come before their removal.
     context._jvm.org.apache.hadoop.fs.FileSystem.getLocal(hadoop).setWriteChecksum(False)
     named = {name.removeprefix("spark.hadoop.") for name, _ in context.getConf().getAll()}
     for name in list(hadoop.getValByRegex(UNREAD_DEFAULTS)):
@@ -119,12 +120,12 @@ def _lighten(context: SparkContext) -> None:
 
 
 def present_session() -> SparkSession | None:
-    """The session that this process has already, if any."""
+    """Return the session of this process; None if there is none."""
     return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
 
 
 class Lease:
-    """The use of a session by a flow. A session that we made is stopped when the last of its leases is released."""
+    """The use of a session by a flow. A session that we created is stopped when its last lease is released."""
 
     _made: ClassVar[dict[int, set[Lease]]] = {}
 
@@ -140,7 +141,7 @@ class Lease:
         return id(self.session.sparkContext)
 
     def release(self) -> None:
-        """End the use. Does nothing to a session of the user's own."""
+        """End the use. A session of the user is not stopped."""
         users = self._made.get(self._key, set())
         if self in users:
             users.remove(self)
@@ -150,12 +151,12 @@ class Lease:
 
 
 def check_session(session: object) -> None:
-    """Refuse what is no session of this process: epochs run on the driver, which must be here."""
+    """Raise `Unsupported` for anything but a session of this process: epochs run on the driver, which must be here."""
     if not isinstance(session, SparkSession):
         raise Unsupported(
             f"a flow cannot run on a `{type(session).__module__}.{type(session).__qualname__}`",
             detail="it needs the Spark driver in its own process, which a Spark Connect session does not have",
-            hint="give a session of SparkSession.builder.master(…), or none",
+            hint="pass a session of SparkSession.builder.master(…), or none",
         )
 
 
@@ -165,24 +166,24 @@ def is_local(session: SparkSession) -> bool:
 
 
 def tasks_at_once(session: SparkSession) -> int:
-    """How many tasks an executor runs at the same time; 0 if only its host knows."""
+    """Return how many tasks an executor runs concurrently; 0 if that depends on its host."""
     context = session.sparkContext
     cores = context.defaultParallelism if is_local(session) else int(context.getConf().get("spark.executor.cores", "0"))
     return cores // max(1, int(context.getConf().get("spark.task.cpus", "1")))
 
 
 def is_adaptive(session: SparkSession) -> bool:
-    """Whether Spark may run the stages of a query before it is asked for its rows."""
+    """Whether Spark may run the stages of a query before its rows are requested."""
     return str(session.conf.get("spark.sql.adaptive.enabled", "true")).lower() == "true"
 
 
 def missing_settings(session: SparkSession) -> dict[str, str]:
-    """Our settings that a session of the user's does not have."""
+    """Return our settings that a session of the user does not have."""
     return {name: value for name, value in SETTINGS.items() if session.conf.get(name, None) != value}
 
 
 def check_spark() -> None:
-    """Refuse a PySpark that is too old."""
+    """Raise `RuntimeMismatch` if PySpark is too old."""
     version = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
     if version < OLDEST_SPARK:
         raise RuntimeMismatch(
@@ -193,7 +194,7 @@ def check_spark() -> None:
 
 
 def check_java() -> int:
-    """The version of Java. Refuses to start without a usable one, before Spark fails with something less clear."""
+    """Return the major version of Java. Raises `RuntimeMismatch` without a usable one: Spark's own error is unclear."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else "java"
     try:
@@ -204,13 +205,13 @@ def check_java() -> int:
             detail=f"`{java}` cannot be started: {missing}",
             hint="install Java 17, or set JAVA_HOME to it",
         ) from missing
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    major = int(found.group(1)) if found is not None else 0
-    said = next(iter((answer.stderr or answer.stdout).splitlines()), "nothing")
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    major = int(version.group(1)) if version is not None else 0
+    first_line = next(iter((answer.stderr or answer.stdout).splitlines()), "nothing")
     if major < OLDEST_JAVA:
         raise RuntimeMismatch(
-            f"Java {major} is too old" if major else "Java does not tell its version",
-            detail=f"`{java} -version` says: {said}",
+            f"Java {major} is too old" if major else "the version of Java is unknown",
+            detail=f"`{java} -version` says: {first_line}",
             hint="install Java 17, or set JAVA_HOME to it",
         )
     return major

@@ -1,15 +1,14 @@
-"""Spark's checkpoint of a flow, in generations. It is disposable: the manifest says how far the sources are read.
+"""Spark's checkpoint of a flow, in generations. It is disposable: the manifest has the positions of the sources.
 
 Invariants:
-- a generation is a folder under a name that nobody else can make, written before a manifest names it, and used for one
-  query of the driver that made it. So a second driver on the same state never meets the first one's files: manifests
-  fence;
-- it is written from the positions of the last committed epoch, never from an older generation. What was planned for an
-  epoch that was not committed is planned anew; what is lost or damaged in an older generation does not matter;
-- one thing is Spark's alone: the state of operators in the user's own DataFrames. It is linked from the generation
-  before, and a flow that has lost it is refused.
+- a generation is a folder with a unique name, written before a manifest names it, and used for one query of the driver
+  that created it. So two drivers on the same state never share checkpoint files: manifests fence;
+- it is written from the positions of the last committed epoch, never from an older generation. An epoch that was
+  planned but not committed is planned again; a loss or damage in an older generation does not matter;
+- the only exception is the state of operators in the user's own DataFrames. It is linked from the previous generation,
+  and a flow that has lost it is refused.
 
-The generation before the present one is kept, in case its driver is still using it.
+The previous generation is kept, in case its driver is still using it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ TICKS = "ticks/0"  # the stream that has no rows
 
 
 class Ledger(Protocol):
-    """Where it is written down how far sources are read: the engine."""
+    """The engine, which stores the positions of sources."""
 
     positions: dict[str, Any]
 
@@ -50,7 +49,7 @@ class Ledger(Protocol):
 
 
 class Checkpoint:
-    """The generations of one flow below `folder`, as one driver sees them. `session` reaches what is not a disk."""
+    """The generations of one flow below `folder`, as one driver sees them. `session` is for remote folders."""
 
     def __init__(self, folder: str, session: SparkSession | None = None) -> None:
         self.folder = folder.removeprefix("file://")
@@ -67,10 +66,10 @@ class Checkpoint:
         return self._opened
 
     def generation(self, ledger: Ledger, streams: Sequence[str], *, is_short: bool = False) -> str:
-        """The folder from which a query over these streams goes on; `streams` identifies each by position.
+        """Write a new generation for a query over these streams, and return its folder; `streams` is in plan order.
 
-        `is_short`: the query ends by itself. Then a driver that has committed a generation of these streams before may
-        leave it to the next epoch to name the new one.
+        `is_short`: the query ends by itself. Then a driver that has already committed a generation of these streams
+        lets the next epoch commit the new one.
         """
         known = ledger.positions.get("spark")
         number = 0 if known is None else known["number"] + 1
@@ -89,21 +88,21 @@ class Checkpoint:
             ledger.annotate(updated)
         reach("after_generation", ledger.epoch)
         self._own = name
-        self._forget_before(number - 1)
+        self._delete_before(number - 1)
         return f"{self.folder}/{name}"
 
     def read(self, ledger: Ledger, epoch: int) -> tuple[list[str] | None, list[StreamRead]]:
-        """What an epoch that Spark has planned reads of each stream, and its header if Spark keeps state for it."""
+        """Return the header of an epoch that Spark has planned, if Spark keeps state for it, and what it reads."""
         generation = ledger.positions["spark"]
         folder, known = f"{self.folder}/{generation['folder']}", ledger.positions.get("streams", {})
         header, read = read_epoch(self._files, folder, generation["sources"], epoch, known)
         has_state = self._files.is_folder(f"{folder}/state")
-        return header if has_state else None, [each for each in read if each.stream != TICKS]
+        return header if has_state else None, [stream_read for stream_read in read if stream_read.stream != TICKS]
 
     def _write(
         self, ledger: Ledger, known: Mapping[str, Any] | None, name: str, streams: Sequence[str]
     ) -> dict[str, Any]:
-        """Write a generation. Gives the positions of the streams as it numbers them."""
+        """Write a generation. Returns the positions of the streams with their offsets in it."""
         positions: dict[str, Any] = dict(ledger.positions.get("streams", {}))
         before = [] if known is None else list(dict.fromkeys(known["sources"]))
         old, new = "" if known is None else f"{self.folder}/{known['folder']}", f"{self.folder}/{name}"
@@ -118,10 +117,13 @@ class Checkpoint:
         offsets = write_checkpoint(
             self._files, new, streams, ledger.epoch, positions, ledger.file_lines, header=header, commit=commit
         )
-        return {stream: {**each, "offset": offsets.get(stream, each["offset"])} for stream, each in positions.items()}
+        return {
+            stream: {**position, "offset": offsets.get(stream, position["offset"])}
+            for stream, position in positions.items()
+        }
 
     def _stateful_commit(self, old: str, epoch: int) -> str | None:
-        """Spark's own commit of an epoch, which knows the watermark of its operators; None if it died before that."""
+        """Return Spark's own commit of an epoch, with the watermark of its operators; None if there is none."""
         text = self._files.read(f"{old}/commits/{epoch}")
         if text is None:
             return None
@@ -134,36 +136,36 @@ class Checkpoint:
         return text
 
     def _copy_state(self, old: str, before: Sequence[str], new: str, after: Sequence[str]) -> None:
-        had, have = ([name for name in names if name != TICKS] for names in (before, after))
-        if have[: len(had)] != had:
+        old_sources, new_sources = ([name for name in names if name != TICKS] for names in (before, after))
+        if new_sources[: len(old_sources)] != old_sources:
             raise Unsupported(
                 "a source is dropped from a flow that has a DataFrame with state of its own",
                 detail="Spark finds the state of deduplications and aggregations by their position",
-                hint="do what needs state in a view, or in a query of its own that writes to a table",
+                hint="compute what needs state in a view, or in a separate query that writes to a table",
             )
         if not self._files.is_folder(f"{old}/state"):
             raise lost_state(f"`{old}/state` does not exist")
         self._files.copy(f"{old}/state", f"{new}/state")
 
     def _is_own(self, name: str) -> bool:
-        """Whether this driver made a generation, and nothing failed since."""
+        """Whether this driver created a generation, and nothing has failed since."""
         return name == self._own
 
     def abandon(self) -> None:
-        """Plan anew from the last committed epoch at the next start: what was planned has failed."""
+        """Discard the plan of a failed epoch: the next start continues from the last committed epoch."""
         self._own = ""
 
-    def _forget_before(self, number: int) -> None:
+    def _delete_before(self, number: int) -> None:
         for name in self._files.list(self.folder):
-            generation = _GENERATION.fullmatch(name)  # what others put into the folder is left alone
+            generation = _GENERATION.fullmatch(name)  # other files in the folder are not touched
             if generation is not None and int(generation[1]) < number:
                 self._files.delete(f"{self.folder}/{name}")
 
 
 def lost_state(detail: str) -> Corrupt:
-    """Say that rows which only Spark has are gone."""
+    """Return the error for a lost state of Spark's operators."""
     return Corrupt(
         "the state that Spark keeps for a DataFrame of this flow is lost or damaged",
-        detail=f"{detail}; deduplications and aggregations in a DataFrame keep their rows there, and nowhere else",
+        detail=f"{detail}; deduplications and aggregations in a DataFrame keep their rows only there",
         hint="restore Spark's checkpoint from a backup, or start a new flow with another state directory",
     )

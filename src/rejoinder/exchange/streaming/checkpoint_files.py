@@ -1,4 +1,4 @@
-"""Text files of Spark's checkpoint: on a local or mounted disk, or wherever Hadoop's file systems reach."""
+"""Text files of Spark's checkpoint: on a local or mounted disk, or on a file system of Hadoop."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 
 class CheckpointFiles(Protocol):
-    """What a checkpoint needs of a file system."""
+    """The file system operations of a checkpoint."""
 
     def read(self, path: str) -> str | None:
-        """The text of a file; None if there is none. Bytes that are not text are replaced."""
+        """Return the text of a file; None if it does not exist. Bytes that are not text are replaced."""
 
     def write(self, path: str, text: str) -> None:
-        """Write a new file, and the folders above it."""
+        """Write a new file; create the folders above it."""
 
     def list(self, folder: str) -> list[str]:
-        """The names in a folder, hidden ones left out; none if there is no such folder."""
+        """Return the names in a folder, without hidden ones; none if the folder does not exist."""
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder of that name."""
+        """Whether a folder of that name exists."""
 
     def copy(self, folder: str, target: str) -> None:
         """Copy a folder of files that never change."""
 
     def delete(self, folder: str) -> None:
-        """Delete a folder with all that is in it."""
+        """Delete a folder with its content."""
 
 
 class LocalFiles:
@@ -69,7 +69,7 @@ class LocalFiles:
 
 
 class HadoopFiles:
-    """Files that the JVM reaches: s3a://, gs://, abfs://, hdfs://."""
+    """Files on a file system of Hadoop: s3a://, gs://, abfs://, hdfs://."""
 
     def __init__(self, session: SparkSession) -> None:
         self._jvm: Any = session.sparkContext._jvm

@@ -1,4 +1,4 @@
-"""Runs the streaming query of a flow: sources to splits, checkpoint generation, ticks, errors as themselves."""
+"""Runs the streaming query of a flow: turns sources into splits, writes the checkpoint, ticks, translates errors."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from rejoinder.host.private_files import make_folder
 
 OnBatch = Callable[[DataFrame, int], None]
 
-_OF_ROWS = ("dataframe", "delta", "kafka")  # formats whose rows pass through the JVM; of all others it sees paths
+_OF_ROWS = ("dataframe", "delta", "kafka")  # formats whose rows pass through the JVM; for others it sees only paths
 
 
 class ReadSource(Protocol):
-    """What is known of a source here."""
+    """The properties of a source that the runner uses."""
 
     @property
     def name(self) -> str: ...
@@ -42,7 +42,7 @@ class ReadSource(Protocol):
 
 
 class Ledger(checkpoint.Ledger, Protocol):
-    """The engine: an identity for each source that is read, a lock that an epoch holds, and who else commits."""
+    """The engine: an identity for each source that is read, a lock that an epoch holds, and fencing."""
 
     attached: dict[str, str]
 
@@ -67,17 +67,17 @@ class Runner:
         self.interval = ""
         self.is_ticking = False
         self.query: StreamingQuery | None = None
-        self.partitions: dict[str, list[int]] = {}  # of sources that know theirs
+        self.partitions: dict[str, list[int]] = {}  # of Kafka sources
         self.failure: BaseException | None = None
-        self.is_reported = False  # whether `wait` has raised what ended the query
+        self.is_reported = False  # whether `wait` has raised the failure of the query
         self._streams: list[str] = []  # Spark's own sources, as its progress lists them
         self._is_idle = False
         self._is_stopping = self._is_cancelling = False
-        self._thread: int | None = None  # that of the epoch under way
+        self._thread: int | None = None  # the thread of the epoch in progress
 
     @property
     def is_running(self) -> bool:
-        """Whether the query is active, or would be if there were something to read."""
+        """Whether the query is active, or would be if the flow had a source."""
         return self._is_idle or (self.query is not None and bool(self.query.isActive))
 
     def start(
@@ -86,17 +86,17 @@ class Runner:
         *,
         frames: Mapping[str, DataFrame],
         inbox: Callable[[str], str],
-        staged: Callable[[DataFrame], DataFrame],
+        add_rounds: Callable[[DataFrame], DataFrame],
         is_ticking: bool,
         once: bool,
         interval: str,
     ) -> None:
-        """Start reading the sources from where the last committed epoch left them. `staged` adds the rounds.
+        """Start reading the sources from their positions in the last committed epoch. Does not block.
 
-        `is_ticking`: epochs may have to come without input, because of the clock.
+        `add_rounds` appends the rounds to the splits. `is_ticking`: the clock may cause epochs without input.
         """
         if self.is_running:
-            raise StateError("the flow is running already", hint="stop() it first, or wait() for it")
+            raise StateError("the flow is already running", hint="stop() it first, or wait() for it")
         self.ticker.stop()
         self.failure, self.is_reported = None, False
         self.interval, self.is_ticking = interval, is_ticking
@@ -120,36 +120,39 @@ class Runner:
         self._streams = list(dict.fromkeys(positions))
         folder = self.checkpoint.generation(self.ledger, positions, is_short=once)
         if "://" not in folder:
-            make_folder(folder)  # or Spark makes it, for all to read
-        rows = staged(union_splits(splits))
+            make_folder(folder)  # else Spark creates it, readable for all users
+        rows = add_rounds(union_splits(splits))
         with interpreted(self.session) if self._is_interpreted(sources) else nullcontext():
-            self.query = start_query(rows, folder, self._guarded, name=self.name, once=once, interval=interval)
+            self.query = start_query(rows, folder, self._run_epoch, name=self.name, once=once, interval=interval)
         if is_ticking and not once:
             self.ticker.start()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the end of the query. Raises the error of ours that ended it, else what Spark says."""
+        """Wait for the end of the query, at most `seconds`. Returns whether it has ended; raises its error.
+
+        That is a `RejoinderError` where possible, else Spark's.
+        """
         query = self.query
         if query is None:
             return True
-        is_over = True
+        has_ended = True
         try:
-            is_over = wait_for(query, seconds)
-            return is_over
-        except Exception as error:  # noqa: BLE001 - whatever Spark raises is told in our words
+            has_ended = wait_for(query, seconds)
+            return has_ended
+        except Exception as error:  # noqa: BLE001 - translate any error of Spark
             self.is_reported = True
             translated = self._translated(error)
             raise translated from (None if isinstance(translated, RejoinderError) else error)
         finally:
-            if is_over and self.query is query:  # else there is another by now, whose ticks go on
+            if has_ended and self.query is query:  # else another query was started, which needs its ticks
                 self.ticker.stop()
 
     def stop(self) -> None:
-        """Stop the query when the epoch under way, if any, is committed. Raises what had ended it before that."""
+        """Stop the query after the commit of the epoch in progress, if any. Raises the error that ended it before."""
         if self._thread == threading.get_ident():
             raise StateError(
-                "a flow cannot be stopped, or started anew, by what it calls after an epoch",
-                detail="it would wait for the end of that very call",
+                "a flow cannot be stopped or restarted by a function that it calls after an epoch",
+                detail="it would wait for the end of that call",
                 hint="do it in another thread, or once flow.run() or flow.wait() has returned",
             )
         self._is_idle = False
@@ -159,32 +162,33 @@ class Runner:
         error = query.exception()
         self._is_stopping = True
         with self.ledger.lock:
-            self._is_cancelling = True  # the epoch under way is over
+            self._is_cancelling = True  # no epoch is in progress: an epoch holds the lock
         self.ticker.stop()
         query.stop()
-        self.checkpoint.abandon()  # whatever Spark was about to write, the next start goes on from the last commit
+        self.checkpoint.abandon()  # whatever Spark was about to write, the next start continues from the last commit
         if error is not None or self.failure is not None:
             raise self._translated(error) from None
 
     def is_drained(self, source: str, epoch: int) -> bool:
-        """Whether a source brought nothing in the last epoch, which is this one or a later one.
+        """Whether a source had no input in the last epoch, which is this one or a later one.
 
-        Then all that was there when that epoch was planned had been read before it, however little Spark takes at once.
+        Then all its input at the time that epoch was planned had been read before, even if Spark reads in small steps.
         """
         last = None if self.query is None else self.query.lastProgress
         if last is None or last["batchId"] < epoch:
             return False
-        if source not in self.ledger.attached:  # nobody reads it
+        if source not in self.ledger.attached:  # no view reads it
             return True
-        own = f"{self.ledger.attached[source]}/"
-        read = [each for name, each in zip(self._streams, last["sources"], strict=True) if name.startswith(own)]
-        return all(each["startOffset"] == each["endOffset"] for each in read)
+        prefix = f"{self.ledger.attached[source]}/"
+        streams = zip(self._streams, last["sources"], strict=True)
+        progress = [stream for name, stream in streams if name.startswith(prefix)]
+        return all(stream["startOffset"] == stream["endOffset"] for stream in progress)
 
     def read(self, epoch: int) -> tuple[list[str] | None, list[StreamRead]]:
-        """What the epoch under way reads of each stream (`Checkpoint.read`)."""
+        """Return what the epoch in progress reads of each stream (`Checkpoint.read`)."""
         return self.checkpoint.read(self.ledger, epoch)
 
-    def _guarded(self, batch: DataFrame, epoch: int) -> None:
+    def _run_epoch(self, batch: DataFrame, epoch: int) -> None:
         if self._is_stopping:
             raise InterruptedError(f"epoch {epoch} is left to the next start")
         self._thread = threading.get_ident()
@@ -192,14 +196,14 @@ class Runner:
             self.on_batch(batch, epoch)
             self.ticker.wake()
         except BaseException as error:
-            if not self._is_cancelling:  # else it was us who cancelled its job
+            if not self._is_cancelling:  # else `stop` has cancelled its job
                 self.failure = error
             raise
         finally:
             self._thread = None
 
     def _translated(self, error: BaseException | None) -> BaseException:
-        """What went wrong, in our words where we have any. The next start plans the epoch anew."""
+        """Return the error that ended the query, as one of ours if possible. The next start plans the epoch again."""
         self.checkpoint.abandon()
         cause = self.failure
         if isinstance(cause, RejoinderError):
@@ -217,25 +221,25 @@ class Runner:
                 hint="set PYSPARK_PYTHON (spark.pyspark.python) to the driver's Python on every host",
             )
         if "CANNOT_LOAD_STATE_STORE" in text:
-            return checkpoint.lost_state(_said(text, "CANNOT_LOAD_STATE_STORE") or "Spark cannot load it")
+            return checkpoint.lost_state(_line_with(text, "CANNOT_LOAD_STATE_STORE") or "Spark cannot load it")
         if "FAILED_READ_FILE.FILE_NOT_EXIST" in text:
             return MissingInput(
-                "a file that was to be read is not there",
+                "a file that an epoch reads does not exist",
                 detail=next((line for line in text.splitlines() if "FAILED_READ_FILE.FILE_NOT_EXIST" in line), None),
-                hint="a file must stay until the epoch that reads it is committed, and every worker must see it: "
+                hint="keep a file until the epoch that reads it is committed, and make it visible to every worker: "
                 "on a cluster, keep sources and state on a shared file system",
             )
         if "KAFKA_DATA_LOSS" in text or "failOnDataLoss" in text:
             return MissingInput(
                 "records of a topic were removed before they were read",
-                detail=_said(text, "lost"),
-                hint="OPTIONS (failOnDataLoss 'false') goes on with the others; keep records longer at the broker",
+                detail=_line_with(text, "lost"),
+                hint="set OPTIONS (failOnDataLoss 'false') to continue without them; or retain records longer",
             )
         if "org.apache.kafka.common.errors.TimeoutException" in text:
             return MissingInput(
-                "a Kafka broker does not answer any more",
-                detail=_said(text, "TimeoutException"),
-                hint="start it, then start the flow again: it goes on from the last committed epoch",
+                "a Kafka broker no longer answers",
+                detail=_line_with(text, "TimeoutException"),
+                hint="start it, then start the flow again: it continues from the last committed epoch",
             )
         if "No module named 'rejoinder'" in text:
             return RuntimeMismatch(
@@ -246,11 +250,11 @@ class Runner:
         return cause or error or StateError("the query has ended", hint="start it again")
 
     def _is_interpreted(self, sources: Sequence[ReadSource]) -> bool:
-        """Whether code for the JVM's rows is not worth its making; on a session of the user's nothing is set."""
+        """Whether to disable code generation: if no rows pass through the JVM, and not on a session of the user."""
         return not missing_settings(self.session) and not any(source.format in _OF_ROWS for source in sources)
 
     def _positions(self, sources: Sequence[ReadSource], splits: Sequence[DataFrame]) -> list[str]:
-        """What identifies each of Spark's own sources from run to run, in the order of the plan."""
+        """Return a stable identity of each of Spark's own sources, in the order of the plan."""
         readers: dict[str, str] = {}
         result = []
         for source, frame in zip(sources, splits, strict=True):
@@ -260,9 +264,9 @@ class Runner:
                     raise Unsupported(
                         f"`{readers[stream]}` and `{source.name}` read the same streaming DataFrame",
                         detail="Spark would read it once, and not from the start for later readers",
-                        hint="make one with spark.readStream for each, or declare it once and select from it in views",
+                        hint="create one with spark.readStream for each, or declare it once and read it in views",
                     )
-            numbers = {stream: at for at, stream in enumerate(dict.fromkeys(streams))}
+            numbers = {stream: number for number, stream in enumerate(dict.fromkeys(streams))}
             result += [f"{self.ledger.attached[source.name]}/{numbers[stream]}" for stream in streams]
         return result
 
@@ -275,14 +279,14 @@ class Runner:
         if source.format == "kafka":
             return topic_splits(self.session, source.name, source.options)
         if source.format == "memory":
-            numbered = F.regexp_extract("path", r"(\d+)-[0-9a-f]{8}\.arrow$", 1).cast("bigint")
-            # Names are all that counts, and a pattern ties Spark to no folder: the state may be moved.
+            number = F.regexp_extract("path", r"(\d+)-[0-9a-f]{8}\.arrow$", 1).cast("bigint")
+            # Files are identified by name, not by folder, so that the state may be moved.
             options = {**source.options, "path": f"{literal(inbox(source.name))}/*.arrow", "filenameonly": "true"}
-            return file_splits(self.session, source.name, options).withColumn("modified", numbered)
+            return file_splits(self.session, source.name, options).withColumn("modified", number)
         return file_splits(self.session, source.name, source.options)
 
 
-def _said(text: str, word: str) -> str | None:
-    """The line of a message that holds a word, without what Spark puts before it."""
-    found = next((line for line in text.splitlines() if word in line), None)
-    return None if found is None else found.rpartition("terminated with exception: ")[2]
+def _line_with(text: str, word: str) -> str | None:
+    """Return the line of a message that contains a word, without Spark's prefix; None if there is none."""
+    line = next((line for line in text.splitlines() if word in line), None)
+    return None if line is None else line.rpartition("terminated with exception: ")[2]

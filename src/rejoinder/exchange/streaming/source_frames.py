@@ -20,11 +20,11 @@ from rejoinder.kernels.arrow.scatter import encode
 
 BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
 PACKED_ROWS = 1 << 17
-# Spark passes over a file that is a week older than the newest one, without a word.
+# By default Spark silently skips files that are a week older than the newest one.
 ANY_AGE = "36500d"
-# Unless the user says otherwise an epoch takes this much of a source per core: a backlog must fit the workers' memory.
+# By default an epoch reads this many bytes of a source per core: a backlog must fit into the memory of the workers.
 EPOCH_BYTES = 64 << 20
-PASSED_ON = {
+SPARK_OPTIONS = {
     "maxfilespertrigger": "maxFilesPerTrigger",
     "maxbytespertrigger": "maxBytesPerTrigger",
     "pathglobfilter": "pathGlobFilter",
@@ -38,15 +38,15 @@ PASSED_ON = {
 
 
 def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame:
-    """New files of a folder as they appear. Spark remembers which were read; their content it does not touch."""
+    """Return a stream of the new files of a folder. Spark tracks which were read; it does not read their content."""
     path = options["path"]
     check_path(name, path)
     reader = session.readStream.format("binaryFile").schema(BINARY_FILE).option("maxFileAge", ANY_AGE)
     if not {"maxfilespertrigger", "maxbytespertrigger"} & set(options):
         reader = reader.option("maxBytesPerTrigger", EPOCH_BYTES * session.sparkContext.defaultParallelism)
     for key, value in options.items():
-        if key in PASSED_ON:
-            reader = reader.option(PASSED_ON[key], value)
+        if key in SPARK_OPTIONS:
+            reader = reader.option(SPARK_OPTIONS[key], value)
     return reader.load(literal(path)).select(
         F.lit(name).alias("source"),
         "path",
@@ -56,7 +56,7 @@ def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) ->
 
 
 def check_path(name: str, path: str) -> None:
-    """Refuse a local path that is not there; what lies elsewhere only Spark can tell."""
+    """Raise `MissingInput` for a local path that does not exist; remote paths are checked by Spark."""
     local = path.removeprefix("file://")
     if "://" not in local and not is_pattern(local) and not os.path.exists(local):
         raise MissingInput(
@@ -65,9 +65,9 @@ def check_path(name: str, path: str) -> None:
 
 
 def literal(path: str) -> str:
-    """Keep Spark from taking a folder that is there for a pattern, and from looking where the JVM was started."""
+    """Return a path that Spark does not take for a pattern if it exists, nor as relative to the folder of the JVM."""
     local = path.removeprefix("file://")
-    if "://" not in local and os.path.isfile(local):  # as a pattern of one name: Spark refuses a path that is a file
+    if "://" not in local and os.path.isfile(local):  # as a pattern of one name: Spark rejects the path of a file
         folder, name = os.path.split(os.path.abspath(local))
         return f"{_escaped(folder)}/{{{_escaped(name).replace(',', chr(92) + ',')}}}"
     if "://" not in local and not os.path.isabs(local):
@@ -80,7 +80,7 @@ def _escaped(path: str) -> str:
 
 
 def frame_splits(frame: DataFrame, name: str) -> DataFrame:
-    """The rows of any streaming DataFrame, packed into Arrow bytes where they are."""
+    """Return the rows of any streaming DataFrame as splits of Arrow bytes, packed in its own tasks."""
     return frame.mapInArrow(Pack(name), SPLITS)
 
 
@@ -92,14 +92,14 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a split for every `PACKED_ROWS` rows or so."""
-        held: list[pa.RecordBatch] = []
+        buffered: list[pa.RecordBatch] = []
         for batch in batches:
-            held.append(batch)
-            if sum(b.num_rows for b in held) >= PACKED_ROWS:
-                yield self._split(held)
-                held = []
-        if any(batch.num_rows for batch in held):
-            yield self._split(held)
+            buffered.append(batch)
+            if sum(part.num_rows for part in buffered) >= PACKED_ROWS:
+                yield self._split(buffered)
+                buffered = []
+        if any(batch.num_rows for batch in buffered):
+            yield self._split(buffered)
 
     def _split(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         from pyspark import TaskContext
@@ -118,12 +118,12 @@ class Pack:
 
 
 def frame_columns(frame: DataFrame) -> list[tuple[str, str]]:
-    """The names of a DataFrame's columns and their types as SQL."""
+    """Return the names of a DataFrame's columns and their types as SQL."""
     return [(field.name, _type_text(field.dataType)) for field in frame.schema]
 
 
 def _type_text(kind: DataType) -> str:
-    """A type as SQL that can be read back whatever the fields are called, as `simpleString` cannot."""
+    """Return a type as SQL, with quoted field names, unlike `simpleString`."""
     if isinstance(kind, StructType):
         fields = ((field.name.replace("`", "``"), _type_text(field.dataType)) for field in kind)
         return f"STRUCT<{', '.join(f'`{name}`: {text}' for name, text in fields)}>"
@@ -135,12 +135,12 @@ def _type_text(kind: DataType) -> str:
 
 
 def streams_in(frame: DataFrame) -> list[str]:
-    """Spark's own sources in a DataFrame, in the order of the plan; the same text for the same one."""
-    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    found = [leaves.apply(at) for at in range(leaves.size())]
-    return [str(leaf.output().toString()) for leaf in found if leaf.isStreaming()]
+    """Return an identifying text for each of Spark's own streaming sources in a DataFrame, in the order of the plan."""
+    nodes = frame._jdf.queryExecution().analyzed().collectLeaves()
+    leaves = [nodes.apply(number) for number in range(nodes.size())]
+    return [str(leaf.output().toString()) for leaf in leaves if leaf.isStreaming()]
 
 
 def union_splits(frames: list[DataFrame]) -> DataFrame:
-    """All sources of a flow as one stream of splits."""
+    """Return all sources of a flow as one stream of splits."""
     return reduce(lambda left, right: left.union(right), frames)

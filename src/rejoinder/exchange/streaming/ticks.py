@@ -1,10 +1,10 @@
-"""Ticks: epochs because of the clock, while no input comes: changes wait for it, or a silent source becomes idle.
+"""Ticks: epochs that the clock causes without input, to emit pending changes, or because a silent source becomes idle.
 
-Time moves with epochs only, and Spark makes an epoch when a source has something new. So the query of a flow that may
-need them also reads a folder of *tick* files: empty ones, whose names are all that counts. A thread puts one there when
-something waits and its time has come, and sleeps otherwise: where nothing waits, there are no empty epochs.
+Time advances only with epochs, and Spark runs an epoch only when a source has new input. So the query of a flow that
+may need ticks also reads a folder of empty *tick* files. A thread creates a tick when something is pending and due, and
+sleeps otherwise: if nothing is pending, there are no empty epochs.
 
-No row of a tick is read, so a tick may be deleted as soon as there is a newer one: either of them makes an epoch.
+Ticks have no rows, so a tick may be deleted as soon as there is a newer one: either of them causes an epoch.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _TICK = re.compile(r"[0-9a-f]{16}\.tick")
 
 
 class Ticker:
-    """The ticks of one flow, in a folder of their own. `seconds_left`: until the next is due; None if nothing waits."""
+    """The ticks of one flow. `seconds_left` returns the time until the next is due; None if nothing is pending."""
 
     def __init__(self, folder: str, seconds_left: Callable[[], float | None]) -> None:
         self.folder = folder
         self.seconds_left = seconds_left
-        self._stirred = threading.Event()
-        self._is_over = False
+        self._woken = threading.Event()
+        self._is_stopped = False
         self._thread: threading.Thread | None = None
 
     def splits(self, session: SparkSession) -> DataFrame:
-        """A stream that has something new after a tick, and never a row."""
+        """Return a stream without rows that has new input after each tick."""
         options = {"path": f"{literal(self.folder)}/*.tick", "filenameonly": "true"}
         return file_splits(session, TICKS, options).where(F.lit(False))
 
     def prepare(self) -> None:
-        """Make the folder, and forget the ticks of an earlier run. No query reads it now."""
+        """Create the folder, and delete the ticks of an earlier run. No query may be reading it."""
         make_folder(self.folder, os.path.dirname(self.folder))
         self._delete_but("")
 
@@ -54,40 +54,40 @@ class Ticker:
         self._delete_but(name)
 
     def tick_if_due(self) -> None:
-        """Cause an epoch if something may come out by now."""
+        """Cause an epoch if something is due."""
         left = self.seconds_left()
         if left is not None and left <= 0:
             self.tick()
 
     def start(self) -> None:
-        """Tick whenever it is time, until `stop`."""
+        """Start the thread that ticks whenever something is due, until `stop`."""
         self.stop()
-        self._is_over = False
+        self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="rejoinder-ticks", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
-        """Look again: an epoch is committed, and what waits may be something else."""
-        self._stirred.set()
+        """Check again what is pending, because an epoch was committed."""
+        self._woken.set()
 
     def stop(self) -> None:
-        """End the thread. It may be waiting for an epoch to end; so whoever stops it must not hold up an epoch."""
+        """Stop the thread. It may be waiting for the end of an epoch, so the caller must not block an epoch."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._is_over = True
-            self._stirred.set()
+            self._is_stopped = True
+            self._woken.set()
             thread.join()
 
     def _run(self) -> None:
-        while not self._is_over:
-            self._stirred.clear()
+        while not self._is_stopped:
+            self._woken.clear()
             left = self.seconds_left()
-            if left is not None and left <= 0 and not self._is_over:
-                with contextlib.suppress(OSError):  # no room on the disk, say: try again a while later
+            if left is not None and left <= 0 and not self._is_stopped:
+                with contextlib.suppress(OSError):  # for example a full disk: try again later
                     self.tick()
-                left = LOOK_SECONDS  # its epoch wakes us before that
-            # The clock may be set, and a wait does not know: look at it now and then.
-            self._stirred.wait(None if left is None else min(left, LOOK_SECONDS))
+                left = LOOK_SECONDS  # the epoch of the tick wakes us earlier
+            # A wait does not notice when the clock is set, so it is bounded.
+            self._woken.wait(None if left is None else min(left, LOOK_SECONDS))
 
     def _delete_but(self, newest: str) -> None:
         for name in os.listdir(self.folder):

@@ -1,7 +1,7 @@
-"""Rounds as Spark stages: one job per epoch, rows of bytes between the rounds, nothing but reports at the end.
+"""Rounds as Spark stages: one job per epoch, rows of bytes between the rounds, only reports at the end.
 
-A round is a function from a description of the epoch's work and exchange batches to exchange batches. An error of ours
-in a task travels as a row to the driver, where it is raised as itself; any other failure is Spark's to retry.
+A round is a function from the epoch's work, as text, and exchange batches to exchange batches. A `RejoinderError` in a
+task is sent to the driver as a row, and raised there; Spark retries any other failure.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Round = Callable[[str, Batches], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A round as a worker runs it."""
+class SparkRound:
+    """A round as a function for `mapInArrow`."""
 
     round: Round
     number: int
     python: tuple[int, int]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the round; pass failures of earlier rounds on, turn our own into rows."""
-        _cheap_collections()
+        """Run the round. Forwards failures of earlier rounds, and yields its own `RejoinderError` as a row."""
+        _freeze_garbage()
         received: Batches = _checked(batches)
         if self.number:
             received = list(batches)
@@ -60,23 +60,24 @@ class Stage:
                     hint="set PYSPARK_PYTHON (spark.pyspark.python) to the same Python on every host",
                 )
             context = TaskContext.get()
-            assert context is not None, "a stage runs in a task"
+            assert context is not None, "a round runs in a task"
             yield from self.round(context.getLocalProperty(WORK) or "", received)
         except errors.RejoinderError as error:
-            told: dict[str, Any] = {"kind": type(error).__name__, "round": self.number}
-            told |= {"fact": error.fact, "detail": error.detail, "hint": error.hint, "values": error.values}
-            arrays = [pa.array([0], pa.int32()), pa.array([FAILURE], pa.int32()), pa.array([json.dumps(told).encode()])]
+            fields: dict[str, Any] = {"kind": type(error).__name__, "round": self.number}
+            fields |= {"fact": error.fact, "detail": error.detail, "hint": error.hint, "values": error.values}
+            payload = json.dumps(fields).encode()
+            arrays = [pa.array([0], pa.int32()), pa.array([FAILURE], pa.int32()), pa.array([payload])]
             yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "channel", "payload"])
         finally:
             pa.default_memory_pool().release_unused()
 
 
 def attach(splits: DataFrame, rounds: Sequence[Round], buckets: int) -> DataFrame:
-    """Put rounds behind splits, an exchange before each but the first."""
+    """Return splits with rounds appended, and an exchange before each round but the first."""
     python = (sys.version_info[0], sys.version_info[1])
-    rows = splits.mapInArrow(Stage(rounds[0], 0, python), EXCHANGE)
+    rows = splits.mapInArrow(SparkRound(rounds[0], 0, python), EXCHANGE)
     for number, round_ in enumerate(rounds[1:], start=1):
-        rows = rows.repartitionById(buckets, F.col("bucket")).mapInArrow(Stage(round_, number, python), EXCHANGE)
+        rows = rows.repartitionById(buckets, F.col("bucket")).mapInArrow(SparkRound(round_, number, python), EXCHANGE)
     return rows
 
 
@@ -86,7 +87,7 @@ def is_pattern(path: str) -> bool:
 
 
 def _checked(splits: Batches) -> Iterator[pa.RecordBatch]:
-    """Refuse a file whose name is a pattern: Spark hands over all that match it, which may be files that it had."""
+    """Raise `InputError` for a file whose name is a pattern: Spark would also read other files that match it."""
     for batch in splits:
         for path in batch.column(1).to_pylist():
             if path is not None and is_pattern(path.rpartition("/")[2]):
@@ -99,9 +100,9 @@ def _checked(splits: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def run_attached(rows: DataFrame, work: str, description: str = "") -> list[tuple[int, int, bytes]]:
-    """Run rounds as one Spark job, which Spark's UI shows under `description`.
+    """Run rounds as one Spark job, which Spark's UI shows under `description`. Raises the error of the first round.
 
-    The rows that the last one leaves are (bucket, channel, payload).
+    Returns the rows of the last round: (bucket, channel, payload).
     """
     context = rows.sparkSession.sparkContext
     context.setLocalProperty(WORK, work)
@@ -109,14 +110,14 @@ def run_attached(rows: DataFrame, work: str, description: str = "") -> list[tupl
         context.setLocalProperty(DESCRIPTION, description)
     collected = [(row[0], row[1], bytes(row[2])) for row in rows.collect()]
     failures = [json.loads(payload) for _, channel, payload in collected if channel == FAILURE]
-    if failures:  # later rounds may have failed for want of what the first one did not send
-        raise _error(min(failures, key=lambda told: int(told["round"])))
+    if failures:  # a later round may have failed because an earlier one sent nothing
+        raise _error(min(failures, key=lambda fields: int(fields["round"])))
     return collected
 
 
 @contextmanager
 def description_kept(session: SparkSession) -> Iterator[None]:
-    """Give the thread of a user its job description back: it holds for all jobs of a thread."""
+    """Restore the job description of the user's thread at the end: it applies to all jobs of a thread."""
     context = session.sparkContext
     before: Any = context.getLocalProperty(DESCRIPTION)
     try:
@@ -126,24 +127,25 @@ def description_kept(session: SparkSession) -> Iterator[None]:
 
 
 def listed_splits(session: SparkSession, rows: Sequence[tuple[str, str | None, int, bytes | None]]) -> DataFrame:
-    """Splits named one by one, one task each, or several splits in a task if there are many."""
+    """Return these splits as a DataFrame, one task each, or several splits per task if there are many."""
     frame = session.createDataFrame(list(rows), SPLITS)
     return frame.repartition(min(len(rows), MOST_TASKS)) if len(rows) > 1 else frame
 
 
-def _error(told: dict[str, Any]) -> errors.RejoinderError:
-    kind = getattr(errors, told["kind"], errors.RejoinderError)
-    error: errors.RejoinderError = kind(told["fact"], detail=told["detail"], hint=told["hint"], values=told["values"])
+def _error(fields: dict[str, Any]) -> errors.RejoinderError:
+    kind = getattr(errors, fields["kind"], errors.RejoinderError)
+    detail, hint, values = fields["detail"], fields["hint"], fields["values"]
+    error: errors.RejoinderError = kind(fields["fact"], detail=detail, hint=hint, values=values)
     return error
 
 
 _tasks = 0
 
 
-def _cheap_collections() -> None:
-    """Freeze what is there: PySpark collects garbage after every task, over all that was ever imported.
+def _freeze_garbage() -> None:
+    """Exclude existing objects from garbage collection: PySpark collects after every task, over all imported modules.
 
-    Much is imported by the first tasks that need it, so it is done before a worker's first task, its second, fourth …
+    Early tasks import more modules, so this runs before a worker's first task, its second, fourth, eighth …
     """
     global _tasks
     _tasks += 1

@@ -1,4 +1,4 @@
-"""Work that is not part of an epoch's rounds, in tasks of its own: a function of a number, or rows read by number."""
+"""Spark tasks outside of an epoch's rounds: a function of a number, or rows that are read by number."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def run_tasks(session: SparkSession, task: Callable[[int], T], count: int) -> list[T]:
-    """Call the task with 0 … count − 1 in a Spark task each. An error of ours is raised as itself, without retries."""
+    """Call the task with 0 … count − 1, each in a Spark task. Raises its `RejoinderError`, without retries."""
     context = session.sparkContext
-    results = context.parallelize(range(count), count).map(Told(task)).collect()
+    results = context.parallelize(range(count), count).map(CatchErrors(task)).collect()
     for _, failure in results:
         if failure is not None:
             raise failure
@@ -28,13 +28,13 @@ def run_tasks(session: SparkSession, task: Callable[[int], T], count: int) -> li
 
 
 @dataclass(frozen=True)
-class Told:
-    """A task that hands an error of ours over as a value."""
+class CatchErrors:
+    """A task that returns a `RejoinderError` as a value."""
 
     task: Callable[[int], Any]
 
     def __call__(self, number: int) -> tuple[Any, RejoinderError | None]:
-        """The result and None, or None and the error."""
+        """Return the result and None, or None and the error."""
         try:
             return self.task(number), None
         except RejoinderError as failure:
@@ -44,7 +44,7 @@ class Told:
 def frame_of(
     session: SparkSession, schema: pa.Schema, read: Callable[[int], Iterator[pa.RecordBatch]], count: int
 ) -> DataFrame:
-    """A DataFrame whose partitions are what `read` gives for 0 … count − 1, read whenever it is used."""
+    """Return a DataFrame whose partitions are `read(0)` … `read(count − 1)`, read whenever it is used."""
     numbers = session.range(0, count, 1, count)
     return numbers.mapInArrow(_Numbered(read), from_arrow_schema(schema))
 
@@ -52,9 +52,9 @@ def frame_of(
 def frame_through(
     frame: DataFrame, keys: Sequence[str], count: int, function: Callable[[Batches], Batches], schema: pa.Schema
 ) -> DataFrame:
-    """A DataFrame through a function of each of its partitions, of which there are `count`; equal keys are in one."""
-    cut = frame.repartition(count, *map(_column, keys)) if keys else frame
-    return cut.mapInArrow(function, from_arrow_schema(schema))
+    """Return a DataFrame with a function applied to each of `count` partitions; equal keys are in the same one."""
+    partitioned = frame.repartition(count, *map(_column, keys)) if keys else frame
+    return partitioned.mapInArrow(function, from_arrow_schema(schema))
 
 
 def _column(name: str) -> Column:
@@ -63,7 +63,7 @@ def _column(name: str) -> Column:
 
 @dataclass(frozen=True)
 class _Numbered:
-    """Reads the parts whose numbers come as rows."""
+    """Reads the partitions whose numbers are the rows of its input."""
 
     read: Callable[[int], Iterator[pa.RecordBatch]]
 

@@ -1,7 +1,6 @@
 """Views as Spark DataFrames: a Python data source, batch for tables and streaming for changes.
 
-What is read, and how it is cut into partitions, is decided by plain functions that the layers above hand in; they
-travel to the workers by reference.
+The layers above pass plain functions that decide what is read and how it is partitioned. Workers import them by name.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def register(
     first: Latest,
     latest: Latest,
 ) -> None:
-    """Make `spark.read.format(name)` and `spark.readStream.format(name)` known to a session."""
+    """Register `spark.read.format(name)` and `spark.readStream.format(name)` in a session."""
 
     class Reader(DataSourceReader):
         def __init__(self, options: Options) -> None:
@@ -76,10 +75,10 @@ def register(
 
 
 def read_batch(session: SparkSession, name: str, options: Options) -> DataFrame:
-    """A batch DataFrame of the data source."""
+    """Return a batch DataFrame of the data source."""
     return session.read.format(name).options(**options).load()
 
 
 def read_stream(session: SparkSession, name: str, options: Options) -> DataFrame:
-    """A streaming DataFrame of the data source."""
+    """Return a streaming DataFrame of the data source."""
     return session.readStream.format(name).options(**options).load()

@@ -1,6 +1,6 @@
 """CSV files with Spark's options `header`, `sep`, `quote`, `nullValue`, `multiLine`.
 
-A malformed line fails with its number, or is diverted with it.
+A malformed line fails the epoch, or is diverted, with its number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMBERED = re.compile(r"In CSV column #(\d+).*?CSV conversion error to ([^:]+):
 def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
     """Yield chunks of the file. Times are read as UTC; an empty field is NULL, as in Spark.
 
-    A record is a line. With the option `multiline` it may go on over lines within quotes.
+    A record is a line. With the option `multiline`, quoted fields may contain line breaks.
     """
     quote = source.options.get("quote", '"')
     is_multiline = _is_multiline(source)
@@ -48,14 +48,14 @@ def read_csv(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[
         refuse_hidden_header(lines.text(top), declared, path, source)
 
     def decode(first: int, last: int) -> pa.Table:
-        """Rows of some lines. If a quote is not closed on its line, they are fewer; or the last line is at fault."""
-        found = np.flatnonzero(filled[first:last])
-        if not len(found):
+        """Decode a range of lines. A quote that is not closed on its line reduces the rows, or is on the last line."""
+        filled_lines = np.flatnonzero(filled[first:last])
+        if not len(filled_lines):
             return pa.table({})
         table = _parse(lines.part(first, last), names, source)
-        end = first + int(found[-1])
+        end = first + int(filled_lines[-1])
         if not is_multiline and not (
-            table.num_rows == len(found) and _is_closed(lines.part(end, end + 1), quote, names, source)
+            table.num_rows == len(filled_lines) and _is_closed(lines.part(end, end + 1), quote, names, source)
         ):
             raise Unreadable("a quote is not closed on its line")
         return table
@@ -77,7 +77,7 @@ def _can_read(decode: Decode, line: int) -> bool:
 
 
 def _is_closed(line: pa.Buffer, quote: str, names: list[str], source: Source) -> bool:
-    """Whether all quotes of a sound line are closed: one that is not would go on in a copy of the line after it."""
+    """Whether all quotes of a line are closed: an open quote would continue in a second copy of the line."""
     text = bytes(line).rstrip(b"\r\n")
     try:
         return not quote or quote.encode() not in text or _parse(b"\n".join([text] * 2), names, source).num_rows == 2
@@ -86,9 +86,9 @@ def _is_closed(line: pa.Buffer, quote: str, names: list[str], source: Source) ->
 
 
 def _header(line: pa.Buffer, path: str, source: Source) -> list[str]:
-    """The names of the columns of a file, declared ones as they are declared: names compare without case."""
+    """Return the column names of a file, declared ones in their declared case: names compare without case."""
     try:
-        found = pacsv.read_csv(pa.BufferReader(bytes(line) + b"\n"), parse_options=_parsing(source)).column_names
+        names = pacsv.read_csv(pa.BufferReader(bytes(line) + b"\n"), parse_options=_parsing(source)).column_names
     except (pa.ArrowInvalid, UnicodeDecodeError) as failure:
         raise MalformedInput(
             f"the header of `{path}` of `{source.name}` cannot be read",
@@ -97,7 +97,7 @@ def _header(line: pa.Buffer, path: str, source: Source) -> list[str]:
             hint="fix the line and run again, or leave out OPTIONS (header 'true') if the file has none",
         ) from None
     declared = {name.lower(): name for name in _types(source)}
-    return [name if name in declared.values() else declared.get(name.lower(), name) for name in found]
+    return [name if name in declared.values() else declared.get(name.lower(), name) for name in names]
 
 
 def _parse(data: pa.Buffer | bytes, names: list[str], source: Source) -> pa.Table:
@@ -110,25 +110,25 @@ def _parse(data: pa.Buffer | bytes, names: list[str], source: Source) -> pa.Tabl
     )
     read = pacsv.ReadOptions(use_threads=False, block_size=8 << 20, column_names=names)
     if bytes(memoryview(data)[-1:]) not in (b"\n", b"\r"):
-        data = bytes(data) + b"\n"  # or Arrow can take an empty last field for a quoted one
+        data = bytes(data) + b"\n"  # else Arrow may take an empty last field for a quoted one
     try:
         table = pacsv.read_csv(pa.BufferReader(data), read, _parsing(source), convert)
     except pa.ArrowInvalid as failure:
         raise _named(failure, names, source) from None
-    for at, name in enumerate(names):
+    for number, name in enumerate(names):
         kind = source.schema.field(name).type if name in source.schema.names else None
         if kind is not None and pa.types.is_timestamp(kind):
-            table = table.set_column(at, name, timestamps(single_chunk(table.column(at)), kind))
+            table = table.set_column(number, name, timestamps(single_chunk(table.column(number)), kind))
     return table
 
 
 def _named(failure: pa.ArrowInvalid, names: list[str], source: Source) -> pa.ArrowInvalid:
-    """The failure with the column's name, where Arrow gives its number."""
-    found = _NUMBERED.search(str(failure))
-    if found is None or int(found[1]) >= len(names):
+    """Return the failure with the name of the column instead of its number."""
+    match = _NUMBERED.search(str(failure))
+    if match is None or int(match[1]) >= len(names):
         return failure
-    name = names[int(found[1])]
-    return Unreadable(f"a value of column `{name}` cannot be read as {_types(source).get(name, found[2])}", found[3])
+    name = names[int(match[1])]
+    return Unreadable(f"a value of column `{name}` cannot be read as {_types(source).get(name, match[2])}", match[3])
 
 
 def _parsing(source: Source) -> pacsv.ParseOptions:
@@ -144,15 +144,15 @@ def _is_multiline(source: Source) -> bool:
 
 
 def _types(source: Source) -> dict[str, pa.DataType]:
-    """What columns are read as, in file order when there is no header: as declared; op or diff last if it is not."""
+    """Return the types of columns, in the order of files without header: as declared; an undeclared op or diff last."""
     types = [(field.name, _readable(field.type)) for field in source.schema]
     mark = source.diff or source.op
     if mark is not None:
-        at = len(types) if source.mark_at is None else source.mark_at
-        types.insert(at, (mark, pa.int64() if source.diff else pa.string()))
+        index = len(types) if source.mark_at is None else source.mark_at
+        types.insert(index, (mark, pa.int64() if source.diff else pa.string()))
     return dict(types)
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:
-    """Arrow's reader takes times with an offset, or without, and not both."""
+    """Return the type that Arrow parses: its reader accepts timestamps with an offset or without, but not both."""
     return pa.string() if pa.types.is_timestamp(kind) else kind

@@ -1,6 +1,6 @@
-"""What the first line of a CSV file tells when a file does not fit: a header too many, one too few, a wrong separator.
+"""Diagnose the first line of a CSV file that does not fit: an undeclared or missing header, or a wrong separator.
 
-Names of columns are shown, values of rows never are.
+Errors show names of columns, never values of rows.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ SEPARATORS = {",": "','", ";": "';'", "\t": "'\\t'", "|": "'|'"}
 
 
 def separator_of(source: Source) -> str:
-    """The separator that a source declares."""
+    """Return the separator that a source declares."""
     return source.options.get("sep", source.options.get("delimiter", ","))
 
 
 def refuse_hidden_header(line: str, declared: Sequence[str], path: str, source: Source) -> None:
-    """Refuse a header that would be read as a row without an error: all columns are text, and it has their names.
+    """Raise `MalformedInput` for an undeclared header that would be read as a row: all columns are text.
 
-    One column is not enough to tell, and who writes `header 'false'` means it.
+    A single column is not enough evidence, and an explicit `header 'false'` is respected.
     """
     if "header" in source.options or source.diverts or len(declared) < 2:
         return
@@ -30,7 +30,7 @@ def refuse_hidden_header(line: str, declared: Sequence[str], path: str, source: 
 
 
 def refuse_other_header(line: str, declared: Sequence[str], path: str, source: Source) -> None:
-    """Refuse a first line that was declared to be a header and names none of the columns."""
+    """Raise `MalformedInput` for a declared header that contains none of the columns."""
     known = {name.lower() for name in declared}
     if known & set(_fields(line, separator_of(source), source)):
         return
@@ -40,12 +40,12 @@ def refuse_other_header(line: str, declared: Sequence[str], path: str, source: S
     raise MalformedInput(
         f"the first line of `{path}` of `{source.name}` is not a header: column `{declared[0]}` is not in it",
         detail=f"declared columns: {', '.join(declared)}; none of them is named in the first line",
-        hint="leave out header 'true' if the file has no header; else declare the columns that it names, or its sep",
+        hint="remove header 'true' if the file has no header; else declare the columns that it names, or its sep",
     )
 
 
 def explained(line: str, declared: Sequence[str], path: str, source: Source) -> MalformedInput | None:
-    """Why the first line of a file without a declared header cannot be read; None if it does not tell."""
+    """Return why the first line of a file without a declared header cannot be read; None if unknown."""
     own = _fields(line, separator_of(source), source)
     known = {name.lower(): name for name in declared}
     named = [known[field] for field in own if field in known]
@@ -61,8 +61,8 @@ def explained(line: str, declared: Sequence[str], path: str, source: Source) -> 
 def _header_found(column: str, path: str, source: Source) -> MalformedInput:
     return MalformedInput(
         f"the first line of `{path}` of `{source.name}` looks like a header: it names column `{column}`",
-        detail="the source does not say that its files have one",
-        hint="OPTIONS (header 'true'); or header 'false' if it is a row",
+        detail="the source does not declare a header",
+        hint="set OPTIONS (header 'true'), or header 'false' if it is a row",
     )
 
 
@@ -76,11 +76,11 @@ def _other_separator(
         f"column `{declared[0]}`, …",
         detail=f"the line was split at {SEPARATORS.get(separator_of(source), repr(separator_of(source)))}; "
         f"at {text} it has {len(_fields(line, separator, source))} columns",
-        hint=f"OPTIONS (sep {text})",
+        hint=f"set OPTIONS (sep {text})",
     )
 
 
 def _fields(line: str, separator: str, source: Source) -> list[str]:
-    """The fields of a line in lower case, without quotes. A separator within quotes is not looked for."""
+    """Return the fields of a line in lower case, without quotes. Separators within quotes also split."""
     quote = source.options.get("quote", '"')
     return [field.strip().strip(quote or None).strip().lower() for field in line.split(separator)]

@@ -1,15 +1,15 @@
-"""How much of a JSON text may be decoded at once: a line of two characters has a value in every declared column."""
+"""How much of a JSON text may be decoded at once: even a line of two characters has a value in every column."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-MOST_BYTES = 256 << 20  # of a decoded chunk, texts aside
+MOST_BYTES = 256 << 20  # of a decoded chunk, without strings
 _ITEM = 2  # characters of the shortest item of an array, with its comma
 
 
 def chunk_limits(schema: pa.Schema, rows: int) -> tuple[int, int]:
-    """The most lines and the most characters of a chunk, `rows` lines at most.
+    """Return the maximum number of lines, at most `rows`, and of characters of a chunk.
 
     >>> chunk_limits(pa.schema([("a", pa.int64())]), 1000)[0]
     1000
@@ -22,17 +22,17 @@ def chunk_limits(schema: pa.Schema, rows: int) -> tuple[int, int]:
 
 
 def _inner(kind: pa.DataType) -> list[pa.DataType]:
-    return [kind.field(at).type for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return [kind.field(number).type for number in range(kind.num_fields)] if pa.types.is_nested(kind) else []
 
 
 def _width(kind: pa.DataType) -> int:
-    """The bytes of a value, without texts and items."""
+    """Return the bytes of a value, without strings and items."""
     if pa.types.is_struct(kind):
         return sum(map(_width, _inner(kind)))
     return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else 4
 
 
 def _item_width(kind: pa.DataType) -> int:
-    """The bytes of an item of the widest array inside."""
+    """Return the bytes of an item of the widest nested array."""
     own = 0 if pa.types.is_struct(kind) else sum(map(_width, _inner(kind)))
     return max([own, *map(_item_width, _inner(kind))])

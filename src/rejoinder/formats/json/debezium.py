@@ -1,9 +1,9 @@
-"""Debezium's envelopes: what a database told of each change, as changes of ours, all records at once.
+"""Debezium envelopes: decode the changes of a database into deltas, all records at once.
 
-An envelope has `op`, `before` and `after`, alone or as the `payload` beside a `schema`. In a changelog a created or
-read row comes (`after`), a deleted one goes (`before`), and an updated one does both. In a table the key says which row
-is meant: `after` replaces it, a delete takes it out, and `before` may be no more than the key. Where an update changes
-the key, the row of the old one goes. A tombstone is nothing.
+An envelope has `op`, `before` and `after`, at the top level or in the `payload` beside a `schema`. In a changelog a
+create or read inserts `after`, a delete retracts `before`, and an update does both. In a table the key identifies the
+row: `after` replaces it, a delete removes it, and `before` may consist of the key only. If an update changes the key,
+the row of the old key is removed. A tombstone means nothing.
 """
 
 from __future__ import annotations
@@ -34,24 +34,27 @@ CREATED, UPDATED, DELETED, TRUNCATED, MESSAGE = ("c", "r"), "u", "d", "t", "m"
 
 @dataclass(frozen=True)
 class Decoded:
-    """Rows with `__diff`, the number of the record that each came from, and the records at fault with the reason."""
+    """The decoded rows of some records."""
 
     rows: pa.Table
+    """Rows with `__diff`, in the order of their records."""
     record: Int64
-    odd: list[tuple[int, str]]
+    """The number of the record of each row."""
+    malformed: list[tuple[int, str]]
+    """The numbers of malformed records, with the reason."""
 
 
 def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Decoded:
-    """Take apart the envelopes of some records, given as text; NULL and `null` are tombstones.
+    """Decode the envelopes of some records, given as text; NULL and `null` are tombstones.
 
     `schema` has the columns that are in the envelope. Rows are in the order of their records. Raises `MalformedInput`
-    if the origin was truncated.
+    if the table of the database was truncated.
     """
     reasons: dict[int, str] = {}
-    sound = are_json(values)
-    there = np.asarray(values.is_valid())
-    reasons |= dict.fromkeys(np.flatnonzero(there & ~sound).tolist(), "it is not JSON")
-    records = np.flatnonzero(sound)
+    is_json = are_json(values)
+    has_value = np.asarray(values.is_valid())
+    reasons |= dict.fromkeys(np.flatnonzero(has_value & ~is_json).tolist(), "it is not JSON")
+    records = np.flatnonzero(is_json)
     envelope = texts_of(values.take(pa.array(records)), {"payload": ENVELOPE, **ENVELOPE})
     inner = envelope.field("payload")
     parts = {
@@ -62,39 +65,39 @@ def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Deco
     ops = np.asarray(pc.fill_null(parts["op"], "").to_numpy(zero_copy_only=False), str)
     if (ops == TRUNCATED).any():
         raise MalformedInput(
-            f"the origin of `{source.name}` was truncated",
+            f"the table behind `{source.name}` was truncated",
             values=f"record {values[int(records[ops == TRUNCATED][0])].as_py()[:200]}",
-            hint="a truncation does not name the removed rows: DROP the source and its views, and begin with a new "
-            "snapshot; or leave such events out with Debezium's skipped.operations=t",
+            hint="a truncation does not name the removed rows: DROP the source and its views, and start with a new "
+            "snapshot; or omit such events with Debezium's skipped.operations=t",
         )
-    comes = np.isin(ops, (*CREATED, UPDATED))
+    inserts = np.isin(ops, (*CREATED, UPDATED))
     has_before, has_after = np.asarray(parts["before"].is_valid()), np.asarray(parts["after"].is_valid())
-    told = has_before if source.kind == "table" and _has_key(source, schema) else source.kind == "changelog"
-    goes = (ops == DELETED) | ((ops == UPDATED) & told)
+    uses_before = has_before if source.kind == "table" and _has_key(source, schema) else source.kind == "changelog"
+    retracts = (ops == DELETED) | ((ops == UPDATED) & uses_before)
     for mask, reason in (
-        (~comes & ~goes & (ops != MESSAGE) & ~is_tombstone, "it has no `op` of c, r, u or d"),
-        (comes & ~has_after, "it has no `after`"),
-        (goes & ~has_before, _no_before(source)),
+        (~inserts & ~retracts & (ops != MESSAGE) & ~is_tombstone, "it has no `op` of c, r, u or d"),
+        (inserts & ~has_after, "it has no `after`"),
+        (retracts & ~has_before, _no_before(source)),
     ):
-        for at in np.flatnonzero(mask).tolist():
-            reasons.setdefault(int(records[at]), reason)
+        for number in np.flatnonzero(mask).tolist():
+            reasons.setdefault(int(records[number]), reason)
     exact, misfits = _decimals(values.take(pa.array(records)), source, schema)
-    for at, reason in misfits.items():
-        reasons.setdefault(int(records[at]), reason)
-    good = ~np.isin(records, np.array(sorted(reasons), np.int64))
+    for number, reason in misfits.items():
+        reasons.setdefault(int(records[number]), reason)
+    is_valid = ~np.isin(records, np.array(sorted(reasons), np.int64))
     sides = []
-    for mask, name in ((goes & good, "before"), (comes & good, "after")):
-        at = np.flatnonzero(mask)
-        table, odd = _side(name, parts[name].take(pa.array(at)), take(exact[name], at), source, schema)
-        for column, found in odd.items():
+    for mask, name in ((retracts & is_valid, "before"), (inserts & is_valid, "after")):
+        numbers = np.flatnonzero(mask)
+        table, misfitting = _side(name, parts[name].take(pa.array(numbers)), take(exact[name], numbers), source, schema)
+        for column, rows in misfitting.items():
             reason = f"the value of `{column}` in `{name}` does not fit its type{_remedy(source, column)}"
-            reasons |= dict.fromkeys(records[at[found]].tolist(), reason)
-        reasons |= _without_key(name, table, records[at], ops[at] == UPDATED, source)
-        sides.append((table, records[at]))
+            reasons |= dict.fromkeys(records[numbers[rows]].tolist(), reason)
+        reasons |= _without_key(name, table, records[numbers], ops[numbers] == UPDATED, source)
+        sides.append((table, records[numbers]))
     (old, of_old), (new, of_new) = sides
     if source.kind == "table":
-        meant = np.isin(of_old, records[ops == DELETED]) | _moves(old, of_old, new, of_new, source.primary_key)
-        old, of_old = take(old, np.flatnonzero(meant)), of_old[meant]
+        removed = np.isin(of_old, records[ops == DELETED]) | _key_changes(old, of_old, new, of_new, source.primary_key)
+        old, of_old = take(old, np.flatnonzero(removed)), of_old[removed]
     signs = np.repeat(np.array([-1, 1]), [len(of_old), len(of_new)])
     return _assembled([old, new], np.concatenate([of_old, of_new]), signs, reasons)
 
@@ -102,32 +105,36 @@ def decode_debezium(values: pa.Array, source: Source, schema: pa.Schema) -> Deco
 def _side(
     name: str, texts: pa.Array, exact: pa.Table, source: Source, schema: pa.Schema
 ) -> tuple[pa.Table, dict[str, Mask]]:
-    """Rows before or after, from text but for the columns that were read already, and what of them does not fit."""
+    """Return the rows of `before` or `after`, and by column the rows whose value does not fit its type.
+
+    The columns of `exact` were parsed before; the others are parsed from text.
+    """
     rest = pa.schema([field for field in schema if field.name not in exact.column_names])
     if not len(rest):
         return exact.select(schema.names), {}
     table, misfits = typed(texts_of(texts, dict.fromkeys(rest.names)), rest, unit_of(source))
-    if source.kind == "table" and name == "before":  # of the old row only the key counts
-        misfits = {column: found for column, found in misfits.items() if column in source.primary_key}
+    if source.kind == "table" and name == "before":  # only the key of the old row is used
+        misfits = {column: rows for column, rows in misfits.items() if column in source.primary_key}
     for column in exact.schema:
         table = table.append_column(column, exact.column(column.name))
     return table.select(schema.names), misfits
 
 
 def _without_key(side: str, rows: pa.Table, record: Int64, updated: Mask, source: Source) -> dict[int, str]:
-    """The records whose row has NULL in the primary key. What was before an update need not tell it."""
+    """Return the records whose row has NULL in the primary key. The `before` of an update may lack the key."""
     reasons: dict[int, str] = {}
     for name in source.primary_key:
         if name in rows.column_names:
-            found = np.asarray(rows.column(name).is_null(), bool) & ~(updated & (side == "before"))
-            reasons |= dict.fromkeys(record[found].tolist(), f"`{name}` in `{side}` is NULL, and of the primary key")
+            is_null = np.asarray(rows.column(name).is_null(), bool) & ~(updated & (side == "before"))
+            reason = f"`{name}` in `{side}` is NULL, and part of the primary key"
+            reasons |= dict.fromkeys(record[is_null].tolist(), reason)
     return reasons
 
 
 def _decimals(values: pa.Array, source: Source, schema: pa.Schema) -> tuple[dict[str, pa.Table], dict[int, str]]:
-    """Columns with decimals of both sides of envelopes, and which records have some that do not fit, with the reason.
+    """Return the columns with decimals of both sides of envelopes, and the records with misfits, with the reason.
 
-    They are read from the records as they came: as text, a number would have the digits of a double.
+    They are parsed from the original records: a number that was converted to text would have the digits of a double.
     """
     exact = [f for f in schema if has_type(f.type, pa.types.is_decimal) and not has_type(f.type, pa.types.is_map)]
     of_old = [f for f in exact if source.kind == "changelog" or f.name in source.primary_key]
@@ -137,7 +144,7 @@ def _decimals(values: pa.Array, source: Source, schema: pa.Schema) -> tuple[dict
         return {"before": empty, "after": empty}, {}
     is_object = pc.starts_with(pc.utf8_ltrim_whitespace(values), "{")
     wrapped = pa.schema([pa.field("payload", pa.struct(fields)), *fields])
-    table, odd = parse_fitting(pc.if_else(is_object, values, "{}"), wrapped)
+    table, misfits = parse_fitting(pc.if_else(is_object, values, "{}"), wrapped)
     table = table.combine_chunks()
     read = {"before": empty, "after": empty}
     for side, column in ((field.name, inner) for field in fields for inner in field.type):
@@ -146,41 +153,41 @@ def _decimals(values: pa.Array, source: Source, schema: pa.Schema) -> tuple[dict
         read[side] = read[side].append_column(column, value)
     remedy = "let Debezium write decimals as text, with decimal.handling.mode=string"
     return read, {
-        at: Reason.saying(
+        number: Reason.saying(
             f"a value does not fit its type: {remedy}", f"a value does not fit its type: {reason}: {remedy}"
         )
-        for at, reason in odd.items()
+        for number, reason in misfits.items()
     }
 
 
 def _has_key(source: Source, schema: pa.Schema) -> bool:
-    """Whether the key is in the envelope, and not that of the record."""
+    """Whether the envelope contains the primary key, as opposed to the key of the record."""
     return set(source.primary_key) <= set(schema.names)
 
 
-def _moves(old: pa.Table, of_old: Int64, new: pa.Table, of_new: Int64, key: tuple[str, ...]) -> Mask:
-    """Which old rows have another key than the new row of their record; one without a key has none."""
+def _key_changes(old: pa.Table, of_old: Int64, new: pa.Table, of_new: Int64, key: tuple[str, ...]) -> Mask:
+    """Return a mask of the old rows whose key differs from that of the new row; False for old rows without a key."""
     places = np.searchsorted(of_new, of_old)
     places[places == len(of_new)] = 0
     has_new = np.isin(of_old, of_new)
-    moves: Mask = np.zeros(len(of_old), bool)
+    changes: Mask = np.zeros(len(of_old), bool)
     if not has_new.any():
-        return moves
+        return changes
     for name in key:
         before, after = old.column(name), new.column(name).take(pa.array(places))
-        moves |= np.asarray(pc.fill_null(pc.not_equal(before, after), True), bool)
+        changes |= np.asarray(pc.fill_null(pc.not_equal(before, after), True), bool)
         has_new &= np.asarray(before.is_valid(), bool)
-    moves &= has_new
-    return moves
+    changes &= has_new
+    return changes
 
 
 def unit_of(source: Source) -> str | None:
-    """The unit of timestamps that are numbers, if the source says one."""
+    """Return the unit of numeric timestamps, if the source declares one."""
     return source.options.get("time_unit")
 
 
 def _assembled(tables: list[pa.Table], record: Int64, signs: Int64, reasons: dict[int, str]) -> Decoded:
-    """All rows in the order of their records, those of records at fault left out."""
+    """Return all rows in the order of their records, without those of malformed records."""
     kept = ~np.isin(record, np.array(sorted(reasons), np.int64))
     order = np.flatnonzero(kept)[np.argsort(record[kept], kind="stable")]
     rows = take(pa.concat_tables(tables).combine_chunks(), order)
@@ -189,9 +196,9 @@ def _assembled(tables: list[pa.Table], record: Int64, signs: Int64, reasons: dic
 
 def _no_before(source: Source) -> str:
     if source.kind == "table":
-        return "it is a delete and has no `before`, which tells the key"
+        return "it is a delete without `before`, which contains the key"
     return (
-        "it updates or deletes and has no `before`: let the database tell old rows (in PostgreSQL REPLICA IDENTITY "
+        "it is an update or delete without `before`: let the database log old rows (in PostgreSQL REPLICA IDENTITY "
         "FULL), or declare a TABLE with its PRIMARY KEY"
     )
 
@@ -199,12 +206,12 @@ def _no_before(source: Source) -> str:
 def _remedy(source: Source, column: str) -> str:
     kind = source.schema.field(column).type
     if pa.types.is_timestamp(kind) and unit_of(source) is None:
-        return ": if it is a number, say OPTIONS (time_unit 'milliseconds'), 'microseconds' or 'nanoseconds'"
+        return ": if it is a number, set OPTIONS (time_unit 'milliseconds'), 'microseconds' or 'nanoseconds'"
     return ""
 
 
 def read_debezium(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator[tuple[bool, pa.Table]]:
-    """Yield the changes of a file with an envelope per line, and what cannot be read if the source diverts it."""
+    """Yield the changes of a file with an envelope per line, and malformed lines if the source diverts them."""
     try:
         lines = lines_of(read_text(file, path, source))
     except pa.ArrowInvalid as failure:
@@ -217,15 +224,18 @@ def read_debezium(file: Any, path: str, source: Source, chunk_rows: int) -> Iter
         chunk = lines.slice(start, chunk_rows)
         blank = pc.equal(pc.utf8_trim_whitespace(chunk), "")
         decoded = decode_debezium(pc.if_else(blank, None, chunk), source, source.schema)
-        if decoded.odd and not source.diverts:
-            at, reason = decoded.odd[0]
+        if decoded.malformed and not source.diverts:
+            number, reason = decoded.malformed[0]
             raise MalformedInput(
-                f"line {start + at + 1} of `{path}` of `{source.name}` is malformed",
+                f"line {start + number + 1} of `{path}` of `{source.name}` is malformed",
                 detail=plain_reason(reason),
-                values=f"{reason}: {chunk[at].as_py()[:200]}",
+                values=f"{reason}: {chunk[number].as_py()[:200]}",
                 hint="fix the line and run again, or set OPTIONS (malformed 'divert') to send such lines to "
                 f"`{source.rejected}`",
             )
         yield True, decoded.rows
-        if decoded.odd:
-            yield False, rejected_lines(path, [(start + at + 1, chunk[at].as_py(), why) for at, why in decoded.odd])
+        if decoded.malformed:
+            lines_at_fault = [
+                (start + number + 1, chunk[number].as_py(), reason) for number, reason in decoded.malformed
+            ]
+            yield False, rejected_lines(path, lines_at_fault)

@@ -1,6 +1,6 @@
-"""JSON lines; a malformed line fails with its number, or is diverted with it.
+"""JSON lines. A malformed line fails the epoch, or is diverted, with its number.
 
-Arrow reads them, DuckDB the columns that Arrow cannot: maps, and floats where one is text ("NaN").
+Arrow parses them; DuckDB parses the columns that Arrow cannot: maps, and floats if one is text ("NaN").
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def read_json(file: Any, path: str, source: Source, chunk_rows: int) -> Iterator
     lines, schema = Lines.of(read_text(file, path, source)), _read_schema(source)
     texts = pc.ascii_trim_whitespace(lines.texts())
     filled = np.asarray(pc.not_equal(texts, ""), bool)
-    odd = filled & ~np.asarray(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), bool)
+    is_other = filled & ~np.asarray(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), bool)
 
     def decode(first: int, last: int) -> pa.Table:
-        """Rows of some lines. As all begin and end as objects do, their number tells whether each line holds one."""
-        if odd[first:last].any():  # Arrow's reader takes null for an object, or dies of it
+        """Decode a range of lines. All start and end like objects, so their number shows whether each line is one."""
+        if is_other[first:last].any():  # Arrow's reader accepts null as an object, or crashes
             raise Unreadable(NOT_AN_OBJECT)
         count = int(np.count_nonzero(filled[first:last]))
         table = parse_json(lines.part(first, last), schema) if count else schema.empty_table()
         if table.num_rows != count:
-            raise Unreadable("the line holds more than one JSON object")
+            raise Unreadable("the line contains more than one JSON object")
         table.validate(full=True)  # text must be UTF-8
         return table
 
@@ -60,7 +60,7 @@ def _read_schema(source: Source) -> pa.Schema:
 
 
 def parse_json(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
-    """Read JSON objects, one on each line, as rows of a schema. Raises `pa.ArrowInvalid` if one is malformed."""
+    """Parse JSON objects, one per line, as rows of a schema. Raises `pa.ArrowInvalid` if one is malformed."""
     if not len(data):
         return schema.empty_table()
     parse = partial(_parse_exact, data)
@@ -68,7 +68,7 @@ def parse_json(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
 
 
 def _parse_exact(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
-    """Read objects whose keys are the names of columns."""
+    """Parse objects whose keys are exactly the names of columns."""
     maps = {field.name for field in schema if has_type(field.type, pa.types.is_map)}
     floats = {field.name for field in schema if has_type(field.type, pa.types.is_floating)} - maps
     try:
@@ -80,12 +80,10 @@ def _parse_exact(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
 
 
 def parse_values(values: pa.Array, schema: pa.Schema) -> pa.Table:
-    """Read values, bytes or text, as one JSON object each. Raises `pa.ArrowInvalid` if one is malformed.
+    """Parse values, bytes or text, as one JSON object each. Raises `pa.ArrowInvalid` if one is malformed.
 
-    All of them are parsed at once, joined by line breaks.
-
-    No object can span two values: a line break may not stand in a string, nor `}` before `{` in an object. So the
-    number of objects tells whether each value holds one.
+    All of them are parsed at once, joined by line breaks. No object can span two values: a string cannot contain a line
+    break, nor an object `}` before `{`. So the number of objects shows whether each value is one.
     """
     values = values.cast(pa.binary())
     if not _are_objects(values):
@@ -98,7 +96,7 @@ def parse_values(values: pa.Array, schema: pa.Schema) -> pa.Table:
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, values), pa.scalar(b"\n", pa.binary()))
     table = parse_json(joined[0].as_buffer(), schema)
     if table.num_rows != len(values):
-        raise Unreadable("the record holds more than one JSON object")
+        raise Unreadable("the record contains more than one JSON object")
     table.validate(full=True)  # text must be UTF-8
     return table
 
@@ -109,20 +107,23 @@ def _are_objects(values: pa.Array) -> bool:
 
 
 def parse_fitting(values: pa.Array, schema: pa.Schema) -> tuple[pa.Table, dict[int, str]]:
-    """Read values, and say which do not fit the schema, and why: they are NULL. Each of these costs some halvings."""
+    """Parse values; those that do not fit the schema are NULL. Returns the rows, and the reason of each misfit.
+
+    Misfits are isolated by bisection.
+    """
     try:
         return parse_values(values, schema), {}
     except pa.ArrowInvalid as failure:
         if len(values) == 1:
             return pa.table([pa.nulls(1, kind) for kind in schema.types], schema=schema), {0: Reason.of(failure)}
     half = len(values) // 2
-    first, odd = parse_fitting(values[:half], schema)
-    second, more = parse_fitting(values[half:], schema)
-    return pa.concat_tables([first, second]), odd | {half + at: reason for at, reason in more.items()}
+    first, misfits = parse_fitting(values[:half], schema)
+    second, others = parse_fitting(values[half:], schema)
+    return pa.concat_tables([first, second]), misfits | {half + number: reason for number, reason in others.items()}
 
 
 def _parse(data: pa.Buffer | bytes, schema: pa.Schema, as_text: set[str]) -> pa.Table:
-    """Read some columns as text first, the others by Arrow."""
+    """Parse the columns of `as_text` by DuckDB, and the others by Arrow."""
     direct = pa.schema([field for field in schema if field.name not in as_text])
     columns = _columns(_read(data, direct)) if len(direct) else {}
     if as_text:
@@ -130,7 +131,7 @@ def _parse(data: pa.Buffer | bytes, schema: pa.Schema, as_text: set[str]) -> pa.
         lines = lines.filter(pc.not_equal(pc.utf8_trim_whitespace(lines), ""))
         columns |= _columns(_read_texts(lines, pa.schema([field for field in schema if field.name in as_text])))
     if len({len(column) for column in columns.values()}) > 1:
-        raise Unreadable("a JSON object goes over lines, or two are on one")
+        raise Unreadable("a JSON object spans several lines, or a line contains two")
     return pa.table(columns).select(schema.names)
 
 
@@ -150,7 +151,7 @@ def _read(data: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
 
 
 def _written(kind: pa.DataType) -> pa.DataType:
-    """The type to read a scalar as: bytes and dates are text, and Arrow takes neither from it."""
+    """Return the type that Arrow parses a scalar as: bytes and dates are text in JSON, which Arrow does not convert."""
     return pa.string() if pa.types.is_binary(kind) or pa.types.is_date32(kind) else kind
 
 

@@ -1,11 +1,11 @@
-"""JSON keys that differ from a name in case only fill a column, or a field of a struct, where the exact key does not.
+"""Match JSON keys to columns and struct fields without case, where the exact key is missing.
 
-Names of columns compare without case in SQL. Where a record has the exact key, its value counts. (A record in which the
-exact key is null and another one is not has the other value.) Keys of maps are data, and are left as they are. Fields
-of a struct that holds a map or a float have to be spelled exactly.
+Names of columns compare without case in SQL. If a record has the exact key, its value counts; if that is null and
+another spelling is not, the other value counts. Keys of maps are data, and are not changed. Fields of a struct that
+contains a map or a float must be spelled exactly.
 
-Cost: one search in the text for all names that have a NULL somewhere, about a tenth of what parsing costs. Only where
-another spelling is found is the text parsed again.
+Cost: one search in the text for all names that are NULL somewhere, about a tenth of the cost of parsing. The text is
+parsed again only if another spelling is found.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rejoinder.kernels.duckdb.leaves import has_type
 
 Parse = Callable[[pa.Schema], pa.Table]
 Spellings = Mapping[str, Sequence[str]]
-_GROUP = 6000  # letters in a pattern: it must fit the memory of the search engine
-_LARGE = 1 << 18  # bytes: below, making a pattern costs more than a search for each name
+_GROUP = 6000  # letters in a pattern, which must fit the memory of the regex engine
+_LARGE = 1 << 18  # bytes; for smaller texts, compiling a pattern costs more than a search for each name
 
 
 def with_other_spellings(table: pa.Table, data: bytes | memoryview, parse: Parse) -> pa.Table:
-    """Fill columns from keys in other cases. `parse` reads the same text with another schema.
+    """Return the table with columns filled from keys in other cases. `parse` parses the same text with another schema.
 
-    Raises `pa.ArrowInvalid` if a record has two such keys of one name: nothing says which is meant.
+    Raises `pa.ArrowInvalid` if a record has two such keys of one name, which is ambiguous.
     """
     names = {name for field in table.schema for name in _names_with_nulls(table.column(field.name), field)}
     spellings = _spellings(data, sorted(names))
@@ -40,25 +40,25 @@ def with_other_spellings(table: pa.Table, data: bytes | memoryview, parse: Parse
     for field in changed:
         parts = [read[wide.name] for wide in wanted[field.name]]
         narrow = [_narrowed(part, field.type, spellings) for part in parts]
-        filled = _merged(field.name, narrow, [wide.name for wide in wanted[field.name]])
+        filled = _combined(field.name, narrow, [wide.name for wide in wanted[field.name]])
         table = table.set_column(table.column_names.index(field.name), field, filled)
     return table
 
 
 def _read(fields: Sequence[pa.Field], parse: Parse) -> dict[str, pa.Array]:
-    """Read columns, at once but for those whose names are equal without case: DuckDB has only one of these."""
-    rounds: list[dict[str, pa.Field]] = []
+    """Parse columns in as few passes as possible: DuckDB does not support names that are equal without case in one."""
+    passes: list[dict[str, pa.Field]] = []
     for field in fields:
-        free = next((each for each in rounds if field.name.lower() not in each), None)
+        free = next((fields_of_pass for fields_of_pass in passes if field.name.lower() not in fields_of_pass), None)
         if free is None:
-            rounds.append(free := {})
+            passes.append(free := {})
         free[field.name.lower()] = field
-    tables = [parse(pa.schema(list(each.values()))) for each in rounds]
+    tables = [parse(pa.schema(list(fields_of_pass.values()))) for fields_of_pass in passes]
     return {name: table.column(name).combine_chunks() for table in tables for name in table.column_names}
 
 
 def _names_with_nulls(column: pa.ChunkedArray, field: pa.Field) -> Iterator[str]:
-    """The names of a column and of the fields in it that are NULL somewhere."""
+    """Yield the names of a column and of its nested fields that are NULL somewhere."""
     if column.null_count:
         yield field.name
     for chunk in column.chunks:
@@ -67,8 +67,8 @@ def _names_with_nulls(column: pa.ChunkedArray, field: pa.Field) -> Iterator[str]
 
 def _nested_names(array: pa.Array) -> Iterator[str]:
     if pa.types.is_struct(array.type):
-        for at, field in enumerate(array.type):
-            child = array.field(at)
+        for number, field in enumerate(array.type):
+            child = array.field(number)
             if child.null_count:
                 yield field.name
             yield from _nested_names(child)
@@ -77,11 +77,11 @@ def _nested_names(array: pa.Array) -> Iterator[str]:
 
 
 def _spellings(data: bytes | memoryview, names: Sequence[str]) -> dict[str, list[str]]:
-    """The spellings of names among the keys of a text, by name in lower case; only of names that have another one."""
+    """Return the spellings of names among the keys of a text, by lower-case name, for names with another spelling."""
     if not names or not _has_others(data, names):
         return {}
     listed = b"|".join(re.escape(name.encode()) for name in names)
-    keys = {each.decode() for each in re.findall(rb'(?i)"(' + listed + rb')"\s*:', bytes(data))}
+    keys = {key.decode() for key in re.findall(rb'(?i)"(' + listed + rb')"\s*:', bytes(data))}
     exact = set(names)
     return {
         name.lower(): sorted(key for key in keys - {name} if key.lower() == name.lower())
@@ -91,7 +91,7 @@ def _spellings(data: bytes | memoryview, names: Sequence[str]) -> dict[str, list
 
 
 def _has_others(data: bytes | memoryview, names: Iterable[str]) -> bool:
-    """Whether a key of a text may be another spelling of a name. An exact one is none, however often it occurs."""
+    """Whether a text may contain another spelling of a name as a key."""
     if len(data) < _LARGE:
         text, keys = bytes(data), [f'"{name}"'.encode() for name in names]
         lowered = text.lower()
@@ -112,10 +112,10 @@ def _has_others(data: bytes | memoryview, names: Iterable[str]) -> bool:
 
 
 def _others(name: str) -> Iterator[str]:
-    """Patterns of all spellings but the exact one: equal up to a letter, that in the other case, then any case."""
-    for at, letter in enumerate(name):
+    """Yield patterns of all spellings but the exact one: an equal prefix, a letter in the other case, then any case."""
+    for index, letter in enumerate(name):
         if letter.isascii() and letter.isalpha():
-            yield re.escape(name[:at]) + letter.swapcase() + "".join(map(_any_case, name[at + 1 :]))
+            yield re.escape(name[:index]) + letter.swapcase() + "".join(map(_any_case, name[index + 1 :]))
 
 
 def _any_case(letter: str) -> str:
@@ -124,7 +124,7 @@ def _any_case(letter: str) -> str:
 
 
 def _widened(field: pa.Field, spellings: Spellings) -> list[pa.Field]:
-    """A field under its name and its other spellings, with those of the fields in it."""
+    """Return a field under its name and its other spellings, with those of its nested fields."""
     wide = field.with_type(_widened_type(field.type, spellings))
     others = [key for key in spellings.get(field.name.lower(), ()) if key != field.name]
     return [wide, *(wide.with_name(key) for key in others)]
@@ -132,7 +132,7 @@ def _widened(field: pa.Field, spellings: Spellings) -> list[pa.Field]:
 
 def _widened_type(kind: pa.DataType, spellings: Spellings) -> pa.DataType:
     if has_type(kind, lambda leaf: pa.types.is_map(leaf) or pa.types.is_floating(leaf)):
-        return kind  # it may be read by DuckDB, whose structs compare names without case
+        return kind  # DuckDB may parse it, whose structs compare names without case
     if pa.types.is_struct(kind):
         return pa.struct([wide for field in kind for wide in _widened(field, spellings)])
     if pa.types.is_list(kind):
@@ -141,7 +141,7 @@ def _widened_type(kind: pa.DataType, spellings: Spellings) -> pa.DataType:
 
 
 def _narrowed(array: pa.Array, kind: pa.DataType, spellings: Spellings) -> pa.Array:
-    """An array of a widened type in its own type."""
+    """Return an array of a widened type in its original type."""
     if array.type == kind:
         return array
     if pa.types.is_list(kind):
@@ -152,12 +152,12 @@ def _narrowed(array: pa.Array, kind: pa.DataType, spellings: Spellings) -> pa.Ar
     for field in kind:
         keys = [wide.name for wide in _widened(field, spellings)]
         parts = [_narrowed(array.field(array.type.get_field_index(key)), field.type, spellings) for key in keys]
-        children.append(_merged(field.name, parts, keys))
+        children.append(_combined(field.name, parts, keys))
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
 
 
-def _merged(name: str, parts: Sequence[pa.Array], keys: Sequence[str]) -> pa.Array:
-    """The value of the exact key, the first of `keys`, or else of the other one that a record has."""
+def _combined(name: str, parts: Sequence[pa.Array], keys: Sequence[str]) -> pa.Array:
+    """Return the value of the exact key, the first of `keys`, or else that of the other spelling."""
     exact, others = parts[0], parts[1:]
     counts = sum((np.asarray(part.is_valid()).astype(np.int8) for part in others), np.zeros(len(exact), np.int8))
     if np.any((counts > 1) & np.asarray(exact.is_null())):

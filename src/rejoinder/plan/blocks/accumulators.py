@@ -17,7 +17,6 @@ from rejoinder.ir.logical import Aggregate, Call, Function
 from rejoinder.ir.nodes import Literal
 from rejoinder.ir.operators import compared, moved, when
 from rejoinder.kernels.duckdb.render import duckdb_text
-from rejoinder.kernels.sums.float_sums import KEPT
 
 ROWS = "n"
 UNIT = "unit#"
@@ -42,47 +41,17 @@ class Accumulator:
 
 
 @dataclass(frozen=True)
-class Grouping:
-    """One row for each group of rows with equal keys: the keys, the number of rows, the accumulators."""
-
-    keys: tuple[pa.DataType, ...]
-    accumulators: tuple[Accumulator, ...]
-
-    @property
-    def key_names(self) -> tuple[str, ...]:
-        """The columns that make a group; they come first in the input too."""
-        return tuple(f"c{at}" for at in range(len(self.keys)))
-
-    @property
-    def has_extremes(self) -> bool:
-        """Whether a retraction can ask for values that no accumulator has."""
-        return any(a.function in ("min", "max") for a in self.accumulators)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of a group's row."""
-        fields = [*zip(self.key_names, self.keys, strict=True), (ROWS, pa.int64())]
-        for each in self.accumulators:
-            fields.append((each.name, each.type))
-            if each.digits is not None:
-                fields.append((each.digits, KEPT))
-        return pa.schema(fields)
-
-    @property
-    def text(self) -> str:
-        """Canonical text: equal for equal computations."""
-        calls = ", ".join(f"{a.function}({a.argument})::{a.type}" for a in self.accumulators)
-        return f"by {len(self.keys)}: {calls}"
-
-
-@dataclass(frozen=True)
 class Layout:
-    """An aggregate taken apart: columns of its input, identifiers of its relation's columns, results from these."""
+    """An aggregate taken apart: columns of its input, accumulators, and results from its relation's columns."""
 
     inputs: tuple[tuple[str, Expression], ...]
-    grouping: Grouping
-    columns: tuple[tuple[str, pa.DataType], ...]
+    accumulators: tuple[Accumulator, ...]
     results: tuple[tuple[str, Expression], ...]
+    prefix: str
+
+    def identifier(self, name: str) -> str:
+        """The identifier of a column of the relation."""
+        return _identifier(self.prefix, name)
 
 
 def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
@@ -105,7 +74,7 @@ def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
         return found.setdefault((function, name), made)
 
     def identifier(name: str) -> str:
-        return f"{prefix}/of/{name}"
+        return _identifier(prefix, name)
 
     def result(call: Call) -> Expression:
         if call.argument is None:
@@ -120,6 +89,8 @@ def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
 
     results = [(i, column(identifier(f"c{at}"), e.type)) for at, (i, e) in enumerate(node.keys)]
     results += [(i, result(call)) for i, call in node.calls]
-    grouping = Grouping(tuple(e.type for _, e in node.keys), tuple(found.values()))
-    ids = tuple((identifier(f.name), f.type) for f in grouping.schema)
-    return Layout(tuple(inputs), grouping, ids, tuple(results))
+    return Layout(tuple(inputs), tuple(found.values()), tuple(results), prefix)
+
+
+def _identifier(prefix: str, name: str) -> str:
+    return f"{prefix}/of/{name}"

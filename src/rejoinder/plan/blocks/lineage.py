@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.source_variants import source_of
-from rejoinder.plan.blocks.accumulators import Grouping
-from rejoinder.plan.blocks.normal_form import Block, Derived, Enrichment, Recording, Versions
+from rejoinder.plan.blocks.normal_form import Block, Derived
 
 Origin = tuple[str, str]
 
@@ -28,30 +27,17 @@ def origins_of(relation: str, name: str, derived: Mapping[str, Derived]) -> set[
         return {(source_of(relation), name)}
     found: set[Origin] = set()
     for block in made.blocks:
-        for expression in made_from(made, block, name):
+        for expression in made.operation.lineage(made, block, name):
             found |= origins(expression, block, derived)
     return found
-
-
-def made_from(made: Derived, block: Block, name: str) -> list[Expression]:
-    """The expressions of a block that a column of a derived relation is made from: all, if it is not one of them."""
-    outputs = dict(block.outputs)
-    if isinstance(made.operation, Versions) and name == made.operation.end:
-        name = made.operation.time
-    if isinstance(made.operation, Grouping) and name not in made.operation.key_names:
-        return list(outputs.values())
-    if isinstance(made.operation, Enrichment | Recording) and name not in outputs:
-        return list(outputs.values())
-    at = made.schema.names.index(name)
-    return [block.outputs[at][1]] if name not in outputs else [outputs[name]]
 
 
 def versions_of(block: Block, derived: Mapping[str, Derived]) -> set[Origin]:
     """The times of the versions that a block reads, through derived relations too."""
     found: set[Origin] = set()
     for made in (derived[each.relation] for each in block.inputs if each.relation in derived):
-        if isinstance(made.operation, Versions):
-            found |= origins_of(made.name, made.operation.time, derived)
+        if made.operation.versions is not None:
+            found |= origins_of(made.name, made.operation.versions.time, derived)
         for inner in made.blocks:
             found |= versions_of(inner, derived)
     return found

@@ -7,17 +7,18 @@ by what it computes, so that equal subqueries of different views are one relatio
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.expression import Expression, column, renamed, substitute
-from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.logical import EMIT_AT, GATE, Bound, Emission, Predicate, Query, bound_between
-from rejoinder.plan.blocks.accumulators import Grouping
+
+if TYPE_CHECKING:
+    from rejoinder.plan.operations.operation import Operation
 
 PRESENT = "__present"
 RECORDED = ("_undo", "_epoch", "_emit_time")
@@ -27,71 +28,12 @@ Columns = tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
-class Union:
-    """All rows of all blocks; `words` is what makes it one, for EXPLAIN."""
-
-    words: str = field(default="", compare=False)
-    text = "union"
-
-
-@dataclass(frozen=True)
-class Distinct:
-    """Each row of the blocks once; `words` as above."""
-
-    words: str = field(default="", compare=False)
-    text = "distinct"
-
-
-@dataclass(frozen=True)
-class Versions:
-    """The rows of the only input and, in column `end`, the next later `time` among the rows of their `partition`."""
+class VersionColumns:
+    """The columns of validity windows: of its `partition`, a row is valid from its `time` to its `end`."""
 
     partition: tuple[str, ...]
     time: str
     end: str
-
-    @property
-    def text(self) -> str:
-        """What is computed."""
-        return f"validity of {self.time} by {', '.join(self.partition)}"
-
-
-@dataclass(frozen=True)
-class Enrichment:
-    """The rows of the only block, and what a function answers about each; it knows the columns as `arguments`."""
-
-    function: PythonFunction
-    arguments: tuple[str, ...]
-    answers: Columns
-
-    @property
-    def text(self) -> str:
-        """What is computed."""
-        answers = ", ".join(f"{name} {kind}" for name, kind in self.answers)
-        return f"{self.function.text} of {', '.join(self.arguments)} gives {answers}"
-
-
-@dataclass(frozen=True)
-class Last:
-    """The last row of each key, by `order` if it is given, and then as they come."""
-
-    key: tuple[str, ...]
-    order: str | None
-
-    @property
-    def text(self) -> str:
-        """What is computed."""
-        return f"last by {', '.join(self.key)}" + (f" in the order of {self.order}" if self.order else "")
-
-
-@dataclass(frozen=True)
-class Recording:
-    """The changes of the only block as rows that stay."""
-
-    text = "changes"
-
-
-Operation = Union | Distinct | Grouping | Versions | Enrichment | Last | Recording
 
 
 @dataclass(frozen=True)
@@ -118,7 +60,7 @@ class Input:
     schema: pa.Schema
     mode: Mode = "inner"
     on: tuple[Predicate, ...] = ()
-    versions: Versions | None = None
+    versions: VersionColumns | None = None
     arrival: bool = False
     partners: int = 0
 
@@ -174,11 +116,6 @@ class Derived:
     blocks: tuple[Block, ...]
     operation: Operation
     schema: pa.Schema
-
-
-def as_relation(view: str, block: Block) -> Derived:
-    """A view that is read as it is, as a relation made from its block."""
-    return Derived(view, (block,), Union(), block.schema)
 
 
 @dataclass
@@ -250,6 +187,12 @@ def inlined(predicates: tuple[Predicate, ...], outputs: Mapping[str, Expression]
     return tuple(rewritten(p, lambda e: substitute(e, outputs)) for p in predicates)
 
 
+def selected(block: Block, ids: Sequence[str]) -> Block:
+    """A block with some of its outputs."""
+    outputs = dict(block.outputs)
+    return replace(block, outputs=tuple((i, outputs[i]) for i in ids))
+
+
 def derive(
     kind: str,
     operation: Operation,
@@ -272,6 +215,5 @@ def derive(
         schema = pa.schema([(f"c{at}", dtype) for at, (_, dtype) in enumerate(columns)])
     derived.setdefault(name, Derived(name, named, operation, schema))
     ids = tuple((i, schema.names[at]) for at, (i, _) in enumerate(columns))
-    versions = operation if isinstance(operation, Versions) else None
     outputs = tuple((i, column(i, dtype)) for i, dtype in columns)
-    return Block((Input(name, ids, schema, versions=versions),), (), outputs)
+    return Block((Input(name, ids, schema, versions=operation.versions),), (), outputs)

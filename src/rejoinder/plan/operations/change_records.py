@@ -1,72 +1,70 @@
-"""Between streams and tables in a dataflow: the last row of each key, and changes as rows that stay.
+"""Change records: the changes of a block as rows that stay.
 
-- `Last` keeps one row per key, as a table with a primary key does: the rows themselves, by key.
-- `Recording` keeps nothing: what changes in an epoch is netted where equal rows meet, and written down.
+It keeps no state: what changes in an epoch is netted where equal rows meet, and written down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import column
-from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, Last, Recording, derive
-from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.steps import Record, Upsert
-from rejoinder.plan.rounds.fragments import Fragment, Rounds
-from rejoinder.plan.rounds.program import row_arrangement
+from rejoinder.ir.expression import Expression
+from rejoinder.plan.blocks.normal_form import RECORDED, Block, Derived, derive, selected
+from rejoinder.plan.operations.operation import Operation
+from rejoinder.plan.physical.arrangement import Arrangement
+from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.steps import Record
+
+if TYPE_CHECKING:
+    from rejoinder.plan.rounds.labels import Labels
 
 
-def last(node: logical.Latest, block: Block, known: dict[str, Derived]) -> Block:
-    """The block that reads the last rows of a block."""
-    names = {i: f"c{at}" for at, (i, _) in enumerate(node.columns)}
-    operation = Last(tuple(names[i] for i in node.key), None if node.order is None else names[node.order])
-    return derive("last", operation, (_listed(block, node.columns),), node.columns, known)
+@dataclass(frozen=True)
+class Recording(Operation):
+    """The changes of the only block as rows that stay."""
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        return "changes"
+
+    def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
+        """Turn changes into rows. The rows that a hydration starts from are changes of its epoch."""
+        inputs, schema = rounds.collect_input(made), made.blocks[0].schema
+        at = rounds.deliver(inputs, Arrangement.by_row(inputs, schema).key)
+        rows = rounds.stream(made.name)
+        undo, epoch, time = made.schema.names[len(schema) :]
+        rounds.add(at.round, Record(at.stream, rows, undo, epoch, time))
+        rounds.fragments[made.name] = [Fragment(at.round, rows)]
+        rounds.arrange(made.name, check=False)
+
+    def is_append_only(self, *, input_is: bool) -> bool:
+        """A record stays."""
+        return True
+
+    @property
+    def depends_on_past(self) -> bool:
+        """Earlier changes are not part of the present rows."""
+        return True
+
+    def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:
+        """Whether and when a row changes depends on all its columns."""
+        outputs = dict(block.outputs)
+        return [outputs[name]] if name in outputs else list(outputs.values())
+
+    def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
+        """The columns of the block, and those of a record."""
+        system = made.schema.names[len(made.blocks[0].outputs) :]
+        return labels.outputs(made.blocks) | dict(zip(system, RECORDED, strict=True))
+
+    def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
+        """Whose changes."""
+        return f"changes of {blocks[0]} as rows"
 
 
 def recorded(node: logical.Records, block: Block, known: dict[str, Derived]) -> Block:
     """The block that reads the changes of a block."""
-    columns = (*node.columns, *node.system)
-    return derive("changes", Recording(), (_listed(block, node.columns),), columns, known)
-
-
-def _listed(block: Block, columns: Columns) -> Block:
-    outputs = dict(block.outputs)
-    return replace(block, outputs=tuple((i, outputs[i]) for i, _ in columns))
-
-
-def last_arrangement(derived: Derived, last: Last) -> Arrangement:
-    """The last rows by key, in which NULL is a value like any other."""
-    parts = tuple(column(name, derived.schema.field(name).type) for name in last.key)
-    return Arrangement(derived.name, Key(parts, frozenset(range(len(parts)))), derived.schema)
-
-
-def keep_last(rounds: Rounds, derived: Derived, last: Last, *, whole: bool) -> None:
-    """Turn the rows of `/input` into changes of the last rows; `whole`: they are all there is."""
-    base = last_arrangement(derived, last)
-    at = rounds.deliver(derived.name + "/input", base.key)
-    change = rounds.stream(derived.name)
-    rounds.add(at.round, Upsert(at.stream, change, base, last.order, whole=whole))
-    rounds.fragments[derived.name] = [Fragment(at.round, change, base.key.text, hashed=True)]
-    rounds.arrange(derived.name, check=False)
-
-
-def record(rounds: Rounds, derived: Derived) -> None:
-    """Turn the changes of `/input` into rows."""
-    inputs, schema = derived.name + "/input", derived.blocks[0].schema
-    at = rounds.deliver(inputs, row_arrangement(inputs, schema).key)
-    rows = rounds.stream(derived.name)
-    undo, epoch, time = derived.schema.names[len(schema) :]
-    rounds.add(at.round, Record(at.stream, rows, undo, epoch, time))
-    rounds.fragments[derived.name] = [Fragment(at.round, rows)]
-    rounds.arrange(derived.name, check=False)
-
-
-def depends_on_past(relations: Mapping[str, Derived]) -> bool:
-    """Whether what relations hold cannot be found from the present content of what they read."""
-    return any(
-        isinstance(derived.operation, Last | Recording)
-        or any(each.arrival for block in derived.blocks for each in block.inputs)
-        for derived in relations.values()
-    )
+    rows = selected(block, [i for i, _ in node.columns])
+    return derive("changes", Recording(), (rows,), (*node.columns, *node.system), known)

@@ -1,4 +1,4 @@
-"""Enrichment in a dataflow: the rows of a relation with what a function of the user's answers about each.
+"""Enrichment: the rows of a block with what a function of the user's answers about each.
 
 A row is asked about when it comes, and keeps its answer for as long as it is there. So what is kept is the enriched
 relation itself, by the columns of the row: a row that is taken back, or that comes a second time, finds its answer,
@@ -7,55 +7,106 @@ whatever the function would say by now. Rows that can neither be taken back nor 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import column
-from rejoinder.plan.blocks.normal_form import Block, Derived, Enrichment, derive
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive, selected
+from rejoinder.plan.operations.operation import Operation, OwnState
 from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.steps import Enrich
-from rejoinder.plan.rounds.fragments import Fragment, Rounds
+
+if TYPE_CHECKING:
+    from rejoinder.plan.rounds.labels import Labels
+    from rejoinder.plan.rounds.program import Program
+
+
+@dataclass(frozen=True)
+class Enrichment(Operation):
+    """The rows of the only block, and what a function answers about each; it knows the columns as `arguments`."""
+
+    function: PythonFunction
+    arguments: tuple[str, ...]
+    answers: Columns
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        answers = ", ".join(f"{name} {kind}" for name, kind in self.answers)
+        return f"{self.function.text} of {', '.join(self.arguments)} gives {answers}"
+
+    @property
+    def keeps_state(self) -> bool:
+        """Answers are kept."""
+        return True
+
+    def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
+        """The rows with their answers."""
+        return [OwnState(self._answered(made))]
+
+    def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
+        """Turn changes of rows into changes of rows with answers. A hydration uses the answers that are stored."""
+        answers = self._answered(made)
+        at = rounds.deliver(rounds.collect_input(made), answers.key)
+        change = rounds.stream(made.name)
+        names = pa.schema([(name, made.schema.field(at).type) for at, name in enumerate(self.arguments)])
+        columns = pa.schema(self.answers)
+        views = rounds.program.readers(made.name)
+        stored = rounds.stored(answers) if whole else answers
+        before = answers if stored is None else stored
+        step = Enrich(at.stream, change, before, self.function, names, columns, views, whole=stored is None)
+        rounds.add(at.round, step)
+        rounds.fragments[made.name] = [Fragment(at.round, change, answers.key.text, hashed=True)]
+        rounds.arrange(made.name, check=False)
+
+    def is_append_only(self, *, input_is: bool) -> bool:
+        """It is if its block is."""
+        return input_is
+
+    def expiry_columns(self, made: Derived) -> Sequence[str]:
+        """All columns of the row."""
+        return [name for name, _ in made.blocks[0].outputs]
+
+    @property
+    def filters_late_rows(self) -> bool:
+        """Answers are for rows that may be taken back or met: their expiry is not a reason to leave late rows out."""
+        return False
+
+    def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:
+        """An answer depends on all columns of the row."""
+        outputs = dict(block.outputs)
+        return [outputs[name]] if name in outputs else list(outputs.values())
+
+    def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
+        """The columns of the row, and the names of the answers."""
+        names = made.schema.names[len(self.arguments) :]
+        answers = {name: answer for name, (answer, _) in zip(names, self.answers, strict=True)}
+        return labels.outputs(made.blocks) | answers
+
+    def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
+        """The answers and the function."""
+        return f"{blocks[0]} with {', '.join(name for name, _ in self.answers)} from {self.function.text}"
+
+    def _answered(self, made: Derived) -> Arrangement:
+        """The rows with their answers, by all columns of the row, in which NULL is a value like any other."""
+        fields = list(made.schema)[: len(self.arguments)]
+        key = Key(tuple(column(field.name, field.type) for field in fields), frozenset(range(len(fields))))
+        return Arrangement(made.name, key, made.schema)
 
 
 def enriched(node: logical.Enrich, block: Block, known: dict[str, Derived]) -> Block:
     """The block that reads a block's rows with their answers."""
-    outputs = dict(block.outputs)
-    asked = replace(block, outputs=tuple((i, outputs[i]) for i, _ in node.arguments))
-    arguments = tuple((i, e.type) for i, e in asked.outputs)
+    asked = selected(block, [i for i, _ in node.arguments])
     answers = tuple((i, kind) for i, _, kind in node.answers)
     operation = Enrichment(
         node.function,
         tuple(name for _, name in node.arguments),
         tuple((name, kind) for _, name, kind in node.answers),
     )
-    return derive("enriched", operation, (asked,), (*arguments, *answers), known)
-
-
-def answers_arrangement(derived: Derived, enrichment: Enrichment, relation: str | None = None) -> Arrangement:
-    """The rows with their answers, by all columns of the row, in which NULL is a value like any other."""
-    fields = list(derived.schema)[: len(enrichment.arguments)]
-    key = Key(tuple(column(field.name, field.type) for field in fields), frozenset(range(len(fields))))
-    return Arrangement(relation or derived.name, key, derived.schema)
-
-
-def enrich(
-    rounds: Rounds, derived: Derived, enrichment: Enrichment, *, whole: bool, answered: str | None = None
-) -> None:
-    """Turn the changes of `/input` into changes of the rows with answers; `whole`: they are all there is.
-
-    `answered`, if given, is the name of a relation with rows that were answered before.
-    """
-    inputs = derived.name + "/input"
-    answers = answers_arrangement(derived, enrichment)
-    at = rounds.deliver(inputs, answers.key)
-    change = rounds.stream(derived.name)
-    names = pa.schema([(name, derived.schema.field(at).type) for at, name in enumerate(enrichment.arguments)])
-    columns = pa.schema(enrichment.answers)
-    views = rounds.program.readers(derived.name)
-    before = answers if answered is None else answers_arrangement(derived, enrichment, answered)
-    is_new = whole and answered is None
-    rounds.add(at.round, Enrich(at.stream, change, before, enrichment.function, names, columns, views, whole=is_new))
-    rounds.fragments[derived.name] = [Fragment(at.round, change, answers.key.text, hashed=True)]
-    rounds.arrange(derived.name, check=False)
+    return derive("enriched", operation, (asked,), (*asked.columns, *answers), known)

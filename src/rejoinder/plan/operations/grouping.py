@@ -1,116 +1,171 @@
-"""Aggregates in a dataflow: what is kept for them, and the step that keeps it.
+"""Grouping: one row per group of a block's rows, with accumulators of the calls. It keeps
 
-- The groups themselves, one row each, by key: what an epoch adds to.
-- For MIN and MAX the values, by key, if rows can be taken back: who takes the smallest away must know the next one. An
-  append-only input needs none.
+- the groups themselves, one row each, by key: what an epoch adds to;
+- for MIN and MAX the values, by key, if rows can be retracted: where the smallest goes, the next one is needed.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.catalog import LATE, REJECTED
 from rejoinder.ir.expression import Expression, column, literal
 from rejoinder.ir.nodes import Literal
 from rejoinder.ir.operators import compared
-from rejoinder.ir.source_variants import source_of
-from rejoinder.plan.blocks.accumulators import ROWS, UNIT, UNIT_SCHEMA, Grouping, lay_out
-from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Enrichment, Input, Recording, Union, derive
+from rejoinder.kernels.sums.float_sums import KEPT
+from rejoinder.plan.blocks.accumulators import ROWS, UNIT, UNIT_SCHEMA, Accumulator, lay_out
+from rejoinder.plan.blocks.normal_form import Block, Derived, Input, derive
+from rejoinder.plan.operations.append_only import has_append_only_input
+from rejoinder.plan.operations.operation import Operation, OwnState, StateText
 from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.steps import Aggregate
-from rejoinder.plan.rounds.fragments import Fragment, Rounds
-from rejoinder.plan.rounds.program import Program
+from rejoinder.watermarks.formula import Formula
+
+if TYPE_CHECKING:
+    from rejoinder.plan.rounds.labels import Labels
+    from rejoinder.plan.rounds.program import Program
+    from rejoinder.plan.time.frontier import Frontiers
+
+
+@dataclass(frozen=True)
+class Grouping(Operation):
+    """One row for each group of rows with equal keys: the keys, the number of rows, the accumulators."""
+
+    keys: tuple[pa.DataType, ...]
+    accumulators: tuple[Accumulator, ...]
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The columns that make a group; they come first in the input too."""
+        return tuple(f"c{at}" for at in range(len(self.keys)))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a group's row."""
+        fields = [*zip(self.key_names, self.keys, strict=True), (ROWS, pa.int64())]
+        for each in self.accumulators:
+            fields.append((each.name, each.type))
+            if each.digits is not None:
+                fields.append((each.digits, KEPT))
+        return pa.schema(fields)
+
+    @property
+    def text(self) -> str:
+        """Canonical text: equal for equal computations."""
+        calls = ", ".join(f"{a.function}({a.argument})::{a.type}" for a in self.accumulators)
+        return f"by {len(self.keys)}: {calls}"
+
+    @property
+    def keeps_state(self) -> bool:
+        """Groups are kept."""
+        return True
+
+    def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
+        """The groups, and values if an accumulator needs them."""
+        groups, values = OwnState(self._groups(made), "groups"), self._values(made, program)
+        if values is None:
+            return [groups]
+        return [groups, OwnState(values, text="values, for when one is taken back")]
+
+    def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
+        """Turn changes of rows into changes of groups."""
+        inputs = rounds.collect_input(made)
+        groups = self._groups(made)
+        at = rounds.deliver(inputs, groups.key)
+        change = rounds.stream(made.name)
+        step = Aggregate(
+            at.stream,
+            change,
+            groups,
+            self.key_names,
+            self.accumulators,
+            self._values(made, rounds.program),
+            rounds.program.readers(made.name),
+            whole=whole,
+        )
+        rounds.add(at.round, step)
+        rounds.arrange(inputs, check=False)
+        rounds.fragments[made.name] = [Fragment(at.round, change, groups.key.text, hashed=True)]
+        rounds.arrange(made.name, check=False)
+
+    @property
+    def combines_rows(self) -> bool:
+        """A group is made of many rows."""
+        return True
+
+    def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
+        """Of keys, that of the rows; accumulators have none."""
+        return frontiers.of_input(made, name) if name in self.key_names else None
+
+    def expiry_columns(self, made: Derived) -> Sequence[str]:
+        """The keys: as long as a group can change, all values in it can be asked for."""
+        return self.key_names
+
+    def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:
+        """An accumulator depends on all columns."""
+        if name not in self.key_names:
+            return [expression for _, expression in block.outputs]
+        return super().lineage(made, block, name)
+
+    @property
+    def passes_padding(self) -> bool:
+        """Keys stay as they are."""
+        return True
+
+    def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
+        """The keys, and the calls."""
+        calls = {each.name: each.text for each in self.accumulators}
+        return labels.outputs(made.blocks) | calls | {ROWS: "count(*)"}
+
+    def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
+        """The keys and the calls. The start and the end of a window are one key."""
+        ends = [label.removesuffix(".start").removesuffix(".end") for label in columns[: len(self.keys)]]
+        keys = ", ".join(dict.fromkeys(ends))
+        calls = ", ".join(["count(*)", *(each.text for each in self.accumulators)])
+        if not keys:
+            return f"all rows of {blocks[0]} as one group: {calls}"
+        return f"groups of {blocks[0]} by {keys}: {calls}"
+
+    @property
+    def certificate(self) -> StateText | None:
+        """Groups expire by an event time among the keys."""
+        return StateText(
+            "GROUP BY", "a group", "GROUP BY a window of an event time, such as TUMBLE(ts, INTERVAL 1 HOUR)"
+        )
+
+    def _groups(self, made: Derived) -> Arrangement:
+        """The rows of the groups, by key, in which NULL is a value like any other."""
+        return Arrangement(made.name, self._key(), made.schema)
+
+    def _values(self, made: Derived, program: Program) -> Arrangement | None:
+        """The input's rows, by key, if values must be found again when others are retracted."""
+        has_extremes = any(a.function in ("min", "max") for a in self.accumulators)
+        if not has_extremes or has_append_only_input(program, made):
+            return None
+        return Arrangement(made.name + "/input", self._key(), made.blocks[0].schema)
+
+    def _key(self) -> Key:
+        parts = tuple(column(name, kind) for name, kind in zip(self.key_names, self.keys, strict=True))
+        return Key(parts, frozenset(range(len(parts))))
 
 
 def aggregated(node: logical.Aggregate, block: Block, known: dict[str, Derived]) -> Block:
     """The block that reads the groups of a block's rows. Without keys, a row without values is always one of them."""
     layout = lay_out(node, dict(block.outputs))
+    grouping = Grouping(tuple(e.type for _, e in node.keys), layout.accumulators)
+    columns = tuple((layout.identifier(f.name), f.type) for f in grouping.schema)
     blocks: tuple[Block, ...] = (replace(block, outputs=layout.inputs),)
     if not node.keys:
         nothing = tuple((i, literal(None, e.type)) for i, e in layout.inputs)
         blocks += (Block((Input(UNIT, ((f"{UNIT}.c0", "c0"),), UNIT_SCHEMA),), (), nothing),)
-    groups = derive("aggregate", layout.grouping, blocks, layout.columns, known, layout.grouping.schema)
+    groups = derive("aggregate", grouping, blocks, columns, known, grouping.schema)
     if node.keys:
         return replace(groups, outputs=layout.results)
     (rows,) = [i for i, name in groups.inputs[0].columns if name == ROWS]
     alone = Expression(compared(column(rows, pa.int64()).node, "=", Literal(1, pa.int64())), "no rows")
     return replace(groups, outputs=layout.results, optional=alone)
-
-
-def groups_arrangement(derived: Derived, grouping: Grouping) -> Arrangement:
-    """The rows of the groups, by key, in which NULL is a value like any other."""
-    return Arrangement(derived.name, _key(grouping), derived.schema)
-
-
-def values_arrangement(program: Program, derived: Derived, grouping: Grouping) -> Arrangement | None:
-    """The input's rows, by key, if values must be found again when others are taken back."""
-    if not grouping.has_extremes or is_append_only(program, derived.name + "/input"):
-        return None
-    schema = pa.schema([(name, e.type) for name, e in derived.blocks[0].outputs])
-    return Arrangement(derived.name + "/input", _key(grouping), schema)
-
-
-def _key(grouping: Grouping) -> Key:
-    parts = tuple(column(name, kind) for name, kind in zip(grouping.key_names, grouping.keys, strict=True))
-    return Key(parts, frozenset(range(len(parts))))
-
-
-def kept_arrangements(program: Program, derived: Derived, grouping: Grouping) -> list[Arrangement]:
-    """All that is kept for an aggregate."""
-    values = values_arrangement(program, derived, grouping)
-    groups = groups_arrangement(derived, grouping)
-    return [groups] if values is None else [groups, values]
-
-
-def group(rounds: Rounds, derived: Derived, grouping: Grouping, *, whole: bool) -> None:
-    """Turn the changes of `/input` into changes of the groups; `whole`: they are all there is."""
-    program, inputs = rounds.program, derived.name + "/input"
-    groups = groups_arrangement(derived, grouping)
-    at = rounds.deliver(inputs, groups.key)
-    change = rounds.stream(derived.name)
-    values = values_arrangement(program, derived, grouping)
-    step = Aggregate(
-        at.stream,
-        change,
-        groups,
-        grouping.key_names,
-        grouping.accumulators,
-        values,
-        program.readers(derived.name),
-        whole=whole,
-    )
-    rounds.add(at.round, step)
-    rounds.arrange(inputs, check=False)
-    rounds.fragments[derived.name] = [Fragment(at.round, change, groups.key.text, hashed=True)]
-    rounds.arrange(derived.name, check=False)
-
-
-def is_append_only(program: Program, relation: str) -> bool:
-    """Whether rows of a relation (or `/input` of a derived one) are never taken back.
-
-    Streams and notes are; filters, projections, inner and semi joins, unions, DISTINCT and enrichment of what is
-    append-only are.
-    """
-    source = program.sources.get(source_of(relation))
-    if source is not None:
-        return source.kind == "stream"
-    if relation == UNIT or relation.endswith((LATE, REJECTED)):
-        return True
-    if relation in program.views:
-        return _appends(program, program.views[relation])
-    derived = program.derived[relation.removesuffix("/input")]
-    if isinstance(derived.operation, Recording) and not relation.endswith("/input"):
-        return True
-    if not relation.endswith("/input") and not isinstance(derived.operation, Union | Distinct | Enrichment):
-        return False
-    return all(_appends(program, block) for block in derived.blocks)
-
-
-def _appends(program: Program, block: Block) -> bool:
-    return all(
-        each.arrival or (each.mode in ("inner", "semi") and is_append_only(program, each.relation))
-        for each in block.inputs
-    )

@@ -6,32 +6,24 @@ A later change below the watermark would meet state that has expired: it goes to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from rejoinder.ir.catalog import Source
 from rejoinder.plan.blocks.normal_form import Derived
 from rejoinder.plan.operations.side_outputs import filter_late
-from rejoinder.plan.rounds.fragments import Fragment, Rounds
-from rejoinder.plan.time.frontier import Frontiers
+from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.watermarks.formula import UnionMinimum
 
 POLICIES = ("fail", "keep", "drop")
 """What becomes of late rows; of several sources the first of these counts."""
 
 
-def punctual(
-    rounds: Rounds,
-    union: Derived,
-    branches: Sequence[Sequence[Fragment]],
-    frontiers: Frontiers,
-    sources: Mapping[str, Source],
-    views: tuple[str, ...],
-) -> list[Fragment]:
-    """The changes of a union's branches without what is late for the union. `views` are those that read it."""
-    found = [(name, frontiers.of(union.name, name)) for name in union.schema.names]
+def on_time_fragments(rounds: Rounds, union: Derived, branches: Sequence[Sequence[Fragment]]) -> list[Fragment]:
+    """The changes of a union's branches without what is late for the union."""
+    found = [(name, rounds.retentions.frontiers.of(union.name, name)) for name in union.schema.names]
     times = tuple((name, formula) for name, formula in found if isinstance(formula, UnionMinimum))
     if not times:
         return [fragment for fragments in branches for fragment in fragments]
+    views, sources = rounds.program.readers(union.name), rounds.program.sources
     labels = tuple((name, rounds.labels.column(union.name, name)) for name in union.schema.names)
     result = []
     for names, fragments in zip(times[0][1].sources, branches, strict=True):

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rejoinder.errors import UnknownName
 from rejoinder.ir.catalog import LATE, LATE_SCHEMA, NOTES, REJECTED, Catalog, Relation, Source, View
+from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.steps import Emit, OnTime
-from rejoinder.plan.rounds.fragments import Fragment, Rounds
-from rejoinder.plan.rounds.program import Program
 from rejoinder.watermarks.formula import Formula
+
+if TYPE_CHECKING:
+    from rejoinder.plan.rounds.program import Program
 
 
 def noted(catalog: Catalog, name: str) -> Source | None:

@@ -1,4 +1,4 @@
-"""Validity windows in a dataflow: the rows of a relation with the time until which each is valid.
+"""Validity windows: the rows of a relation with the time until which each is valid.
 
 What is kept is the relation itself, by partition and ordered by time, so that the neighbours of a time are found
 however many versions a partition has.
@@ -6,16 +6,95 @@ however many versions a partition has.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import column
-from rejoinder.plan.blocks.normal_form import Block, Derived, Union, Versions, derive
+from rejoinder.ir.expression import Expression, column
+from rejoinder.plan.blocks.normal_form import Block, Derived, VersionColumns, derive
+from rejoinder.plan.operations.operation import Operation, OwnState
+from rejoinder.plan.operations.union import Union
 from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.dataflow import Path
+from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.steps import Validity
-from rejoinder.plan.rounds.fragments import Fragment, Rounds
+
+if TYPE_CHECKING:
+    from rejoinder.plan.rounds.labels import Labels
+    from rejoinder.plan.rounds.program import Program
+    from rejoinder.plan.time.frontier import Frontiers
+
+
+@dataclass(frozen=True)
+class Versions(Operation):
+    """The rows of the only input and, in column `end`, the next later `time` among the rows of their `partition`."""
+
+    columns: VersionColumns
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        return f"validity of {self.columns.time} by {', '.join(self.columns.partition)}"
+
+    @property
+    def versions(self) -> VersionColumns | None:
+        """Its columns."""
+        return self.columns
+
+    @property
+    def keeps_state(self) -> bool:
+        """The versions of a partition are kept."""
+        return True
+
+    def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
+        """The relation whose rows get an end."""
+        return [OwnState(self._by_time(made))]
+
+    def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
+        """Turn changes of the relation into changes of its rows with ends."""
+        arrangement = self._by_time(made)
+        if not whole:
+            rounds.paths.append(Path(made.name, arrangement.relation, ()))
+        at = rounds.deliver(arrangement.relation, arrangement.key)
+        change = rounds.stream(made.name)
+        rounds.add(at.round, Validity(at.stream, change, arrangement, self.columns.end, whole=whole))
+        rounds.fragments[made.name] = [Fragment(at.round, change, arrangement.key.text, hashed=True)]
+        rounds.arrange(made.name, check=False)
+
+    @property
+    def changes_at_any_time(self) -> bool:
+        """The next version ends a window, however old its start is."""
+        return True
+
+    def is_never_null(self, frontiers: Frontiers, made: Derived, name: str) -> bool:
+        """Not known: a window has an end that no row has."""
+        return False
+
+    def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:
+        """The end of a window is the time of another row."""
+        return super().lineage(made, block, self.columns.time if name == self.columns.end else name)
+
+    def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
+        """Those of the relation."""
+        (only,) = made.blocks[0].inputs
+        return {name: labels.column(only.relation, name) for _, name in only.columns}
+
+    def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
+        """The partition and the time."""
+        labels = dict(zip(made.schema.names, columns, strict=True))
+        by = ", ".join(labels[name] for name in self.columns.partition)
+        start = labels[self.columns.time]
+        return f"versions of {blocks[0]}{f' by {by}' if by else ''}, each valid from {start} to the next"
+
+    def _by_time(self, made: Derived) -> Arrangement:
+        """The relation by partition, ordered by time."""
+        (only,) = made.blocks[0].inputs
+        parts = tuple(column(name, only.schema.field(name).type) for name in self.columns.partition)
+        key = Key(parts, frozenset(range(len(parts))))
+        return Arrangement(only.relation, key, only.schema, self.columns.time)
 
 
 def valid(node: logical.Validity, block: Block, known: dict[str, Derived]) -> Block:
@@ -30,30 +109,11 @@ def valid(node: logical.Validity, block: Block, known: dict[str, Derived]) -> Bl
     end = "end"
     while end in only.schema.names:
         end = f"_{end}"
-    versions = Versions(
-        tuple(names[outputs[i].columns[0]] for i in node.partition), names[outputs[node.time].columns[0]], end
-    )
-    kind = only.schema.field(versions.time).type
+    partition = tuple(names[outputs[i].columns[0]] for i in node.partition)
+    versions = Versions(VersionColumns(partition, names[outputs[node.time].columns[0]], end))
+    kind = only.schema.field(versions.columns.time).type
     columns = (*((i, only.schema.field(name).type) for i, name in only.columns), (node.end, kind))
     schema = pa.schema([*((name, only.schema.field(name).type) for _, name in only.columns), (end, kind)])
     whole = replace(block, outputs=tuple((i, column(i, only.schema.field(name).type)) for i, name in only.columns))
     windows = derive("validity", versions, (whole,), columns, known, schema)
     return replace(windows, outputs=(*block.outputs, (node.end, column(node.end, kind))))
-
-
-def versions_arrangement(derived: Derived, versions: Versions) -> Arrangement:
-    """The relation whose rows get an end, by partition and ordered by time."""
-    only = derived.blocks[0].inputs[0]
-    parts = tuple(column(name, only.schema.field(name).type) for name in versions.partition)
-    key = Key(parts, frozenset(range(len(parts))))
-    return Arrangement(only.relation, key, only.schema, versions.time)
-
-
-def validate(rounds: Rounds, derived: Derived, versions: Versions, *, whole: bool) -> None:
-    """Turn the changes of the relation into changes of its rows with ends; `whole`: they are all there is."""
-    arrangement = versions_arrangement(derived, versions)
-    at = rounds.deliver(arrangement.relation, arrangement.key)
-    change = rounds.stream(derived.name)
-    rounds.add(at.round, Validity(at.stream, change, arrangement, versions.end, whole=whole))
-    rounds.fragments[derived.name] = [Fragment(at.round, change, arrangement.key.text, hashed=True)]
-    rounds.arrange(derived.name, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
@@ -238,6 +239,27 @@ class Distinct:
     whole: bool = False
 
 
+Kept = Literal["intersect", "except"]
+"""Which rows of the left side a set operation keeps: those that the right side has, or those that it has not."""
+
+
+@dataclass(frozen=True)
+class IntersectExcept:
+    """Keep each row as often as INTERSECT or EXCEPT says, from how many copies the left and the right side have.
+
+    The arrangement holds the rows of both sides by all their columns but `side`, which is TRUE in rows of the left one.
+    `whole`: the input is everything there is, not a change of what the arrangement holds (in a hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    side: str
+    keeps: Kept
+    all: bool
+    whole: bool = False
+
+
 @dataclass(frozen=True)
 class Aggregate:
     """Keep one row per group of rows with equal `keys`: the keys, the number of rows, the accumulators.
@@ -334,5 +356,5 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Keeping = Arrange | Upsert | Distinct | Aggregate | Validity | Enrich | Hold
+Keeping = Arrange | Upsert | Distinct | IntersectExcept | Aggregate | Validity | Enrich | Hold
 Step = Stateless | Keeping | Lookup | Presence | MatchStatus | Coverage

@@ -13,8 +13,7 @@ from itertools import accumulate, islice, pairwise
 
 from rejoinder.ir.expression import Expression
 from rejoinder.kernels.duckdb.render import duckdb_text
-from rejoinder.plan.blocks.accumulators import ROWS, Grouping
-from rejoinder.plan.blocks.normal_form import RECORDED, Block, Derived, Enrichment, Recording, Versions
+from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.join_graph import input_of
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 
@@ -45,7 +44,8 @@ class Labels:
         if own not in self._derived:
             return name
         if own not in self._columns:
-            self._columns[own] = self._columns_of(self._derived[own])
+            made = self._derived[own]
+            self._columns[own] = made.operation.column_labels(made, self)
         return self._columns[own].get(name, name)
 
     def key(self, key: Key, names: Mapping[str, str]) -> str:
@@ -77,23 +77,7 @@ class Labels:
         text = " AND ".join(f"({each})" if len(texts) > 1 and " OR " in each else each for each in texts)
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
-    def _columns_of(self, derived: Derived) -> dict[str, str]:
-        operation = derived.operation
-        if isinstance(operation, Versions):
-            (only,) = derived.blocks[0].inputs
-            return {name: self.column(only.relation, name) for _, name in only.columns}
-        result = self._outputs(derived.blocks)
-        if isinstance(operation, Grouping):
-            result |= {each.name: each.text for each in operation.accumulators} | {ROWS: "count(*)"}
-        if isinstance(operation, Recording):
-            system = derived.schema.names[len(derived.blocks[0].outputs) :]
-            result |= dict(zip(system, RECORDED, strict=True))
-        if isinstance(operation, Enrichment):
-            names = derived.schema.names[len(operation.arguments) :]
-            result |= {name: answer for name, (answer, _) in zip(names, operation.answers, strict=True)}
-        return result
-
-    def _outputs(self, blocks: tuple[Block, ...]) -> dict[str, str]:
+    def outputs(self, blocks: tuple[Block, ...]) -> dict[str, str]:
         """Labels of the outputs of blocks; where two would be the same, they say whose they are."""
         plain: dict[str, str] = {}
         qualified: dict[str, str] = {}

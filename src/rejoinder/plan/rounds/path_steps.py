@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
-from rejoinder.plan.blocks.normal_form import PRESENT, Block, Versions
+from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
 from rejoinder.plan.join.delta_paths import FROM, TO, Hop
 from rejoinder.plan.join.join_graph import JoinGraph, equal, inputs_of
 from rejoinder.plan.join.outer_match import arranged, judged_arrangement, judged_input, key_columns, own_arrangement
 from rejoinder.plan.physical.arrangement import Key
 from rejoinder.plan.physical.dataflow import Path, PathHop
+from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.steps import Check, Coverage, Derive, Lookup, MatchStatus, Presence, Step, Sweep
-from rejoinder.plan.rounds.fragments import Fragment, Rounds
 from rejoinder.plan.rounds.labels import shown
 
 
@@ -130,7 +130,7 @@ class _Path:
             parts.append(Fragment(fragment.round, self._swept(fragment.round, stream, wanted)))
         return self._sent(parts, first)
 
-    def _bounds(self, versions: Versions) -> dict[str, str]:
+    def _bounds(self, versions: VersionColumns) -> dict[str, str]:
         """The columns that carry the bounds of a window whose changes start the path."""
         return {f"{self.start}.{FROM}": versions.time, f"{self.start}.{TO}": versions.end}
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 from rejoinder.ir.catalog import REJECTED, Catalog, Source
 from rejoinder.ir.expression import column
 from rejoinder.ir.source_variants import source_of
-from rejoinder.plan.blocks.normal_form import Block, Derived, as_relation
+from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.operations.union import as_relation
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.watermarks.formula import Formula, watermarks_in
 

@@ -18,22 +18,16 @@ from rejoinder.ir.catalog import LATE, LATE_SCHEMA, Source
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.ir.source_variants import is_on_time, source_of, variant_of
-from rejoinder.plan.blocks import normal_form
-from rejoinder.plan.blocks.accumulators import UNIT, Grouping
+from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.delta_paths import PathFinder, asked_for
 from rejoinder.plan.join.join_graph import join_graph
 from rejoinder.plan.join.outer_match import judged_arrangement, judged_input, judged_rows, own_arrangement, tested_rows
-from rejoinder.plan.operations.change_records import keep_last, last_arrangement, record
-from rejoinder.plan.operations.enrichment import answers_arrangement, enrich
-from rejoinder.plan.operations.grouping import group, kept_arrangements
-from rejoinder.plan.operations.idle_unions import punctual
 from rejoinder.plan.operations.side_outputs import filter_late
-from rejoinder.plan.operations.validity_windows import validate, versions_arrangement
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.dataflow import Dataflow, Path, Scan, SourceScan
-from rejoinder.plan.physical.steps import Arrange, Channel, Derive, Distinct, Emit, Hold, Send, Step, Upsert
-from rejoinder.plan.rounds.fragments import Fragment
+from rejoinder.plan.physical.fragments import Fragment
+from rejoinder.plan.physical.steps import Arrange, Channel, Derive, Emit, Hold, Send, Step, Upsert
 from rejoinder.plan.rounds.labels import Labels
 from rejoinder.plan.rounds.path_steps import JoinPlan, check_keys, path, single
 from rejoinder.plan.rounds.program import Program, base_arrangement, row_arrangement
@@ -83,18 +77,8 @@ class Builder:
             self.require(index, "index")
         for name, derived in self.program.derived.items():
             self.joins[name] = [self._join(block, name) for block in derived.blocks]
-            if isinstance(derived.operation, normal_form.Distinct):
-                made = self.retentions.made(derived)
-                self.require(row_arrangement(name + "/input", derived.schema), name, made)
-            elif isinstance(derived.operation, Grouping):
-                for arrangement in kept_arrangements(self.program, derived, derived.operation):
-                    self.require(arrangement, name, self.retentions.made(derived))
-            elif isinstance(derived.operation, normal_form.Versions):
-                self.require(versions_arrangement(derived, derived.operation), name)
-            elif isinstance(derived.operation, normal_form.Last):
-                self.require(last_arrangement(derived, derived.operation), name)
-            elif isinstance(derived.operation, normal_form.Enrichment):
-                self.require(answers_arrangement(derived, derived.operation), name, self.retentions.made(derived))
+            for own in derived.operation.state(derived, self.program):
+                self.require(own.arrangement, name, self.retentions.made(derived))
         for name, block in self.program.views.items():
             self.joins[name] = [self._join(block, name)]
         for gate in self.program.gates:
@@ -203,39 +187,21 @@ class Builder:
 
     def derived(self, derived: Derived) -> None:
         """Bring a derived relation's changes in."""
-        if isinstance(derived.operation, normal_form.Versions):
-            self.paths.append(Path(derived.name, derived.blocks[0].inputs[0].relation, ()))
-            validate(self, derived, derived.operation, whole=False)
-            return
-        branches = [self.block(join, derived.name) for join in self.joins[derived.name]]
-        fragments = [fragment for branch in branches for fragment in branch]
-        if isinstance(derived.operation, normal_form.Union):
-            self.fragments[derived.name] = self.punctual(derived, branches)
-        elif isinstance(derived.operation, Grouping):
-            self.fragments[derived.name + "/input"] = fragments
-            group(self, derived, derived.operation, whole=False)
-            return
-        elif isinstance(derived.operation, normal_form.Last):
-            self.fragments[derived.name + "/input"] = fragments
-            keep_last(self, derived, derived.operation, whole=False)
-            return
-        elif isinstance(derived.operation, normal_form.Recording):
-            self.fragments[derived.name + "/input"] = fragments
-            record(self, derived)
-            return
-        elif isinstance(derived.operation, normal_form.Enrichment):
-            self.fragments[derived.name + "/input"] = fragments
-            enrich(self, derived, derived.operation, whole=False)
-            return
-        else:
-            counts = row_arrangement(derived.name + "/input", derived.schema)
-            self.fragments[derived.name + "/input"] = fragments
-            merged = self.deliver(derived.name + "/input", counts.key)
-            change = self.stream(derived.name)
-            self.add(merged.round, Distinct(merged.stream, change, counts))
-            self.arrange(derived.name + "/input", check=False)
-            self.fragments[derived.name] = [Fragment(merged.round, change)]
-        self.arrange(derived.name, check=False)
+        derived.operation.steps(self, derived, whole=False)
+
+    def branches(self, made: Derived) -> list[list[Fragment]]:
+        """The changes of each block of a derived relation; in a hydration, all its rows."""
+        return [self.block(join, made.name) for join in self.joins[made.name]]
+
+    def collect_input(self, made: Derived) -> str:
+        """Make the changes of all blocks known as one relation, and give its name."""
+        inputs = made.name + "/input"
+        self.fragments[inputs] = [fragment for branch in self.branches(made) for fragment in branch]
+        return inputs
+
+    def stored(self, arrangement: Arrangement) -> Arrangement | None:
+        """An epoch adds to its arrangements: there is none under a second name."""
+        return None
 
     def arrange(self, relation: str, *, check: bool) -> None:
         """Keep every arrangement of a relation that somebody needs. One checks retractions: the one that keeps most."""
@@ -339,11 +305,6 @@ class Builder:
         self.relation(name.rpartition(".")[0])
         self.fragments[name] = self.notes.get(name, [])
         self.arrange(name, check=False)
-
-    def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
-        """The changes of a union's branches that are not late for it."""
-        views = tuple(view for view in self.program.views if self.reads(view, union.name))
-        return punctual(self, union, branches, self.retentions.frontiers, self.program.sources, views)
 
     def reads(self, view: str, relation: str) -> bool:
         """Whether a view or derived relation reads another one, directly or through others."""

@@ -12,21 +12,19 @@ Rules:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.source_variants import NEVER, Variant, source_of, variant_of
-from rejoinder.plan.blocks.accumulators import UNIT, Grouping
-from rejoinder.plan.blocks.normal_form import Derived, Enrichment, Last, Recording, Union, Versions
-from rejoinder.plan.operations.change_records import keep_last, record
-from rejoinder.plan.operations.enrichment import answers_arrangement, enrich
-from rejoinder.plan.operations.grouping import group
-from rejoinder.plan.operations.validity_windows import validate
+from rejoinder.plan.blocks.accumulators import UNIT
+from rejoinder.plan.blocks.normal_form import Derived
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Dataflow, SourceScan, UnitScan
-from rejoinder.plan.physical.steps import Clip, Distinct
-from rejoinder.plan.rounds.fragments import Fragment
+from rejoinder.plan.physical.fragments import Fragment
+from rejoinder.plan.physical.steps import Clip
 from rejoinder.plan.rounds.path_steps import JoinPlan, check_keys, path, single
-from rejoinder.plan.rounds.program import Program, base_arrangement, row_arrangement
+from rejoinder.plan.rounds.program import Program, base_arrangement
 from rejoinder.plan.schedule.dataflow_builder import Builder
 from rejoinder.plan.schedule.retained_relations import QUERY_WORDS, Holdings
 from rejoinder.plan.schedule.source_state import LATER_VIEWS
@@ -37,7 +35,7 @@ class Hydration(Builder):
     """Builds the dataflow that fills what a program needs and the state does not have.
 
     `rebuilt` are arrangements that exist, hold what their users need, and are built a second time for new views.
-    `answers` names what was answered about rows before: a second name of an arrangement, and its own.
+    `second_names` are those of arrangements that are read as they are stored, with the name of the arrangement.
     """
 
     def __init__(self, program: Program, holdings: Holdings) -> None:
@@ -47,7 +45,7 @@ class Hydration(Builder):
         self.filled = {arrangement.id for arrangement in holdings.complete if arrangement.id in holdings.held}
         self.fresh: set[str] = set()
         self.rebuilt: set[str] = set()
-        self.answers: dict[str, str] = {}
+        self.second_names: dict[str, str] = {}
         self._for = ""
 
     def keeps(self, arrangement: Arrangement) -> bool:
@@ -214,50 +212,24 @@ class Hydration(Builder):
         self.scans[relation] = ArrangementScan(arrangement, f"scan:{relation}")
 
     def derived(self, derived: Derived) -> None:
-        """Compute a derived relation, from the counts of its rows if it has them."""
-        inputs = derived.name + "/input"
-        if isinstance(derived.operation, Union):
-            super().derived(derived)
-            return
-        if isinstance(derived.operation, Versions):
-            validate(self, derived, derived.operation, whole=True)
-            return
-        if inputs in self.complete:
-            self.scan(inputs, self.complete[inputs])
-        else:
-            self.fragments[inputs] = [f for join in self.joins[derived.name] for f in self.block(join, derived.name)]
-        if isinstance(derived.operation, Grouping):
-            group(self, derived, derived.operation, whole=True)
-            return
-        if isinstance(derived.operation, Last):
-            keep_last(self, derived, derived.operation, whole=True)
-            return
-        if isinstance(derived.operation, Recording):
-            record(self, derived)
-            return
-        if isinstance(derived.operation, Enrichment):
-            enrich(self, derived, derived.operation, whole=True, answered=self._answered(derived, derived.operation))
-            return
-        counts = row_arrangement(inputs, derived.schema)
-        merged = self.deliver(inputs, counts.key)
-        change = self.stream(derived.name)
-        self.add(merged.round, Distinct(merged.stream, change, counts, whole=True))
-        self.arrange(inputs, check=False)
-        self.fragments[derived.name] = [Fragment(merged.round, change)]
-        self.arrange(derived.name, check=False)
+        """Compute a derived relation."""
+        derived.operation.steps(self, derived, whole=True)
 
-    def _answered(self, derived: Derived, enrichment: Enrichment) -> str | None:
-        """A second name for the answers that are kept already: a row that is there has one answer."""
-        kept = answers_arrangement(derived, enrichment)
-        if kept.id not in self.holdings.held:
+    def collect_input(self, made: Derived) -> str:
+        """Read the input of a derived relation from an arrangement that has all its rows, or else compute it."""
+        inputs = made.name + "/input"
+        if inputs not in self.complete:
+            return super().collect_input(made)
+        self.scan(inputs, self.complete[inputs])
+        return inputs
+
+    def stored(self, arrangement: Arrangement) -> Arrangement | None:
+        """The arrangement as it is stored, under a second name; None if it is new."""
+        if arrangement.id not in self.holdings.held:
             return None
-        second = f"{derived.name}/answered"
-        self.answers[answers_arrangement(derived, enrichment, second).id] = kept.id
+        second = replace(arrangement, relation=f"{arrangement.relation}/stored")
+        self.second_names[second.id] = arrangement.id
         return second
-
-    def punctual(self, union: Derived, branches: list[list[Fragment]]) -> list[Fragment]:
-        """What was delivered before a view is created is not late for it."""
-        return [fragment for branch in branches for fragment in branch]
 
     def block(self, join: JoinPlan, view: str) -> list[Fragment]:
         """All rows of the smallest input meet the other inputs as they are."""

@@ -26,9 +26,9 @@ from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Predicate
 from rejoinder.ir.monotone import simplified
 from rejoinder.ir.source_variants import is_on_time, source_of
-from rejoinder.plan.blocks.accumulators import UNIT, Grouping
+from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.blocks.lineage import sources_of
-from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Input, Last, Versions
+from rejoinder.plan.blocks.normal_form import Block, Derived, Input
 from rejoinder.plan.join.block_bounds import Distances, Steps, all_bounds, looser
 from rejoinder.plan.join.join_graph import input_of
 from rejoinder.watermarks.formula import Formula, RetainedMinimum, UnionMinimum, Watermark, greatest, least, raised
@@ -68,11 +68,7 @@ class Frontiers:
             source = self.sources[source_of(relation)]
             return Watermark(source.name, name) if name in source.watermarks else None
         made = self.derived.get(relation)
-        if made is None or isinstance(made.operation, Versions | Last):
-            return None
-        if isinstance(made.operation, Grouping) and name not in made.operation.key_names:
-            return None
-        return self.of_input(made, name)
+        return None if made is None else made.operation.frontier(self, made, name)
 
     def of_input(self, made: Derived, name: str) -> Formula | None:
         """The frontier of what a derived relation is made from: merged if it is a union, of other sources each."""
@@ -89,7 +85,7 @@ class Frontiers:
             formulas.append(found)
         if len(formulas) < len(made.blocks):
             return least(formulas) if formulas else None
-        return self.merged(made, formulas)
+        return self.merged(made, formulas) if made.operation.skips_idle_blocks else least(formulas)
 
     def merged(self, made: Derived, formulas: Sequence[Formula], place: str = "") -> Formula:
         """What the branches of a union have passed together. If all read the same sources, none is idle alone."""
@@ -189,7 +185,7 @@ class Frontiers:
 
     def _within(self, made: Derived) -> Distances:
         """How far two columns of a row of a relation can be apart where neither is NULL: as in each of its blocks."""
-        if isinstance(made.operation, Versions | Last) or not made.blocks:
+        if made.operation.changes_at_any_time or not made.blocks:
             return {}
         found: list[Distances] = []
         padded: list[set[str]] = []
@@ -244,8 +240,8 @@ class Frontiers:
     def _changes(self, relation: str, names: Iterable[str]) -> list[dict[str, Formula]]:
         """Below which times no change of a relation comes, by column, in each way that it changes."""
         made = self.derived.get(relation)
-        if made is not None and isinstance(made.operation, Distinct):
-            return self.ways(made, names)
+        if made is not None:
+            return made.operation.change_frontiers(self, made, names)
         return [{name: below for name in names if (below := self.of(relation, name)) is not None}]
 
     def _reach(self, each: Input, name: str) -> Formula | None:
@@ -270,7 +266,7 @@ class Frontiers:
         if is_on_time(relation):
             return name in self.sources[source_of(relation)].watermarks
         made = self.derived.get(relation)
-        return made is not None and not isinstance(made.operation, Versions) and self.is_known_input(made, name)
+        return made is not None and made.operation.is_never_null(self, made, name)
 
     def is_final(self, block: Block, i: str) -> bool:
         """Whether a column of a block tells of every row when it can change no more: a time with a frontier."""
@@ -290,7 +286,7 @@ class Frontiers:
         Rows of a FULL join have a time of the left side or of the right one, and neither column is always known.
         """
         made = self.derived.get(relation)
-        if made is None or isinstance(made.operation, Versions | Last | Grouping):
+        if made is None or made.operation.changes_at_any_time or made.operation.combines_rows:
             return []
         found: dict[str, None] = {}
         for block in made.blocks:

@@ -16,9 +16,8 @@ from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import EMIT_AT, Emission, Predicate
 from rejoinder.ir.source_variants import source_of
-from rejoinder.plan.blocks.accumulators import Grouping
-from rejoinder.plan.blocks.lineage import made_from, origins, origins_of, versions_of
-from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Input, Union
+from rejoinder.plan.blocks.lineage import origins, origins_of, versions_of
+from rejoinder.plan.blocks.normal_form import Block, Derived, Input
 from rejoinder.plan.blocks.padding import is_null_on_padding, is_true_on_padding
 from rejoinder.plan.rounds.program import Gate, row_arrangement
 from rejoinder.plan.time.bound_hints import declaration_edit
@@ -112,10 +111,11 @@ def _paddings(each: Input, derived: Mapping[str, Derived], conditions: Sequence[
         tests = [p.expression for p in conditions if p.expression.columns and own.issuperset(p.expression.columns)]
         if all(is_true_on_padding(test, each) for test in tests):
             yield own
-    elif made is not None and isinstance(made.operation, Union | Grouping | Distinct):
+    elif made is not None and made.operation.passes_padding:
         for block in made.blocks:
-            read = {i: {c for e in made_from(made, block, name) for c in e.columns} for i, name in each.columns}
-            if isinstance(made.operation, Union) and made.operation.words.endswith("JOIN"):
+            made_of = {i: made.operation.lineage(made, block, name) for i, name in each.columns}
+            read = {i: {c for e in expressions for c in e.columns} for i, expressions in made_of.items()}
+            if made.operation.pads:
                 yield {i for i, columns in read.items() if not columns}
             for padded in (found for inner in block.inputs for found in _paddings(inner, derived, block.predicates)):
                 yield {i for i, columns in read.items() if columns and columns <= padded}
@@ -153,7 +153,7 @@ class _Waiting:
             return least([Watermark(source.name, column) for column in timed]) if source and timed else None
         found = []
         for block in made.blocks:
-            made_of = (expression for name in names for expression in made_from(made, block, name))
+            made_of = (expression for name in names for expression in made.operation.lineage(made, block, name))
             found.append(self.of_block(block, {i for expression in made_of for i in expression.columns}))
         known = [limit for limit in found if limit is not None]
         if len(known) > 1 and len(known) == len(found) and self._is_told(made, names):

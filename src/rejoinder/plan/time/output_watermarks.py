@@ -13,7 +13,6 @@ from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.ir.monotone import Rising, shift, simplified
 from rejoinder.ir.source_variants import is_on_time, source_of
-from rejoinder.plan.blocks.accumulators import Grouping
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import tightest
 from rejoinder.plan.rounds.program import Gate, Program
@@ -82,7 +81,7 @@ def _together(block: Block, one: Rising, other: Rising, derived: Mapping[str, De
         return [(one, other)]
     at, to = (int(rising.column.split(".", 1)[0]) for rising in (one, other))
     made = derived.get(block.inputs[at].relation)
-    if at != to or made is None or not isinstance(made.operation, Grouping):
+    if at != to or made is None or not made.operation.combines_rows:
         return []
     names, result = dict(block.inputs[at].columns), []
     for inner in made.blocks:

@@ -16,8 +16,7 @@ from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.nodes import Or
 from rejoinder.ir.source_variants import source_of
-from rejoinder.plan.blocks.accumulators import Grouping
-from rejoinder.plan.blocks.normal_form import Block, Derived, Distinct, Enrichment, Last, Normalised, Versions
+from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Limit, Retention
 from rejoinder.plan.time.bound_hints import missing_edit, named
@@ -70,13 +69,8 @@ class Retentions:
         return [tuple(Limit(name, below, not known(relation, name)) for name, below in found.items() if below)]
 
     def made(self, derived: Derived) -> Uses:
-        """Below which times the input of a derived relation changes no more, by the names of its columns.
-
-        Of groups, only keys count: as long as a group can change, all values in it can be asked for.
-        """
-        grouping = derived.operation if isinstance(derived.operation, Grouping) else None
-        names = [name for name, _ in derived.blocks[0].outputs] if grouping is None else grouping.key_names
-        known = self.frontiers.is_known_input
+        """Below which times the state of a derived relation's operation is asked for no more."""
+        names, known = derived.operation.expiry_columns(derived), self.frontiers.is_known_input
         return [
             tuple(Limit(name, below, not known(derived, name)) for name, below in way.items())
             for way in self.frontiers.ways(derived, _finest(derived, names))
@@ -157,7 +151,7 @@ def refuse_unfinished(normal: Normalised, sources: Mapping[str, Source], relatio
 
     Groups of versions are not refused: they wait for all watermarks.
     """
-    if not any(isinstance(made.operation, Versions | Last) for made in normal.derived.values()):
+    if not any(made.operation.changes_at_any_time for made in normal.derived.values()):
         for rows, changes, is_bounded in _kept(normal, sources, relations):
             if not is_bounded and rows != changes:
                 raise Unsupported(
@@ -198,18 +192,12 @@ def _kept(
                 is_bounded = all(any(frontiers.has_time(block, (at,), ids[name]) for name in way) for way in ways)
                 yield source_of(each.relation), source_of(each.relation), is_bounded
     for derived in normal.derived.values():
-        if isinstance(derived.operation, Versions | Last):
-            yield derived.name, derived.name, False
-        if isinstance(derived.operation, Distinct | Grouping):
-            keys = derived.schema.names if isinstance(derived.operation, Distinct) else derived.operation.key_names
-            ways = frontiers.ways(derived, keys)
+        operation = derived.operation
+        if operation.keeps_state:
+            ways = frontiers.ways(derived, operation.expiry_columns(derived))
             is_bounded = all(any(frontiers.is_known_input(derived, name) for name in way) for way in ways)
-            yield derived.name, derived.name, is_bounded
-        # Answers are for rows that may be taken back or met: their being bounded is no reason to leave late rows out.
-        if isinstance(derived.operation, Enrichment):
-            ways = frontiers.ways(derived, [name for name, _ in derived.blocks[0].outputs])
-            if not all(any(frontiers.is_known_input(derived, name) for name in way) for way in ways):
-                yield derived.name, derived.name, False
+            if operation.filters_late_rows or not is_bounded:
+                yield derived.name, derived.name, is_bounded
 
 
 def retained_limits(source: Source) -> list[Limit]:

@@ -10,7 +10,24 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from rejoinder.ir.catalog import Catalog, Source
-from rejoinder.ir.logical import Aggregate, Distinct, Enrich, Filter, Join, Latest, Node, Project, Query, Scan, Validity
+from rejoinder.ir.logical import (
+    Aggregate,
+    Arrival,
+    Distinct,
+    Enrich,
+    Expand,
+    Filter,
+    Join,
+    Latest,
+    Node,
+    Project,
+    Query,
+    Records,
+    Scan,
+    SetOperation,
+    Validity,
+)
+from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.time.finality import column_types
 
 Ids = frozenset[str]
@@ -41,7 +58,9 @@ def _keys(node: Node, catalog: Catalog) -> list[Ids]:
             return [frozenset(node.key)]
         case Join():
             return list(_joined(node, catalog))
-        case _:  # rows of unions, of changes, and of joins at arrival
+        case SetOperation():
+            return [frozenset(i for i, _ in node.columns)] if SET_OPERATIONS[node.operation].is_distinct else []
+        case Arrival() | Expand() | Records():
             return []
 
 

@@ -9,23 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.arrow.columns import (
-    DIFF,
-    HASH,
-    Int64,
-    diffs,
-    hashes,
-    payload_names,
-    replaced,
-    single_chunk,
-    take,
-    without,
-)
+from rejoinder.kernels.arrow.columns import DIFF, HASH, Int64, diffs, replaced, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
-from rejoinder.kernels.arrow.equality import not_distinct
-from rejoinder.kernels.arrow.probe import match
 from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.plan.physical.steps import Distinct
+from rejoinder.runtime.matching.equal_rows import equal_rows
 from rejoinder.runtime.task import Task
 
 
@@ -46,13 +34,7 @@ def distinct(task: Task, step: Distinct) -> None:
 def counts_before(task: Task, changed: pa.Table, step: Distinct) -> Int64:
     """Return the number of copies of each changed row before this epoch."""
     counts = np.zeros(changed.num_rows, np.int64)
-    names = payload_names(changed)
     for run in task.runs(step.arrangement.id, after=False):
-        left, right = match(hashes(changed), hashes(run))
-        same = np.ones(len(left), bool)
-        for name in names if len(left) else []:
-            new = single_chunk(changed.column(name)).take(pa.array(left))
-            old = single_chunk(run.column(name)).take(pa.array(right))
-            same &= not_distinct(new, old)
-        counts += np.bincount(left[same], weights=diffs(run)[right[same]], minlength=len(counts)).astype(np.int64)
+        left, right = equal_rows(changed, run)
+        counts += np.bincount(left, weights=diffs(run)[right], minlength=len(counts)).astype(np.int64)
     return counts

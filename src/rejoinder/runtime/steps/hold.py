@@ -18,7 +18,7 @@ from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.plan.physical.steps import Hold
 from rejoinder.runtime.steps.arrange import FAN
-from rejoinder.runtime.steps.stateless import write_changes
+from rejoinder.runtime.steps.emit import write_changes
 from rejoinder.runtime.task import Task
 from rejoinder.store.runs.expiry import Expiry
 from rejoinder.store.runs.run import write_run

@@ -16,7 +16,8 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Source, View
 from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, UnionAll, Window
+from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, Window
+from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
 from rejoinder.sql.bind.emit_clause import (
@@ -31,7 +32,6 @@ from rejoinder.sql.bind.emit_clause import (
     with_release,
 )
 from rejoinder.sql.bind.group_by import bind_groups, is_grouped
-from rejoinder.sql.bind.predicates import coerced
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival, refuse_changing
 from rejoinder.sql.bind.relations.as_of_joins import event_time_of, has_version
@@ -40,6 +40,7 @@ from rejoinder.sql.bind.relations.joins import combine
 from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
+from rejoinder.sql.bind.set_operations import bind_set_operation, refuse_incomparable
 from rejoinder.sql.bind.subqueries import restrict
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
 from rejoinder.sql.functions.window_functions import ColumnBounds, ends_of_column
@@ -53,7 +54,6 @@ from rejoinder.sql.parse.clauses import (
 )
 from rejoinder.sql.parse.foreign_spellings import foreign_relation
 from rejoinder.sql.parse.text_caps import with_stack
-from rejoinder.sql.types.spark_types import common_type, comparable, spark_name
 
 
 def bind(
@@ -106,14 +106,15 @@ class Binder:
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
-        if not isinstance(node, exp.Select | exp.Union | exp.Subquery):
-            raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint="SELECT and UNION are")
+        if not isinstance(node, exp.Select | exp.SetOperation | exp.Subquery):
+            hint = f"SELECT, {', '.join(SET_OPERATIONS)} are"
+            raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint=hint)
         refuse_unread_clauses(node)
         ctes = self.with_ctes(node, ctes)
         if isinstance(node, exp.Subquery):
             return self.query(node.this, ctes)
-        if isinstance(node, exp.Union):
-            return self.union(node, ctes)
+        if isinstance(node, exp.SetOperation):
+            return bind_set_operation(self, node, ctes)
         return self.select(node, ctes)
 
     def with_ctes(self, node: exp.Expr, ctes: Ctes) -> Ctes:
@@ -162,43 +163,9 @@ class Binder:
         number = next(self.numbers)
         named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
         columns = tuple((i, e.type) for i, e in named)
-        for i, kind in columns:
-            if not comparable(kind, kind):
-                raise TypeMismatch(
-                    f"DISTINCT on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
-                    detail="maps cannot be compared",
-                    hint="leave it out of the SELECT, or take values out of it",
-                )
+        refuse_incomparable("DISTINCT", columns)
         root = Distinct(Project(query.root, named), columns)
         return Query(root, tuple((name, column(f"{number}.{name}", e.type)) for name, e in query.outputs))
-
-    def union(self, node: exp.Union, ctes: Ctes) -> Query:
-        """Bind UNION [ALL]; columns go by position, names come from the first part."""
-        left, right = self.query(node.left, ctes), self.query(node.right, ctes)
-        if len(left.outputs) != len(right.outputs):
-            raise TypeMismatch(
-                f"UNION of {len(left.outputs)} and {len(right.outputs)} columns",
-                detail=text_of(node),
-                hint="both parts need the same number of columns",
-            )
-        number = next(self.numbers)
-        try:
-            kinds = [common_type(a.type, b.type) for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)]
-        except TypeMismatch as failure:
-            raise TypeMismatch(failure.fact, detail=text_of(node), hint=failure.hint) from failure
-        columns = tuple((f"{number}.{name}", kind) for (name, _), kind in zip(left.outputs, kinds, strict=True))
-        parts, selected = [], []
-        for part in (left, right):
-            own = next(self.numbers)
-            named = tuple(
-                (f"{own}.c{at}", coerced(e, kind, node))
-                for at, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
-            )
-            parts.append(Project(part.root, named))
-            selected.append(tuple(i for i, _ in named))
-        root = UnionAll(tuple(parts), tuple(selected), columns)
-        result = Query(root, tuple((i.split(".", 1)[1], column(i, kind)) for i, kind in columns))
-        return self.distinct(result) if node.args.get("distinct") else result
 
     # -- FROM -------------------------------------------------------------------------------------------------------
 

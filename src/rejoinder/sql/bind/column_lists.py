@@ -24,7 +24,7 @@ def with_item_names(node: _Node, names: Sequence[str]) -> _Node:
         return node
     node = node.copy()
     first: exp.Expr = node
-    while isinstance(first, exp.Union | exp.Subquery):
+    while isinstance(first, exp.SetOperation | exp.Subquery):
         first = first.this
     if not isinstance(first, exp.Select) or len(first.expressions) != len(names):
         return node  # `with_column_names` reports the count

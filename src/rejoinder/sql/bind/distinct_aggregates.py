@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rejoinder.ir import operators
 from rejoinder.ir.expression import Expression, column, literal
-from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, UnionAll
+from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, SetOperation
 from rejoinder.ir.nodes import And, Literal
 from rejoinder.sql.bind.aggregate_functions import Primitive
 from rejoinder.sql.types import spark_types
@@ -51,7 +51,7 @@ class DistinctAggregates:
             inputs.append(Project(node, padded))
             selected.append(tuple(i for i, _ in padded))
         columns = tuple((f"{i}/", types_of[i]) for i in names)
-        union = UnionAll(tuple(inputs), tuple(selected), columns)
+        union = SetOperation("UNION ALL", tuple(inputs), tuple(selected), columns)
         keys = tuple((i, column(f"{i}/", e.type)) for i, e in self.keys)
         return Aggregate(union, keys, calls)
 

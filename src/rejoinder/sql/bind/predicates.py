@@ -102,6 +102,11 @@ def coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
         return side
     if side.is_column and is_integer(side.type) and is_integer(kind):
         return Expression(nodes.Column(side.columns[0], kind), side.text)
+    return converted(side, kind, node)
+
+
+def converted(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
+    """The same, evaluated: where rows are put together, their columns have one type."""
     return Expression(coerce(Term(side.node), kind, node).node, side.text)
 
 

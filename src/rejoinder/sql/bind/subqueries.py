@@ -156,8 +156,8 @@ def _inner(binder: Binder, scope: Scope, test: Test, ctes: Ctes) -> Inner:
 
 def _named(node: exp.Expr) -> exp.Expr:
     """A query whose columns nobody names: those that have no name of their own get one."""
-    if isinstance(node, exp.Union):
-        return exp.Union(**{**node.args, "this": _named(node.this), "expression": _named(node.expression)})
+    if isinstance(node, exp.SetOperation):
+        return type(node)(**{**node.args, "this": _named(node.this), "expression": _named(node.expression)})
     if not isinstance(node, exp.Select):
         return node
     kept = (exp.Alias, exp.Column, exp.Star)

@@ -61,7 +61,7 @@ class Hop:
 def window_type(kind: pa.DataType) -> pa.DataType:
     """The type of a window over times of a type.
 
-    >>> types.spark_name(window_type(types.TIMESTAMP))
+    >>> spark_types.spark_name(window_type(spark_types.TIMESTAMP))
     'struct<start:timestamp,end:timestamp>'
     """
     return pa.struct([pa.field("start", kind), pa.field("end", kind)])

@@ -15,7 +15,7 @@ MARKS = "\u2063\u2061\u2062"
 """Characters that nobody sees or writes."""
 _MARKED = re.compile(f"`([^`]*?)[{MARKS}]+`")
 _WORDS = {
-    "by_name": "UNION BY NAME",
+    "by_name": "BY NAME",
     "cluster": "CLUSTER BY",
     "connect": "CONNECT BY",
     "distribute": "DISTRIBUTE BY",
@@ -30,10 +30,13 @@ _WORDS = {
     "windows": "WINDOW",
 }
 ONE_OF_EACH = "LATEST(TABLE name, DESCRIPTOR(key), DESCRIPTOR(time)) in FROM gives the last row of each key"
+_SET_OPERATION = frozenset({"this", "expression", "distinct", "with"})
 # Hints are advice about how to run a query; they never change its rows.
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset({"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "hint"}),
-    exp.Union: frozenset({"this", "expression", "distinct", "with"}),
+    exp.Union: _SET_OPERATION,
+    exp.Intersect: _SET_OPERATION,
+    exp.Except: _SET_OPERATION,
     exp.Subquery: frozenset({"this", "alias", "with", "joins"}),
     exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "version"}),
     exp.Join: frozenset({"this", "side", "kind", "method", "on", "using", "match_condition"}),

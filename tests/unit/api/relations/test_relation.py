@@ -132,7 +132,7 @@ def test_versions_groups_and_emission_have_the_plan_of_sql(relation: Relation, q
 
 
 def test_emit_comes_last() -> None:
-    final, match = ORDERS.emit("FINAL"), r"EMIT FINAL ends a query[\s\S]*say emit"
+    final, match = ORDERS.emit("FINAL"), r"EMIT FINAL must end a query[\s\S]*call emit"
     with pytest.raises(InvalidSql, match=match):
         final.where("id > 1")
     with pytest.raises(InvalidSql, match=match):

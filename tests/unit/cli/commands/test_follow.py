@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from rejoinder.cli.commands.follow import Told, interruptible
+from rejoinder.cli.commands.follow import interruptible
 
 
 def test_work_that_ends_by_itself() -> None:
     done: list[bool] = []
-    assert interruptible(lambda told: done.append(told.is_set()), lambda: pytest.fail("nobody said stop"))
+    assert interruptible(lambda stopped: done.append(stopped.is_set()), lambda: pytest.fail("nobody said stop"))
     assert done == [False]
 
 
@@ -21,7 +21,7 @@ def test_work_that_ends_by_itself() -> None:
 def test_a_signal_stops_the_work_and_what_it_raises_then_is_ignored(number: signal.Signals) -> None:
     stopped = threading.Event()
 
-    def work(told: Told) -> None:
+    def work(stopped: threading.Event) -> None:
         os.kill(os.getpid(), number)
         stopped.wait(10)
         raise OSError("the connection is gone")
@@ -32,7 +32,7 @@ def test_a_signal_stops_the_work_and_what_it_raises_then_is_ignored(number: sign
 
 
 def test_the_second_signal_does_not_wait() -> None:
-    def work(told: Told) -> None:
+    def work(stopped: threading.Event) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         threading.Event().wait(10)
 
@@ -41,7 +41,7 @@ def test_the_second_signal_does_not_wait() -> None:
 
 
 def test_a_failure_is_raised() -> None:
-    def work(told: Told) -> None:
+    def work(stopped: threading.Event) -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="the disk is full"):

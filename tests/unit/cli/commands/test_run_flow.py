@@ -78,7 +78,7 @@ def test_a_file_that_is_no_text(rejoinder: Rejoinder, tmp_path: Path) -> None:
     (tmp_path / "flow.sql").write_bytes(b"\xff\xfe\x00")
     assert "it is not UTF-8 text" in rejoinder("run", "flow.sql").stderr
     (tmp_path / "flow.sql").write_text("-- nothing yet")
-    assert "holds no statement" in rejoinder("run", "flow.sql").stderr
+    assert "has no statements" in rejoinder("run", "flow.sql").stderr
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_text(rejoinder: Rejoinder, tmp_path: Path) -> None:
         ("WHERE id", "WHERE idd", "there is no column `idd`"),
         ("CREATE VIEW", "CREATE VEIW", "CREATE VEIW is not known"),
         ("/in'", "/nowhere'", "does not exist"),
-        ("item STRING)", "item STRING, WATERMARK id)", "the watermark of `orders`.`id` would never move"),
+        ("item STRING)", "item STRING, WATERMARK id)", "the watermark of `orders`.`id` would never advance"),
     ],
 )
 def test_what_is_wrong_shows_before_spark_starts(

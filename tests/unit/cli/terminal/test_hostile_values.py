@@ -59,7 +59,7 @@ def _fields(text: str) -> list[str]:
     return [row[0] for row in csv.reader(io.StringIO(text, newline=""))][1:]
 
 
-def test_formulas_are_guarded_in_csv_unless_told_otherwise(rejoinder: Rejoinder, hostile: str) -> None:
+def test_formulas_are_guarded_in_csv_unless_an_option_says_otherwise(rejoinder: Rejoinder, hostile: str) -> None:
     query = "SELECT s, id FROM v WHERE id < 0 ORDER BY id DESC"
     result = rejoinder("sql", hostile, query, "--format", "csv")
     assert _fields(result.stdout_bytes.decode()) == [*(f"'{text}" for text in FORMULAS), *PLAIN]

@@ -40,7 +40,7 @@ def test_input_is_read_until_the_semicolon(typed: Type) -> None:
     assert list(prompt.statements()) == ["SELECT 1\n  FROM t;", "SELECT ';'\n;"]
 
 
-def test_ctrl_c_forgets_and_the_end_of_input_quits(typed: Type) -> None:
+def test_ctrl_c_clears_the_line_and_the_end_of_input_quits(typed: Type) -> None:
     typed("SELECT 'open", KeyboardInterrupt, "SHOW VIEWS;", EOFError, "never read")
     assert list(prompt.statements()) == ["SHOW VIEWS;"]
 

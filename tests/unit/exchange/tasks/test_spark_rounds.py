@@ -15,7 +15,7 @@ def test_what_a_later_task_brings_is_out_of_the_collectors_sight_too(monkeypatch
     frozen = []
     try:
         for _ in range(9):
-            spark_rounds._cheap_collections()
+            spark_rounds._freeze_garbage()
             frozen.append(gc.get_freeze_count())
             brought.append([[] for _ in range(1000)])
     finally:

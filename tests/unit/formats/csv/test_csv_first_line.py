@@ -38,7 +38,7 @@ def test_a_header_that_is_not_declared(tmp_path: Path, header: str) -> None:
     error = refused(driver(tmp_path, f"{header}\n{SECRET},a,2\n"))
     column = "name" if "key" in header else "id"
     assert "1.csv` of `s` looks like a header: it names column `" + column in error.fact
-    assert error.hint == "OPTIONS (header 'true'); or header 'false' if it is a row"
+    assert error.hint == "set OPTIONS (header 'true'), or header 'false' if it is a row"
 
 
 def test_a_header_over_text_columns_is_not_taken_for_a_row(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_header_false_is_believed(tmp_path: Path) -> None:
     assert len(made.table("v")) == 2
 
 
-def test_one_text_column_does_not_tell(tmp_path: Path) -> None:
+def test_one_text_column_is_not_reported(tmp_path: Path) -> None:
     made = driver(tmp_path, "word\nother\n", "word STRING")
     made.step()
     assert len(made.table("v")) == 2
@@ -61,7 +61,7 @@ def test_one_text_column_does_not_tell(tmp_path: Path) -> None:
 def test_a_declared_header_that_is_a_row(tmp_path: Path) -> None:
     error = refused(driver(tmp_path, f"{SECRET},a,2\n2,b,3\n", header="true"))
     assert "1.csv` of `s` is not a header: column `id` is not in it" in error.fact
-    assert error.hint is not None and "leave out header 'true'" in error.hint
+    assert error.hint is not None and "remove header 'true'" in error.hint
 
 
 @pytest.mark.parametrize(("separator", "shown"), [(";", "';'"), ("\t", "'\\t'"), ("|", "'|'")])
@@ -72,11 +72,11 @@ def test_another_separator(tmp_path: Path, separator: str, shown: str, is_header
     error = refused(driver(tmp_path, text, header=str(is_header).lower()))
     assert error.fact.startswith("only one column was found in the first line of")
     assert "`s` has 3: column `id`, …" in error.fact
-    assert error.hint == f"OPTIONS (sep {shown})"
+    assert error.hint == f"set OPTIONS (sep {shown})"
 
 
 def test_a_comma_where_another_separator_is_declared(tmp_path: Path) -> None:
-    assert refused(driver(tmp_path, f"{SECRET},a,2\n", sep=";")).hint == "OPTIONS (sep ',')"
+    assert refused(driver(tmp_path, f"{SECRET},a,2\n", sep=";")).hint == "set OPTIONS (sep ',')"
 
 
 def test_a_bad_line_further_down_is_that_line(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_numbers_for_times_need_a_unit(tmp_path: Path) -> None:
 
 def test_truncation_is_refused(tmp_path: Path) -> None:
     feed = Feed(tmp_path, options=", malformed 'divert'")
-    with pytest.raises(MalformedInput, match="the origin of `t` was truncated"):
+    with pytest.raises(MalformedInput, match="the table behind `t` was truncated"):
         feed.step(change("t", None, None))
 
 

@@ -23,5 +23,5 @@ INPUT = Input("b", (("0.y", "y"), ("0.s", "s")), pa.schema([("y", pa.int32()), (
         ("CASE WHEN \"0.s\" IS NULL THEN error('no') ELSE 0 END", ("0.s",), False),
     ],
 )
-def test_a_row_of_nulls_tells(sql: str, columns: tuple[str, ...], expected: bool) -> None:
+def test_a_row_of_nulls_is_reported(sql: str, columns: tuple[str, ...], expected: bool) -> None:
     assert is_null_on_padding(text_expression(sql, pa.int32(), columns), INPUT) is expected

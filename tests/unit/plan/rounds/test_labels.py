@@ -8,7 +8,8 @@ import pytest
 from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.expression import column
 from rejoinder.kernels.duckdb.text_expression import text_expression
-from rejoinder.plan.blocks.normal_form import Derived, Union
+from rejoinder.plan.blocks.normal_form import Derived
+from rejoinder.plan.operations.union import Union
 from rejoinder.plan.rounds.labels import Labels, shown, written
 from rejoinder.planner import plan
 from rejoinder.testing import Driver

@@ -111,7 +111,7 @@ def test_a_hydration_takes_rows_from_an_arrangement_that_goes_away() -> None:
     assert scans == {"a": "a[k]"}
 
 
-def test_arrangements_are_told_apart_by_their_keys_exactly() -> None:
+def test_arrangements_differ_exactly_if_their_keys_do() -> None:
     texts = set()
     for key in ("a.x", "a.x + 1", "a.x + 2", "CASE WHEN a.x = 1 THEN 2 ELSE a.s END", "COALESCE(a.x, a.s)"):
         dataflow = planned(f"SELECT a.k FROM a JOIN b ON {key} = b.k").dataflow

@@ -15,6 +15,8 @@ PROVEN = {
     "SELECT v, COUNT(*) AS n FROM a GROUP BY v": "v",
     "SELECT COUNT(*) AS n FROM s": "n",
     "SELECT DISTINCT v, x FROM s": "v x",
+    "SELECT v, x FROM s INTERSECT SELECT id, id FROM a": "v x",
+    "SELECT v FROM s EXCEPT SELECT id FROM a": "v",
     "SELECT * FROM LATEST(TABLE s, DESCRIPTOR(id))": "id",
     "SELECT a.id, w FROM a JOIN b ON a.v = b.id": "id",
     "SELECT b.id, v FROM a JOIN b ON a.id = b.id": "id",
@@ -33,6 +35,7 @@ UNPROVEN = {
     "SELECT b.id, v FROM a LEFT JOIN b ON a.id = b.id": "id",
     "SELECT a.id FROM a FULL JOIN b ON a.id = b.id": "id",
     "SELECT id FROM a UNION ALL SELECT id FROM b": "id",
+    "SELECT id FROM a EXCEPT ALL SELECT id FROM b": "id",
     "SELECT v, x, COUNT(*) AS n FROM s GROUP BY v, x": "v",
 }
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from rejoinder.errors import EvaluationError
 from rejoinder.ir.expression import column
 from rejoinder.kernels.arrow.columns import DIFF, HASH
-from rejoinder.plan.blocks.accumulators import Accumulator, Grouping
+from rejoinder.plan.blocks.accumulators import Accumulator
+from rejoinder.plan.operations.grouping import Grouping
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.steps import Aggregate, Arrange
 from rejoinder.runtime.steps import aggregate as operator

@@ -51,7 +51,7 @@ from tests.unit.sql.trees import CATALOG, join, tree
         # nobody asks for the names of its columns
         ("x IN (SELECT z + 1 FROM c)", "semi(a, c | (a.x = (c.z + CAST(1 AS INTEGER))))"),
         ("x IN (SELECT max(z) FROM c)", 'semi(a, project(aggregate) | (a.x = "2.v0"))'),
-        ("x IN (SELECT z FROM c UNION ALL SELECT w FROM g)", 'semi(a, unionall | (a.x = "3.z"))'),
+        ("x IN (SELECT z FROM c UNION ALL SELECT w FROM g)", 'semi(a, setoperation | (a.x = "3.z"))'),
         (
             "EXISTS (SELECT 1 FROM c LEFT JOIN g ON g.w = c.z WHERE c.k = a.k AND g.w IS NULL)",
             "semi(a, left(c, g | (g.w = c.z))[(g.w IS NULL)] | (c.K = a.k))",

@@ -46,7 +46,7 @@ def test_options_of_the_client_are_passed_on() -> None:
 
 def test_a_secret_in_clear_is_refused_and_not_repeated() -> None:
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hush";'
-    with pytest.raises(PlanningError, match="holds a secret in clear") as caught:
+    with pytest.raises(PlanningError, match="contains a secret in plain text") as caught:
         defined(f"CREATE STREAM s (a INT) USING kafka OPTIONS ({PLACE}, kafka.sasl.jaas.config '{jaas}')")
     assert "hush" not in str(caught.value) and "'env:KAFKA_SASL_JAAS_CONFIG'" in str(caught.value)
 

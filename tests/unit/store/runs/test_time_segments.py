@@ -77,7 +77,7 @@ def test_runs_of_different_segments_are_never_merged(store: ObjectStore) -> None
     assert len(content(store, spine)) == 32
 
 
-def test_what_is_over_is_told_without_reading_a_row(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_segments_are_found_without_reading_a_row(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     refs = [ref for at in range(6) for ref in timed(store, rows([at], [at * 60]), at).refs]
     monkeypatch.setattr(ObjectStore, "map", lambda *_: pytest.fail("a run was read"))
     assert [ref.spans for ref in refs if not Expiry.below("at", 179).is_expired(ref)] == [
@@ -96,7 +96,7 @@ def test_a_merge_leaves_out_what_is_below_the_bound(store: ObjectStore) -> None:
     assert [ref.span("at") for ref in merged.refs] == [(31, 59)]
 
 
-def test_a_run_is_over_when_its_largest_time_is(store: ObjectStore) -> None:
+def test_a_run_expires_with_its_largest_time(store: ObjectStore) -> None:
     (ref,) = timed(store, rows([1, 2], [10, 20]), 0).refs
     assert ref.span("at") == (10, 20) and ref.span("id") is None
     assert not Expiry.below("at", 20).is_expired(ref)
@@ -107,7 +107,7 @@ def test_a_run_is_over_when_its_largest_time_is(store: ObjectStore) -> None:
     assert RunRef.from_json(json.loads(json.dumps(with_null.to_json()))) == with_null
 
 
-def test_rows_without_a_time_are_over_if_nobody_asks_for_them(store: ObjectStore) -> None:
+def test_rows_without_a_time_expire_unless_a_user_keeps_them(store: ObjectStore) -> None:
     (ref,) = timed(store, rows([1, 2], [10, None]), 0).refs
     assert ref.span("at") == (10, NO_TIME) and ref.latest("at") == 10
     expired = [Expiry(((Below("at", 11, keeps_nulls),),)).is_expired(ref) for keeps_nulls in (True, False)]
@@ -131,7 +131,7 @@ def test_each_user_lets_a_row_go_by_one_of_its_columns(store: ObjectStore) -> No
     assert not apart.is_worth_rewriting(ref), "what stays could be below either bound, and be rewritten again and again"
 
 
-def test_a_run_of_which_most_is_over_is_rewritten(store: ObjectStore) -> None:
+def test_a_run_whose_rows_have_mostly_expired_is_rewritten(store: ObjectStore) -> None:
     spine = timed(store, rows([1, 2, 3, 4], [0, 10, 20, 30]), 0)
     less = maintain(store, spine, Compaction(8, expiry=Expiry.below("at", 15)), epoch=1, bounds=WHOLE)
     assert less.refs == spine.refs

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from rejoinder.errors import Unsupported
 from rejoinder.ir.logical import (
+    Aggregate,
     Arrival,
     ArrivalKind,
     Distinct,
@@ -22,13 +23,16 @@ from rejoinder.ir.logical import (
     Filter,
     Join,
     JoinKind,
+    Latest,
     Node,
     Predicate,
     Project,
     Records,
     Scan,
-    UnionAll,
+    SetOperation,
+    Validity,
 )
+from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.sql.parse.clauses import text_of
 
 _KINDS: dict[JoinKind, ArrivalKind] = {
@@ -86,9 +90,15 @@ def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
             return _changing(node.left, is_stream) or _changing(node.right, is_stream)
         case Join():
             return f"the {node.kind.upper()} JOIN"
-        case UnionAll():
+        case SetOperation():
+            if not SET_OPERATIONS[node.operation].is_append_only(input_is=True):
+                return node.operation
             return next((found for part in node.inputs if (found := _changing(part, is_stream)) is not None), None)
         case Arrival() | Records():
             return None
-        case _:
-            return {"Aggregate": "a GROUP BY", "Latest": "LATEST", "Validity": "a validity window"}[type(node).__name__]
+        case Aggregate():
+            return "a GROUP BY"
+        case Latest():
+            return "LATEST"
+        case Validity():
+            return "a validity window"

@@ -203,7 +203,7 @@ def test_what_is_not_offered_is_refused_with_detail_and_hint(
         ("SELECT a.k FROM a SEMI JOIN b ON a.k = b.k JOIN c ON c.z = b.y", "b"),
     ],
 )
-def test_a_hint_tells_who_leaves_a_column_out(query: str, side: str) -> None:
+def test_a_hint_names_the_view_that_leaves_a_column_out(query: str, side: str) -> None:
     with pytest.raises(UnknownName) as raised:
         bind(query, CATALOG)
     assert f"SEMI and ANTI JOIN leave the columns of `{side}` out" in (raised.value.hint or "")

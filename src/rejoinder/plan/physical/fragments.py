@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.dataflow import Path
 from rejoinder.plan.physical.steps import Step
-from rejoinder.plan.rounds.labels import Labels
-from rejoinder.plan.rounds.program import Program
+
+if TYPE_CHECKING:
+    from rejoinder.plan.blocks.normal_form import Derived
+    from rejoinder.plan.rounds.labels import Labels
+    from rejoinder.plan.rounds.program import Program
+    from rejoinder.plan.time.retention import Retentions
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Rounds(Protocol):
     arranged: dict[str, int]
     paths: list[Path]
     labels: Labels
+    retentions: Retentions
 
     def add(self, number: int, step: Step) -> None: ...
     def stream(self, label: str) -> str: ...
@@ -51,3 +56,12 @@ class Rounds(Protocol):
     ) -> Fragment: ...
     def deliver(self, relation: str, key: Key) -> Fragment: ...
     def arrange(self, relation: str, *, check: bool) -> None: ...
+
+    def branches(self, made: Derived) -> list[list[Fragment]]:
+        """The changes of each block of a derived relation; in a hydration, all its rows."""
+
+    def collect_input(self, made: Derived) -> str:
+        """Make the changes of all blocks known as one relation, and give its name."""
+
+    def stored(self, arrangement: Arrangement) -> Arrangement | None:
+        """In a hydration: the arrangement as it was before, under a second name; None if there is none."""

@@ -1,52 +1,18 @@
-"""Derive, Send, Emit: steps without an arrangement."""
+"""Emit: write changes to the changelog of a view, and compact old ones."""
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
-from rejoinder.kernels.arrow.columns import DIFF, HASH, SEQUENCE, drop_unit_diffs, replaced, take, without
+from rejoinder.kernels.arrow.columns import HASH, SEQUENCE, replaced, without
 from rejoinder.kernels.arrow.consolidate import consolidate_groups, row_hashes
-from rejoinder.kernels.arrow.scatter import scatter
 from rejoinder.kernels.arrow.sorting import LAST_HASH, order_by_hash
-from rejoinder.kernels.duckdb.row_errors import filter_project_marked
-from rejoinder.plan.physical.steps import Derive, Emit, Send
-from rejoinder.runtime.failed_rows import count_failed
-from rejoinder.runtime.task import Task, partition_hashes
+from rejoinder.plan.physical.steps import Emit
+from rejoinder.runtime.task import Task
 from rejoinder.store.runs.run import write_run
 from rejoinder.store.runs.spine import Compaction, Spine, insert, level_of, maintain
 
 CHANGELOG_FAN = 16
-
-
-def derive(task: Task, step: Derive) -> None:
-    """Filter and project a stream; diffs and key hashes are kept."""
-    stream = task.streams.get(step.input)
-    if stream is None or not stream.num_rows:
-        return
-    kept = tuple(name for name in (DIFF, HASH) if name in stream.column_names)
-    result = filter_project_marked(stream, step.predicate, step.outputs, kept, step.optional)
-    result = count_failed(task, result) if step.last else result
-    if result.num_rows:
-        task.streams[step.output] = drop_unit_diffs(result)
-
-
-def send(task: Task, step: Send) -> None:
-    """Split a stream by bucket and put the parts into the task's outbox."""
-    stream = task.streams.get(step.input)
-    if stream is None or not stream.num_rows:
-        return
-    stream = without(stream, [HASH])
-    keys, valid = partition_hashes(without(stream, [SEQUENCE]), step.channel.key)
-    if valid is not None and step.channel.matching_only:
-        rows = np.flatnonzero(valid)
-        stream, keys = take(stream, rows), keys[rows]
-    if step.channel.everywhere:
-        whole = replaced(stream, HASH, keys)
-        task.outbox += [(bucket, step.channel.number, whole) for bucket in range(task.buckets)]
-        return
-    for bucket, part in scatter(stream, keys, task.buckets):
-        task.outbox.append((bucket, step.channel.number, part))
 
 
 def emit(task: Task, step: Emit) -> None:

@@ -99,3 +99,5 @@ def test_records_without_a_declared_schema_are_named() -> None:
     assert faults[1] == "schema id 256 is not declared (declared: 7, 8); add option `avro_schema.256` with its schema"
     assert all("does not begin with a zero byte and a schema id" in faults[at] for at in (2, 3, 4))
     assert "schema id 4294967295" in faults[5] and list(faults) == [1, 2, 3, 4, 5]
+    (fault,) = frame_faults(pa.array(values[:1], pa.binary()), {}).values()
+    assert "schema id 7 is not declared (declared: none)" in fault

@@ -1,0 +1,78 @@
+"""Latest rows: the last row of each key, kept by key as a table with a primary key is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rejoinder.ir import logical
+from rejoinder.ir.expression import column
+from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
+from rejoinder.plan.operations.operation import Operation, OwnState
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.steps import Upsert
+
+if TYPE_CHECKING:
+    from rejoinder.plan.rounds.program import Program
+
+
+@dataclass(frozen=True)
+class Last(Operation):
+    """The last row of each key, by `order` if it is given, and then as they come."""
+
+    key: tuple[str, ...]
+    order: str | None
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        return f"last by {', '.join(self.key)}" + (f" in the order of {self.order}" if self.order else "")
+
+    @property
+    def keeps_state(self) -> bool:
+        """The last rows are kept."""
+        return True
+
+    def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
+        """The last rows themselves."""
+        return [OwnState(self._rows(made))]
+
+    def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
+        """Turn rows into changes of the last rows."""
+        rows = self._rows(made)
+        at = rounds.deliver(rounds.collect_input(made), rows.key)
+        change = rounds.stream(made.name)
+        rounds.add(at.round, Upsert(at.stream, change, rows, self.order, whole=whole))
+        rounds.fragments[made.name] = [Fragment(at.round, change, rows.key.text, hashed=True)]
+        rounds.arrange(made.name, check=False)
+
+    @property
+    def depends_on_past(self) -> bool:
+        """Which row came last is not part of the rows."""
+        return True
+
+    @property
+    def changes_at_any_time(self) -> bool:
+        """The next row of a key replaces the last one, however old that is."""
+        return True
+
+    def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
+        """The key and the order."""
+        labels = dict(zip(made.schema.names, columns, strict=True))
+        keys = ", ".join(labels[name] for name in self.key)
+        order = f" in the order of {labels[self.order]}" if self.order else ""
+        return f"last row of {blocks[0]} for each {keys}{order}"
+
+    def _rows(self, made: Derived) -> Arrangement:
+        """The last rows by key, in which NULL is a value like any other."""
+        parts = tuple(column(name, made.schema.field(name).type) for name in self.key)
+        return Arrangement(made.name, Key(parts, frozenset(range(len(parts)))), made.schema)
+
+
+def latest(node: logical.Latest, block: Block, known: dict[str, Derived]) -> Block:
+    """The block that reads the last rows of a block."""
+    names = {i: f"c{at}" for at, (i, _) in enumerate(node.columns)}
+    operation = Last(tuple(names[i] for i in node.key), None if node.order is None else names[node.order])
+    return derive("last", operation, (selected(block, [i for i, _ in node.columns]),), node.columns, known)

@@ -1,0 +1,69 @@
+"""Union: all rows of all blocks. It keeps no state.
+
+Also what a block cannot say by itself: a block as a relation of its own (`rows`), FULL joins, joins at arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
+from rejoinder.plan.operations.idle_unions import on_time_fragments
+from rejoinder.plan.operations.operation import SetOperation
+from rejoinder.plan.physical.fragments import Rounds
+
+
+@dataclass(frozen=True)
+class Union(SetOperation):
+    """All rows of all blocks; `words` is the clause that makes it one, for EXPLAIN."""
+
+    words: str = field(default="", compare=False)
+
+    @property
+    def text(self) -> str:
+        """What is computed."""
+        return "union"
+
+    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[str, Derived]) -> Block:
+        """The block that reads the rows of several blocks."""
+        return derive("union", self, blocks, columns, known)
+
+    def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
+        """Take the changes of the blocks together. Rows that were delivered before a hydration are not late."""
+        branches = rounds.branches(made)
+        fragments = [fragment for branch in branches for fragment in branch]
+        rounds.fragments[made.name] = fragments if whole else on_time_fragments(rounds, made, branches)
+        rounds.arrange(made.name, check=False)
+
+    def is_append_only(self, *, input_is: bool) -> bool:
+        """It is if its blocks are."""
+        return input_is
+
+    @property
+    def skips_idle_blocks(self) -> bool:
+        """A union does not wait for idle branches."""
+        return True
+
+    @property
+    def passes_padding(self) -> bool:
+        """Rows stay as they are."""
+        return True
+
+    @property
+    def pads(self) -> bool:
+        """A FULL join is the union of the pairs and of the rows without a partner."""
+        return self.words.endswith("JOIN")
+
+    def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
+        """Its clause and its blocks; or what repeats the rows of its only block."""
+        repeated = [e.text or "element" for block in made.blocks for _, e in block.outputs if e.repeats]
+        if repeated:
+            return f"{blocks[0]}, each row once for every {repeated[0]}"
+        words = f"{self.words}: " if self.words else ""
+        return words + ", and ".join(blocks)
+
+
+def as_relation(view: str, block: Block) -> Derived:
+    """A view that is read as it is, as a relation made from its block."""
+    return Derived(view, (block,), Union(), block.schema)

@@ -1,0 +1,74 @@
+"""Which function runs which step of a plan: one file of this package for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rejoinder.plan.physical.steps import (
+    Aggregate,
+    Arrange,
+    Check,
+    Clip,
+    Coverage,
+    Derive,
+    Distinct,
+    Emit,
+    Enrich,
+    Hold,
+    IntersectExcept,
+    Lookup,
+    MatchStatus,
+    OnTime,
+    Presence,
+    Record,
+    Send,
+    Step,
+    Sweep,
+    Upsert,
+    Validity,
+)
+from rejoinder.runtime.steps.aggregate import aggregate
+from rejoinder.runtime.steps.arrange import arrange
+from rejoinder.runtime.steps.check import check
+from rejoinder.runtime.steps.clip import clip
+from rejoinder.runtime.steps.derive import derive
+from rejoinder.runtime.steps.distinct import distinct
+from rejoinder.runtime.steps.emit import emit
+from rejoinder.runtime.steps.enrich import enrich
+from rejoinder.runtime.steps.hold import hold
+from rejoinder.runtime.steps.intersect_except import intersect_except
+from rejoinder.runtime.steps.lookup import lookup
+from rejoinder.runtime.steps.on_time import on_time
+from rejoinder.runtime.steps.outer.coverage import coverage
+from rejoinder.runtime.steps.outer.match_status import match_status
+from rejoinder.runtime.steps.outer.presence import presence
+from rejoinder.runtime.steps.record import record
+from rejoinder.runtime.steps.send import send
+from rejoinder.runtime.steps.sweep import sweep
+from rejoinder.runtime.steps.upsert import upsert
+from rejoinder.runtime.steps.validity import validity
+from rejoinder.runtime.task import Task
+
+STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
+    Aggregate: aggregate,
+    Arrange: arrange,
+    Check: check,
+    Clip: clip,
+    Derive: derive,
+    Distinct: distinct,
+    Emit: emit,
+    Enrich: enrich,
+    Hold: hold,
+    IntersectExcept: intersect_except,
+    MatchStatus: match_status,
+    Lookup: lookup,
+    OnTime: on_time,
+    Presence: presence,
+    Record: record,
+    Coverage: coverage,
+    Send: send,
+    Sweep: sweep,
+    Upsert: upsert,
+    Validity: validity,
+}

@@ -1,0 +1,63 @@
+"""Bind UNION, INTERSECT and EXCEPT [ALL]: two queries with the same columns by position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.errors import TypeMismatch
+from rejoinder.ir.expression import column
+from rejoinder.ir.logical import Project, Query, SetOperation
+from rejoinder.sql.bind.predicates import converted
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.types.spark_types import common_type, comparable, spark_name
+
+if TYPE_CHECKING:
+    from rejoinder.sql.bind.binder import Binder, Ctes
+
+
+def bind_set_operation(binder: Binder, node: exp.SetOperation, ctes: Ctes) -> Query:
+    """Bind a set operation; names come from the first part. UNION is DISTINCT of UNION ALL."""
+    is_union, is_distinct = isinstance(node, exp.Union), bool(node.args.get("distinct"))
+    clause = f"{node.key.upper()}{'' if is_distinct and not is_union else ' ALL'}"
+    left, right = binder.query(node.left, ctes), binder.query(node.right, ctes)
+    if len(left.outputs) != len(right.outputs):
+        raise TypeMismatch(
+            f"{node.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns",
+            detail=text_of(node),
+            hint="both parts need the same number of columns",
+        )
+    number = next(binder.numbers)
+    try:
+        kinds = [common_type(a.type, b.type) for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)]
+    except TypeMismatch as failure:
+        raise TypeMismatch(failure.fact, detail=text_of(node), hint=failure.hint) from failure
+    columns = tuple((f"{number}.{name}", kind) for (name, _), kind in zip(left.outputs, kinds, strict=True))
+    parts, selected = [], []
+    for part in (left, right):
+        own = next(binder.numbers)
+        named = tuple(
+            (f"{own}.c{at}", converted(e, kind, node))
+            for at, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
+        )
+        parts.append(Project(part.root, named))
+        selected.append(tuple(i for i, _ in named))
+    if not is_union:
+        refuse_incomparable(clause, columns)
+    root = SetOperation(clause, tuple(parts), tuple(selected), columns)
+    result = Query(root, tuple((i.split(".", 1)[1], column(i, kind)) for i, kind in columns))
+    return binder.distinct(result) if is_union and is_distinct else result
+
+
+def refuse_incomparable(clause: str, columns: Sequence[tuple[str, pa.DataType]]) -> None:
+    """Refuse an operation that compares rows with columns that cannot be compared."""
+    for i, kind in columns:
+        if not comparable(kind, kind):
+            raise TypeMismatch(
+                f"{clause} on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
+                detail="maps cannot be compared",
+                hint="leave it out of the SELECT, or take values out of it",
+            )

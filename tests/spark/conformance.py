@@ -17,6 +17,7 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.ir.expression import Expression
 from rejoinder.kernels.duckdb.evaluate import project
+from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.sql.types import spark_types
@@ -62,7 +63,10 @@ def our_answer(text: str, table: pa.Table) -> Answer:
     except errors.Unsupported:
         name = None
     return Answer(
-        name, spark_types.spark_name(expression.type), tuple(_evaluated(expression, table)), internal=expression.sql
+        name,
+        spark_types.spark_name(expression.type),
+        tuple(_evaluated(expression, table)),
+        internal=duckdb_text(expression.node),
     )
 
 

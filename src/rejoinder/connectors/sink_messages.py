@@ -18,12 +18,13 @@ import pyarrow.compute as pc
 from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery
 from rejoinder.connectors.message_values import Values
 from rejoinder.errors import SinkFailed
-from rejoinder.ir.expression import Expression, quoted
 from rejoinder.ir.record_parts import key_format_of
 from rejoinder.kernels.arrow.columns import Int64, numbers, single_chunk, take, without
 from rejoinder.kernels.arrow.groups import group_rows
+from rejoinder.kernels.duckdb.duckdb_words import quoted
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.json_text import json_rows
+from rejoinder.kernels.duckdb.text_expression import text_expression
 
 MESSAGES = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 _EPOCH, _DIFF = DELIVERED_COLUMNS.names
@@ -110,7 +111,7 @@ class Encoder:
         form = key_format_of(key.schema.types)
         if form == "json":
             return single_chunk(json_rows(key))
-        text = Expression(f"CAST({quoted(self.key[0])} AS VARCHAR)", pa.string(), self.key)
+        text = text_expression(f"CAST({quoted(self.key[0])} AS VARCHAR)", pa.string(), self.key)
         return single_chunk(key.column(0) if form == "raw" else project(key, [("key", text)]).column(0))
 
     def _row_or_null(self, rows: pa.Table, places: Int64) -> pa.Array:

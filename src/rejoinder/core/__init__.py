@@ -13,6 +13,7 @@ from rejoinder.core.union import Union
 from rejoinder.core.window_aggregate import WindowAggregate
 from rejoinder.core.window_state import Call
 from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.watermarks.coalescer import Idle, Watermark, WatermarkCoalescer
 from rejoinder.watermarks.input_watermarks import Delivery, InputWatermarks
 from rejoinder.watermarks.source_watermarks import SourceWatermarks
@@ -35,4 +36,5 @@ __all__ = [
     "Watermark",
     "WatermarkCoalescer",
     "WindowAggregate",
+    "text_expression",
 ]

@@ -6,9 +6,10 @@ import pyarrow as pa
 
 from rejoinder.core.join_condition import JoinCondition
 from rejoinder.core.running_query import ARRIVAL, RunningQuery, stream
-from rejoinder.ir.expression import Expression, column, renamed
+from rejoinder.ir.expression import Expression, column, literal, renamed
 from rejoinder.ir.logical import Bound, Emission, Join, JoinKind, Predicate, Query, Scan
 from rejoinder.ir.monotone import shift
+from rejoinder.ir.operators import compared
 
 SIDES = ("left", "right")
 ARRIVALS = ("__arrival_left", "__arrival_right")
@@ -41,11 +42,11 @@ def _predicates(join: JoinCondition) -> tuple[Predicate, ...]:
         for limited, minus in to.items():
             later, earlier = (_time(join, key) for key in (limited, given))
             bounds.append(Bound(later, earlier, shift(-int(minus))))
-    condition = Expression("TRUE", pa.bool_(), ()) if join.condition is None else renamed(join.condition, names)
+    condition = literal(True, pa.bool_()) if join.condition is None else renamed(join.condition, names)
     result = [Predicate(condition, bounds=tuple(bounds))]
     for pair in join.on:
         sides = tuple(column(_id(at, name), join.schemas[at].field(name).type) for at, name in enumerate(pair))
-        whole = Expression(f"({sides[0].sql} = {sides[1].sql})", pa.bool_(), (*sides[0].columns, *sides[1].columns))
+        whole = Expression(compared(sides[0].node, "=", sides[1].node))
         result.append(Predicate(whole, equality=(sides[0], sides[1])))
     return (*result, *(Predicate(renamed(single, names)) for single in join.single.values()))
 

@@ -85,7 +85,7 @@ class Certificate:
             reason = self._unbounded(arrangement) if self.is_given else None
             return [] if reason is None else [f"kept for ever: {reason[0]}", f"to bound it, {reason[1]}"]
         condition = retention.condition
-        asked = "" if condition is None else f", and only where {condition.text or condition.sql}"
+        asked = "" if condition is None else f", and only where {condition.text}"
         by = self._by(arrangement, retention)
         kept = f"kept while {self._kept(arrangement, retention)}{asked}"
         return [kept, *([f"by {by}"] if by else []), self._expected(arrangement, retention)]

@@ -7,14 +7,15 @@ put together and taken apart without renaming. Expressions refer to identifiers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
-from rejoinder.ir.monotone import Step, shift, simplified
+from rejoinder.ir.monotone import Step, simplified
+from rejoinder.ir.operators import moved
 
 
 @dataclass(frozen=True)
@@ -269,8 +270,7 @@ class Emission:
 def after(time: Expression) -> Expression:
     """The next value after a time: a watermark that has reached it has passed the time."""
     unit = "INTERVAL 1 MICROSECOND" if pa.types.is_timestamp(time.type) else "1"
-    rising = None if time.rises is None else time.rises.then(*shift(1))
-    return replace(time, sql=f"({time.sql} + {unit})", comparisons=(), rising=rising)
+    return Expression(moved(time.node, f"({{0}} + {unit})", 1), time.text)
 
 
 @dataclass(frozen=True)

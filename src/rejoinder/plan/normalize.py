@@ -18,8 +18,9 @@ from itertools import count
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import Expression, column, quoted, substitute
+from rejoinder.ir.expression import Expression, column, literal, substitute
 from rejoinder.ir.logical import Bound, Node, Predicate, Query, after
+from rejoinder.ir.operators import NULL_SAFE, compared, when
 from rejoinder.ir.source_variants import EVERYTHING, Reading
 from rejoinder.plan.blocks.containment import containment
 from rejoinder.plan.blocks.normal_form import (
@@ -135,7 +136,7 @@ def melt(node: Node, derived: Known) -> Block:
         case logical.Expand():
             block = melt(node.input, derived)
             elements = substitute(node.elements, dict(block.outputs))
-            repeated = replace(elements, type=elements.type.value_type, repeats=True)
+            repeated = replace(elements, repeats=True)
             block = replace(block, outputs=(*block.outputs, (node.output, repeated)))
             return derive("rows", Union(), (block,), block.columns, derived)
 
@@ -144,7 +145,7 @@ def _side(node: Node, derived: Known) -> Block:
     """A side of a join. What is computed from an aggregate without keys is a row of its own, or none if it fails."""
     block = melt(node, derived)
     computed = [*(e for _, e in block.outputs), *(p.expression for p in block.predicates)]
-    if block.optional is None or not any(e.throws for e in computed):
+    if block.optional is None or not any(e.can_fail for e in computed):
         return block
     return derive("rows", Union(), (block,), block.columns, derived)
 
@@ -235,8 +236,7 @@ def _nullable(only: Input, right: Block) -> tuple[Input, tuple[tuple[str, Expres
 
 
 def _where(present: str, e: Expression) -> Expression:
-    sql = f"CASE WHEN {quoted(present)} THEN {e.sql} END"
-    return replace(e, sql=sql, columns=(present, *e.columns), comparisons=())
+    return Expression(when(column(present, pa.bool_()).node, e.node), e.text)
 
 
 def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, derived: Known) -> Block:
@@ -261,8 +261,7 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
 
 
 def _same(ours: Expression, theirs: Expression) -> Predicate:
-    sql = f"{ours.sql} IS NOT DISTINCT FROM {theirs.sql}"
-    whole = Expression(sql, pa.bool_(), (*ours.columns, *theirs.columns))
+    whole = Expression(compared(ours.node, NULL_SAFE, theirs.node))
     bounds = (Bound(ours, theirs), Bound(theirs, ours))
     return Predicate(whole, equality=(ours, theirs), null_safe=True, bounds=bounds)
 
@@ -270,7 +269,7 @@ def _same(ours: Expression, theirs: Expression) -> Predicate:
 def _padded(block: Block, left: Block, right: Block) -> Block:
     """Rows of one side with NULL in the columns of the other."""
     there = dict(block.outputs)
-    outputs = tuple((i, there.get(i, Expression("NULL", e.type, ()))) for i, e in (*left.outputs, *right.outputs))
+    outputs = tuple((i, there.get(i, literal(None, e.type))) for i, e in (*left.outputs, *right.outputs))
     return replace(block, outputs=outputs)
 
 

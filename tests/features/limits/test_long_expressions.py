@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import duckdb
 import pytest
 
 from rejoinder.errors import EvaluationError
-from rejoinder.ir.expression import short_circuit
-from rejoinder.kernels.duckdb.staged_text import staged
+from rejoinder.kernels.duckdb.render import short_circuit
 from rejoinder.testing import Driver
 
 CAST = "CAST(s AS INT)"
@@ -69,16 +67,3 @@ def test_conditions_stop_where_spark_stops(word: str, long: tuple[int, ...]) -> 
         except duckdb.InvalidInputException:
             answer = "e"
         assert answer == expected, (states, text)
-
-
-def test_only_what_is_always_evaluated_is_cut_out() -> None:
-    deep: Callable[[str], str] = lambda inner: "(" * 70 + inner + " + a)" * 70  # noqa: E731
-    assert len(staged(f"list_transform([{deep('a')}], lambda x: CASE WHEN x > 0 THEN x END)[1]")) == 2
-    for text in (
-        f"list_transform([a], lambda x: {deep('x')})[1]",
-        f"CASE WHEN a > 0 THEN {deep('a')} END",
-        f"COALESCE(a, {deep('a')})",
-        f"(a > 0 AND {deep('a')} > 0)",
-        f"TRY({deep('a')})",
-    ):
-        assert staged(text)[0].count("(") == text.count("(")  # alone, or as a whole

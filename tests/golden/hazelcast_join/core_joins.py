@@ -14,7 +14,9 @@ import yaml
 
 from rejoinder.core import JoinCondition, LateRows, Message, Rows, StreamJoin, Watermark
 from rejoinder.core.stream_join import Formula
-from rejoinder.ir.expression import Expression, quoted
+from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.duckdb_words import quoted
+from rejoinder.kernels.duckdb.text_expression import text_expression
 
 DATA = Path(__file__).parent.parent / "data" / "hazelcast_join" / "traces.yaml"
 GOLDEN: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
@@ -32,7 +34,9 @@ def value(given: Any) -> Any:
 def expression(text: str) -> Expression:
     """A condition of the data over quoted names."""
     text = re.sub(r"\w+\['([^']*)'\]", r"\1", text).replace("INTERVAL '1' HOUR", "3600000")
-    return Expression(NAME.sub(lambda found: quoted(found.group()), text), pa.bool_(), tuple(NAME.findall(text)), text)
+    return text_expression(
+        NAME.sub(lambda found: quoted(found.group()), text), pa.bool_(), tuple(NAME.findall(text)), text
+    )
 
 
 def condition(join: Mapping[str, Any], rows: Iterable[tuple[int, Mapping[str, Any]]], *, on: bool) -> JoinCondition:

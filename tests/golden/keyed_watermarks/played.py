@@ -24,7 +24,7 @@ from rejoinder.core import (
     WindowAggregate,
 )
 from rejoinder.core.async_queue import Call as QueuedCall
-from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.watermarks.coalescer import Emitted
 
 DATA = Path(__file__).parent.parent / "data" / "keyed_watermarks"
@@ -87,7 +87,7 @@ def a_join(left: dict[str, int], right: dict[str, int]) -> StreamJoin:
     (a, of_a), (b, of_b) = next(iter(left.items())), next(iter(right.items()))
     text = f'"{a}" BETWEEN "{b}" - 5 AND "{b}" + 5'
     postpone = {of_a: {of_b: 5}, of_b: {of_a: 5}}
-    condition = Expression(text, pa.bool_(), (a, b))
+    condition = text_expression(text, pa.bool_(), (a, b))
     return StreamJoin(JoinCondition("INNER", (schemas[0], schemas[1]), (left, right), postpone, condition))
 
 

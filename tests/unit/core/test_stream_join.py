@@ -23,15 +23,15 @@ from rejoinder.errors import (
     UnknownName,
     Unsupported,
 )
-from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.text_expression import text_expression
 
 SIDES = (
     pa.schema([("l.k", pa.int64()), ("l.t", pa.int64()), ("l.f", pa.int64())]),
     pa.schema([("r.k", pa.int64()), ("r.t", pa.int64()), ("r.n", pa.string())]),
 )
 TIMES = ({"l.t": 0}, {"r.t": 1})
-WITHIN = Expression('"r.t" BETWEEN "l.t" - 2 AND "l.t" + 3', pa.bool_(), ("r.t", "l.t"))
-SINGLE = {0: Expression('"l.f" > 1', pa.bool_(), ("l.f",))}
+WITHIN = text_expression('"r.t" BETWEEN "l.t" - 2 AND "l.t" + 3', pa.bool_(), ("r.t", "l.t"))
+SINGLE = {0: text_expression('"l.f" > 1', pa.bool_(), ("l.f",))}
 POSTPONE = {0: {1: 2}, 1: {0: 3}}
 KINDS: tuple[Kind, ...] = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 DAYS = SIDES[0].set(1, pa.field("l.t", pa.date32()))
@@ -197,7 +197,7 @@ def test_a_batch_without_a_column_is_refused() -> None:
 def test_times_may_be_timestamps() -> None:
     kind = pa.timestamp("us")
     sides = pa.schema([("a", kind)]), pa.schema([("b", kind)])
-    within = Expression('"b" BETWEEN "a" AND "a" + INTERVAL 1 SECOND', pa.bool_(), ("a", "b"))
+    within = text_expression('"b" BETWEEN "a" AND "a" + INTERVAL 1 SECOND', pa.bool_(), ("a", "b"))
     join = StreamJoin(JoinCondition("LEFT", sides, ({"a": 0}, {"b": 1}), {0: {1: 0}, 1: {0: 1_000_000}}, within))
     times = pa.array([0, 5_000_000]).view(kind)
     join.rows(0, pa.table({"a": times}))
@@ -229,8 +229,8 @@ def test_times_may_be_timestamps() -> None:
         ({"schemas": (DAYS, SIDES[1])}, TypeMismatch, "`l.t` and `r.t` count in different units"),
         ({"on": [("l.nope", "r.k")]}, UnknownName, "`l.nope`, which is in `on`"),
         ({"on": [("l.k", "r.n")]}, TypeMismatch, "`l.k` and `r.n` have to be equal"),
-        ({"condition": Expression('"x"', pa.bool_(), ("x",))}, UnknownName, "`x`, which is in the condition"),
-        ({"single": {0: Expression('"r.t" > 1', pa.bool_(), ("r.t",))}}, UnknownName, "rows of input 0"),
+        ({"condition": text_expression('"x"', pa.bool_(), ("x",))}, UnknownName, "`x`, which is in the condition"),
+        ({"single": {0: text_expression('"r.t" > 1', pa.bool_(), ("r.t",))}}, UnknownName, "rows of input 0"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(change: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -1,27 +1,49 @@
-"""Expressions put in place of columns: only columns are replaced, and what is known about the expression stays true."""
+"""Trees: equal by structure, put in place of columns, and what is known about them follows from their parts."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import copy
+import pickle
 
 import pyarrow as pa
 import pytest
 
-from rejoinder.ir.expression import Comparison, Expression, column, conjunction, quoted, renamed, substitute
+from rejoinder.ir.comparisons import Comparison
+from rejoinder.ir.expression import Expression, column, conjunction, literal, renamed, substitute
+from rejoinder.ir.monotone import Rising, Step
+from rejoinder.ir.nodes import Call, Node, Or
+from rejoinder.ir.operation import Monotone, Operation
+from rejoinder.ir.operators import compared, is_null, moved
+from rejoinder.kernels.duckdb.render import DEEP, duckdb_text, render
 
 INT = pa.int64()
 
 
+def add(left: Node, right: Node, *, can_fail: bool = False) -> Node:
+    return Call(Operation("({0} + {1})", "+", can_fail=can_fail), (left, right), INT)
+
+
 def plus_one(name: str) -> Expression:
-    return Expression(f"{quoted(name)} + 1", INT, (name,), text=f"{name} + 1")
+    return Expression(add(column(name, INT).node, literal(1, INT).node), f"{name} + 1")
+
+
+def above_one(name: str) -> Expression:
+    return Expression(compared(column(name, INT).node, ">", literal(1, INT).node), f"{name} > 1")
 
 
 @pytest.mark.parametrize("name", ["a", "1.a", 'q"q', "it's", "a, b"])
 def test_a_column_is_replaced_wherever_it_stands(name: str) -> None:
-    whole = Expression(f"""{quoted(name)} + 'x"{name.replace("'", "''")}"' || "other" """, INT, (name, "other"))
+    whole = Expression(add(column(name, INT).node, add(column("other", INT).node, column(name, INT).node)))
     result = substitute(whole, {name: plus_one("2.z")})
     assert result.columns == ("2.z", "other")
-    assert result.sql.startswith('("2.z" + 1) + ') and f"""'x"{name.replace("'", "''")}"'""" in result.sql
+    assert substitute(whole, {name: column("2.z", INT)}) == renamed(whole, {name: "2.z"})
+
+
+def test_equality_is_that_of_the_trees_and_not_of_the_text() -> None:
+    assert plus_one("a") == Expression(plus_one("a").node, "something else")
+    assert len({plus_one("a"), plus_one("a"), plus_one("b")}) == 2
+    assert column("a", INT) != column("a", pa.int32()) and literal(1, INT) != literal(True, INT)
+    assert literal("1", pa.string()) != literal(1, INT)
 
 
 def test_what_is_not_mentioned_stays() -> None:
@@ -31,42 +53,85 @@ def test_what_is_not_mentioned_stays() -> None:
 
 
 def test_replacements_are_not_replaced_again() -> None:
-    whole = Expression('"a" + "b"', INT, ("a", "b"))
-    assert substitute(whole, {"a": column("b", INT), "b": column("a", INT)}).sql == '"b" + "a"'
+    whole = Expression(add(column("a", INT).node, column("b", INT).node))
+    swapped = substitute(whole, {"a": column("b", INT), "b": column("a", INT)})
+    assert duckdb_text(swapped.node) == '("b" + "a")'
 
 
 def test_comparisons_follow_columns_and_fall_with_expressions() -> None:
-    whole = Expression('"a" > 1', pa.bool_(), ("a",), comparisons=(Comparison("a", "greater", 1),))
+    whole = above_one("a")
+    assert whole.comparisons == (Comparison("a", "greater", 1),)
     assert renamed(whole, {"a": "z"}).comparisons == (Comparison("z", "greater", 1),)
     assert substitute(whole, {"a": plus_one("z")}).comparisons == ()
 
 
-def test_a_renamed_column_keeps_its_type() -> None:
-    assert renamed(column("a", pa.string()), {"a": "b"}) == Expression('"b"', pa.string(), ("b",), text="a")
+def test_a_value_rises_with_what_its_column_rises_with() -> None:
+    later = Expression(moved(column("a", INT).node, "({0} + 5)", 5))
+    assert later.rises == Rising("a", (Step(5),))
+    day = Expression(
+        Call(Operation("{0} // 24", monotone=Monotone(0, (Step(width=24),))), (column("h", INT).node,), INT)
+    )
+    assert substitute(later, {"a": day}).rises == Rising("h", (Step(width=24), Step(5)))
+    assert substitute(later, {"a": literal(1, INT)}).rises is None
 
 
 def test_conjunctions() -> None:
-    one = Expression('"a" > 1', pa.bool_(), ("a",), comparisons=(Comparison("a", "greater", 1),))
-    two = Expression('"b" OR "a"', pa.bool_(), ("b", "a"))
+    one, two = above_one("a"), Expression(Or([column("b", pa.bool_()).node, is_null(column("a", INT).node)]), "b")
     assert conjunction([]) is None and conjunction([one]) is one
     both = conjunction([one, two])
-    assert both is not None and both.sql == '(("a" > 1) AND ("b" OR "a"))' and both.columns == ("a", "b")
+    assert both is not None and both.columns == ("a", "b") and both.text == "a > 1 AND b"
+    assert both.conjuncts == (one, two)
     assert both.comparisons == (), "one of them cannot be answered by Arrow"
     twice = conjunction([one, one])
     assert twice is not None and len(twice.comparisons) == 2
 
 
 def test_a_predicate_that_may_fail_sees_only_what_earlier_ones_let_through() -> None:
-    guard = Expression('"b" <> 0', pa.bool_(), ("b",))
-    risky = Expression('"a" % "b" > 1', pa.bool_(), ("a", "b"), throws=True)
-    both = conjunction([guard, risky])
-    assert both is not None and both.throws and "CASE" in both.sql
+    risky = Call(
+        Operation("({0} % {1} > 1)", can_fail=True), (column("a", INT).node, column("b", INT).node), pa.bool_()
+    )
+    both = conjunction([above_one("b"), Expression(risky)])
+    assert both is not None and both.can_fail and "CASE" in duckdb_text(both.node)
 
 
-def test_a_long_text_that_is_used_often_goes_in_once() -> None:
-    square = Expression('"x" * "x"', pa.int64(), ("x",))
-    long = Expression(" + ".join(['"a" * "b"'] * 200), pa.int64(), ("a", "b"))
-    inlined = substitute(square, {"x": long})
-    assert inlined.sql.count('"a" * "b"') == 200 and inlined.columns == ("a", "b")
-    risky = replace(long, throws=True)
-    assert substitute(square, {"x": risky}).sql.count('"a" * "b"') == 400, "guards stay in force"
+def test_what_is_used_often_is_evaluated_once_unless_it_can_fail() -> None:
+    def long(*, can_fail: bool) -> Expression:
+        node = column("a", INT).node
+        for _ in range(50):
+            node = add(node, column("b", INT).node, can_fail=can_fail)
+        return Expression(node)
+
+    twice = Expression(add(column("x", INT).node, column("x", INT).node))
+    assert duckdb_text(substitute(twice, {"x": long(can_fail=False)}).node).count('"b"') == 50
+    assert duckdb_text(substitute(twice, {"x": long(can_fail=True)}).node).count('"b"') == 100, "guards stay in force"
+
+
+def test_a_value_that_is_evaluated_once_can_be_replaced_in() -> None:
+    inner = Expression(add(*[Call(Operation("abs({0})"), (column("a", INT).node,), INT)] * 2))
+    twice = Expression(add(column("x", INT).node, column("x", INT).node))
+    nested = substitute(substitute(twice, {"x": inner}), {"a": plus_one("b")})
+    assert duckdb_text(nested.node).count('abs(("b" + CAST(1 AS BIGINT)))') == 4 and nested.columns == ("b",)
+
+
+@pytest.mark.parametrize("copied", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy])  # noqa: S301
+def test_a_deep_tree_is_made_compared_and_copied_without_recursion(copied: object) -> None:
+    node = column("a", INT).node
+    for _ in range(20_000):
+        node = add(node, literal(1, INT).node)
+    whole = Expression(node, "deep")
+    assert callable(copied) and copied(whole) == whole and copied(whole).text == "deep"
+    assert renamed(whole, {"a": "b"}).columns == ("b",)
+    assert len(render(node)) == -(-20_000 // DEEP)
+
+
+def test_only_what_is_always_evaluated_or_cannot_fail_is_a_stage() -> None:
+    def deep(*, can_fail: bool) -> Node:
+        node = column("a", INT).node
+        for _ in range(DEEP + 10):
+            node = add(node, column("a", INT).node, can_fail=can_fail)
+        return node
+
+    lazy = Operation("COALESCE({0}, {1})", stops_at_null=False, is_lazy=True)
+    for can_fail, stages in ((False, 2), (True, 1)):
+        assert len(render(Call(lazy, (column("b", INT).node, deep(can_fail=can_fail)), INT))) == stages
+        assert len(render(Call(lazy, (deep(can_fail=can_fail), column("b", INT).node), INT))) == 2

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.logical import Filter, Join, Node, Predicate, Project, Scan
+from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.sql.bind.binder import bind
 
 
@@ -59,4 +60,4 @@ def _text(node: Node, names: dict[str, str]) -> str:
 
 
 def _listed(predicates: tuple[Predicate, ...]) -> str:
-    return " & ".join(predicate.expression.sql for predicate in predicates)
+    return " & ".join(duckdb_text(predicate.expression.node) for predicate in predicates)

@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 
 from rejoinder.errors import EvaluationError
 from rejoinder.formats.unreadable import Unreadable
-from rejoinder.ir.expression import Expression, quoted
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
+from rejoinder.kernels.duckdb.duckdb_words import quoted, text_literal
 from rejoinder.kernels.duckdb.evaluate import project
-from rejoinder.kernels.duckdb.leaves import at_leaves, text_literal
+from rejoinder.kernels.duckdb.leaves import at_leaves
+from rejoinder.kernels.duckdb.text_expression import text_expression
 
 # How many microseconds a unit has, and how many units a microsecond.
 UNITS: Mapping[str, tuple[int, int]] = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
@@ -31,7 +32,7 @@ Structure = Mapping[str, object]
 def are_json(values: pa.Array) -> Mask:
     """Which texts are JSON; NULL is not."""
     table = pa.table({"value": values})
-    valid = project(table, [("valid", Expression('json_valid("value")', pa.bool_(), ("value",)))]).column("valid")
+    valid = project(table, [("valid", text_expression('json_valid("value")', pa.bool_(), ("value",)))]).column("valid")
     return np.asarray(pc.fill_null(valid, False), bool)
 
 
@@ -44,7 +45,7 @@ def texts_of(values: pa.Array, structure: Structure) -> pa.StructArray:
     [{'a': '1', 'b': {'c': 'true'}}, None]
     """
     template = json.dumps(_template(structure)).replace("'", "''")
-    read = Expression(f"json_transform(\"value\", '{template}')", _struct(structure), ("value",))
+    read = text_expression(f"json_transform(\"value\", '{template}')", _struct(structure), ("value",))
     column = project(pa.table({"value": values}), [("fields", read)]).column("fields").combine_chunks()
     return column if isinstance(column, pa.StructArray) else pa.concat_arrays(column.chunks)
 
@@ -54,7 +55,8 @@ def typed(texts: pa.StructArray, schema: pa.Schema, unit: str | None) -> tuple[p
     fields = {field.name: texts.field(field.name) for field in schema}
     table = pa.table({f"{at}": pc.if_else(texts.is_valid(), fields[f.name], None) for at, f in enumerate(schema)})
     outputs = [
-        (f.name, Expression(_typed(quoted(f"{at}"), f.type, unit), f.type, (f"{at}",))) for at, f in enumerate(schema)
+        (f.name, text_expression(_typed(quoted(str(at)), f.type, unit), f.type, (str(at),)))
+        for at, f in enumerate(schema)
     ]
     result = project(table, outputs)
     misfits = {
@@ -80,7 +82,8 @@ def from_base64(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         '"value"', kind, lambda value, leaf: f"from_base64({value})" if pa.types.is_binary(leaf) else value
     )
     try:
-        return project(pa.table({"value": column}), [("bytes", Expression(read, kind, ("value",)))]).column("bytes")
+        made = text_expression(read, kind, ("value",))
+        return project(pa.table({"value": column}), [("bytes", made)]).column("bytes")
     except EvaluationError as failure:
         raise Unreadable("a binary value is not base64", failure.values or "") from None
 

@@ -1,7 +1,7 @@
 """Scalar expressions on Arrow tables: DuckDB evaluates (`duckdb_session`).
 
-The text of an `Expression` is written by `sql.functions.expression_compiler` so that DuckDB's answer is Spark's; this
-module only runs it. Two contracts hold between them:
+The text of an `Expression` is written by `render` so that DuckDB's answer is Spark's; this module only runs it. Two
+contracts hold between them:
 
 - timestamps are microseconds in UTC, and DuckDB sees them without a zone. The declared type puts the zone back;
 - a row's output depends on that row alone, rows keep their order, and an expression can reach no file and no network.
@@ -13,7 +13,6 @@ costs one DuckDB query: about 0.2 ms plus the rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -23,10 +22,13 @@ import pyarrow.compute as pc
 
 from rejoinder import errors
 from rejoinder.host.memory import out_of_memory
-from rejoinder.ir.expression import Comparison, Expression, quoted
+from rejoinder.ir.comparisons import Comparison
+from rejoinder.ir.expression import Expression
+from rejoinder.ir.nodes import Attempt
 from rejoinder.kernels.duckdb.duckdb_session import session
-from rejoinder.kernels.duckdb.staged_run import run_texts
-from rejoinder.kernels.duckdb.staged_text import is_deep
+from rejoinder.kernels.duckdb.duckdb_words import quoted
+from rejoinder.kernels.duckdb.render import duckdb_text, messages, render
+from rejoinder.kernels.duckdb.staged_run import run_nodes
 
 _ROW = "__row"
 LONGEST = 500
@@ -78,8 +80,9 @@ def filter_project(
     computed = [expression for _, expression in outputs if not expression.is_column]
     if predicate is None:
         return project(table, outputs, keep)
-    repeats = any(expression.repeats or is_deep(expression.sql) for expression in (*computed, predicate))
-    if not computed or predicate.comparisons or predicate.is_column or repeats or table.num_rows == 0:
+    if not computed or predicate.comparisons or predicate.is_column or table.num_rows == 0:
+        return project(select_rows(table, predicate), outputs, keep)
+    if not all(map(_is_one_query, (*computed, predicate))):
         return project(select_rows(table, predicate), outputs, keep)
     rows, evaluated = _evaluate_selected(table, predicate, computed)
     mask = np.zeros(table.num_rows, dtype=np.bool_)
@@ -94,17 +97,22 @@ def filter_project(
     return _assembled(selected, [name for name, _ in outputs], arrays, keep)
 
 
-def infer_types(schema: pa.Schema, sqls: Sequence[str]) -> list[pa.DataType]:
-    """Ask DuckDB's binder for the types of texts over a schema; timestamps come back without a zone."""
+def infer_types(schema: pa.Schema, expressions: Sequence[Expression]) -> list[pa.DataType]:
+    """Ask DuckDB's binder for the types of expressions over a schema; timestamps come back without a zone."""
     empty = _without_zones(schema.empty_table())
-    return list(run_texts(empty, sqls).schema.types)
+    return list(run_nodes(empty, [expression.node for expression in expressions]).schema.types)
+
+
+def _is_one_query(expression: Expression) -> bool:
+    node = expression.node
+    return not expression.repeats and not isinstance(node, Attempt) and len(render(node)) == 1
 
 
 def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: Sequence[str]) -> pa.Table:
     """Evaluate outputs of which one is a list, and repeat each row for its elements."""
     (at,) = [index for index, (_, expression) in enumerate(outputs) if expression.repeats]
     name, expression = outputs[at]
-    (lists,) = _evaluate(table, [replace(expression, type=pa.list_(expression.type), repeats=False)])
+    (lists,) = _evaluate(table, [Expression(expression.node, expression.text)])
     elements = lists.combine_chunks()
     rest = project(table, [output for output in outputs if output[0] != name], keep)
     rows = pc.list_parent_indices(elements)
@@ -126,7 +134,7 @@ def _evaluate(table: pa.Table, expressions: Sequence[Expression]) -> list[pa.Chu
         return [pa.chunked_array([], type=expression.type) for expression in expressions]
     source = _source(table, expressions, with_rows=False)
     try:
-        result = run_texts(source, [expression.sql for expression in expressions])
+        result = run_nodes(source, [expression.node for expression in expressions])
     except duckdb.Error as failure:
         if len(expressions) > 1:
             # Alone, the one that fails is known by name.
@@ -141,9 +149,10 @@ def _evaluate_selected(
 ) -> tuple[Any, list[pa.ChunkedArray]]:
     """Give the positions of the selected rows, rising, and the outputs for them."""
     source = _source(table, [predicate, *expressions], with_rows=True)
-    listed = ", ".join(f"{expression.sql} AS {quoted(str(index))}" for index, expression in enumerate(expressions))
+    (*texts, condition) = [render(expression.node)[-1] for expression in (*expressions, predicate)]
+    listed = ", ".join(f"{text} AS {quoted(str(index))}" for index, text in enumerate(texts))
     try:
-        result = session().run(source, f"SELECT {listed}, {quoted(_ROW)}", f"WHERE {predicate.sql}")
+        result = session().run(source, f"SELECT {listed}, {quoted(_ROW)}", f"WHERE {condition}")
     except duckdb.OutOfMemoryException as failure:
         raise _failed(expressions[0], failure) from None
     except duckdb.Error:
@@ -180,7 +189,7 @@ def _failed(expression: Expression, failure: duckdb.Error) -> errors.RejoinderEr
     kind, _, text = message.partition(": ")
     if isinstance(failure, duckdb.OutOfMemoryException):
         return out_of_memory(f"`{_shortened(expression)}`")
-    is_ours = f"error('{text.replace(chr(39), chr(39) * 2)}')" in expression.sql  # DuckDB's own messages quote the row
+    is_ours = text in messages(expression.node)  # DuckDB's own messages quote the row
     return errors.EvaluationError(
         f"`{_shortened(expression)}` failed on a row",
         detail=message if is_ours else _KINDS.get(kind, kind),
@@ -190,7 +199,7 @@ def _failed(expression: Expression, failure: duckdb.Error) -> errors.RejoinderEr
 
 
 def _shortened(expression: Expression) -> str:
-    text = expression.text or expression.sql
+    text = expression.text or duckdb_text(expression.node)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.ir.expression import Expression, quoted
+from rejoinder.kernels.duckdb.duckdb_words import quoted, text_literal
 from rejoinder.kernels.duckdb.evaluate import project
-from rejoinder.kernels.duckdb.leaves import at_leaves, text_literal
+from rejoinder.kernels.duckdb.leaves import at_leaves
+from rejoinder.kernels.duckdb.text_expression import text_expression
 
 
 def json_rows(table: pa.Table) -> pa.ChunkedArray:
@@ -22,7 +23,7 @@ def json_rows(table: pa.Table) -> pa.ChunkedArray:
     fields = ", ".join(
         f"{text_literal(field.name)}: {at_leaves(quoted(field.name), field.type, _written)}" for field in table.schema
     )
-    row = Expression(f"CAST(to_json({{{fields}}}) AS VARCHAR)", pa.string(), tuple(table.column_names))
+    row = text_expression(f"CAST(to_json({{{fields}}}) AS VARCHAR)", pa.string(), tuple(table.column_names))
     return project(table, [("row", row)]).column("row")
 
 

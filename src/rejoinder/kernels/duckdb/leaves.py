@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from rejoinder.kernels.duckdb.duckdb_words import text_literal
+
 Leaf = Callable[[str, pa.DataType], str]
 
 
@@ -55,8 +57,3 @@ def has_type(kind: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
     """Whether a type is one of these, or has one within."""
     inner = [kind.field(at).type for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
     return is_one(kind) or any(has_type(each, is_one) for each in inner)
-
-
-def text_literal(text: str) -> str:
-    """A text as DuckDB writes one."""
-    return "'" + text.replace("'", "''") + "'"

@@ -15,10 +15,7 @@ once more, under DuckDB's TRY.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -26,26 +23,24 @@ import pyarrow.compute as pc
 
 from rejoinder.errors import EvaluationError
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.nodes import Attempt
 from rejoinder.kernels.arrow.columns import ERROR, contiguous, replaced, single_chunk, take, without
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.duckdb.evaluate import filter_project, project, select_rows
-from rejoinder.kernels.duckdb.staged_run import attempted, failure
+from rejoinder.kernels.duckdb.render import duckdb_text
 
 SAMPLED = 32
 """Rows of a batch that are evaluated one by one for the text of their error; the others share the smallest text."""
 
 _OPTIONAL = "__optional"
 _SEPARATOR = "\x1f"
-_FAILING = re.compile(r"\berror\('(?:[^']|'')*'\)|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
-# fails like `error`, which TRY does not take as it is volatile, and fits any type as well
-_FAILURE = "CAST(CAST('' AS INTEGER) AS \"NULL\")"
 
 Outputs = Sequence[tuple[str, Expression]]
 
 
 def or_null(expression: Expression) -> Expression:
     """Make the expression that is NULL on the rows on which the given one fails."""
-    return _attempt(expression) if expression.throws else expression
+    return _attempt(expression) if expression.can_fail else expression
 
 
 def truths(table: pa.Table, condition: Expression) -> tuple[Mask, pa.Array | None]:
@@ -150,18 +145,13 @@ def error_of(text: str) -> EvaluationError:
     return EvaluationError(fact, detail=detail or None, hint=hint or None, values=values or None)
 
 
-@lru_cache(maxsize=1024)
 def _attempt(expression: Expression) -> Expression:
-    return replace(expression, sql=attempted(_tried(expression)), comparisons=(), conjuncts=())
-
-
-def _tried(expression: Expression) -> str:
-    return _FAILING.sub(lambda found: _FAILURE if found.group().startswith("error(") else found.group(), expression.sql)
+    return Expression(Attempt(expression.node, is_test=False), expression.text, expression.repeats)
 
 
 def _failed(table: pa.Table, expressions: Sequence[Expression]) -> list[Mask]:
     """Give the rows on which each expression fails."""
-    tests = [replace(e, sql=failure(_tried(e)), type=pa.bool_(), comparisons=(), repeats=False) for e in expressions]
+    tests = [Expression(Attempt(expression.node, is_test=True), expression.text) for expression in expressions]
     found = project(table, [(str(number), test) for number, test in enumerate(tests)])
     return [np.asarray(found.column(str(number))) for number in range(len(tests))]
 
@@ -182,7 +172,7 @@ def _text(row: pa.Table, expression: Expression) -> str:
         project(row, [("value", expression)])
     except EvaluationError as error:
         return _SEPARATOR.join((error.fact, error.detail or "", error.hint or "", error.values or ""))
-    raise AssertionError(f"`{expression.sql}` fails under TRY, and not without it")
+    raise AssertionError(f"`{duckdb_text(expression.node)}` fails under TRY, and not without it")
 
 
 def _smaller(errors: pa.Array, others: pa.Array) -> pa.Array:

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column, quoted, substitute
+from rejoinder.ir.expression import Expression, column, substitute
 from rejoinder.ir.logical import Aggregate, Call, Function
+from rejoinder.ir.nodes import Literal
+from rejoinder.ir.operators import compared, moved, when
+from rejoinder.kernels.duckdb.render import duckdb_text
 
 ROWS = "n"
 UNIT = "unit#"
@@ -55,18 +58,18 @@ def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
     """Find the accumulators of an aggregate over a block with the given outputs."""
     prefix = (node.keys[0] if node.keys else node.calls[0])[0]
     inputs = [(i, substitute(e, columns)) for i, e in node.keys]
-    arguments: dict[tuple[str, pa.DataType], str] = {}
+    arguments: dict[Expression, str] = {}
     found: dict[tuple[str, str], Accumulator] = {}
 
     def accumulator(call: Call, function: Function) -> Accumulator:
         assert call.argument is not None
         inner = substitute(call.argument, columns)
-        name = arguments.get((inner.sql, inner.type))
+        name = arguments.get(inner)
         if name is None:
-            name = arguments[inner.sql, inner.type] = f"c{len(inputs)}"
+            name = arguments[inner] = f"c{len(inputs)}"
             inputs.append((f"{prefix}/{name}", inner))
         kind = pa.int64() if function == "count" else call.type
-        text = f"{function}({call.argument.text or inner.sql})"
+        text = f"{function}({call.argument.text or duckdb_text(inner.node)})"
         made = Accumulator(f"a{len(found)}", function, name, kind, text)
         return found.setdefault((function, name), made)
 
@@ -77,13 +80,12 @@ def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
         if call.argument is None:
             rows = column(identifier(ROWS), pa.int64())
             # the row of the unit relation is one of them
-            return rows if node.keys else Expression(f"({rows.sql} - 1)", pa.int64(), rows.columns)
+            return rows if node.keys else Expression(moved(rows.node, "({0} - 1)", -1))
         value = column(identifier(accumulator(call, call.function).name), call.type)
         if call.function != "sum":
             return value
-        number = identifier(accumulator(call, "count").name)
-        sql = f"CASE WHEN {quoted(number)} > 0 THEN {value.sql} END"
-        return Expression(sql, call.type, (number, *value.columns))
+        number = column(identifier(accumulator(call, "count").name), pa.int64())
+        return Expression(when(compared(number.node, ">", Literal(0, pa.int64())), value.node))
 
     results = [(i, column(identifier(f"c{at}"), e.type)) for at, (i, e) in enumerate(node.keys)]
     results += [(i, result(call)) for i, call in node.calls]

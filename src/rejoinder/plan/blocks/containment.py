@@ -31,17 +31,17 @@ def containment(windows: Input, predicates: Sequence[Predicate]) -> Containment 
     ids = {name: i for i, name in windows.columns}
     start, end = ids.get(windows.versions.time), ids.get(windows.versions.end)
     own = set(ids.values())
-    started: dict[tuple[str, bool], Predicate] = {}
+    started: dict[tuple[Expression, bool], Predicate] = {}
     for predicate in predicates:
         if predicate.order is not None:
             lesser, greater = predicate.order
             if _is(lesser, start) and greater.columns and not own & set(greater.columns):
-                started[greater.sql, predicate.strict] = predicate
+                started[greater, predicate.strict] = predicate
     for predicate in predicates:
         if predicate.order is None:
             continue
         time, last = predicate.order
-        first = started.get((time.sql, not predicate.strict))
+        first = started.get((time, not predicate.strict))
         if _is(last, end) and first is not None and time.type == last.type:
             assert first.order is not None
             return Containment(first.order[0], last, time, (first, predicate), first.strict)

@@ -74,7 +74,7 @@ class Input:
         at = " at arrival" if self.arrival else ""
         if self.mode == "inner":
             return self.relation + at
-        return f"{self.mode} {self.relation}{at} on {' & '.join(sorted(p.expression.sql for p in self.on))}"
+        return f"{self.mode} {self.relation}{at} on {' & '.join(sorted(p.expression.key for p in self.on))}"
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Block:
     def text(self) -> str:
         """Canonical text: equal for equal computations."""
         inputs = ", ".join(i.text for i in self.inputs)
-        where = " & ".join(sorted(p.expression.sql for p in self.predicates))
-        outputs = ", ".join(f"{e.sql}::{e.type} as {name}" for name, e in self.outputs)
+        where = " & ".join(sorted(p.expression.key for p in self.predicates))
+        outputs = ", ".join(f"{e.key} as {name}" for name, e in self.outputs)
         return f"[{inputs} | {where} | {outputs}]"
 
 

@@ -36,7 +36,7 @@ class Conditions:
         others = [p for p in predicates if not _is_key(p, there)]
         window = _only_window(left, right, predicates, keys) if mode == "left" else ()
         residual = any(
-            set(p.expression.columns) - there and (there & set(p.expression.columns) or p.expression.throws)
+            set(p.expression.columns) - there and (there & set(p.expression.columns) or p.expression.can_fail)
             for p in others
             if not any(p is one for one in window)
         )

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from rejoinder.ir.canonical import canonical_text
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
 from rejoinder.plan.blocks.normal_form import Block, Input, Mode
 from rejoinder.plan.blocks.padding import is_null_on_padding
@@ -246,15 +247,15 @@ class PathFinder:
         """A name for an expression's value: that of its class of equals, or its text."""
         (at,) = inputs_of(expression) or {-1}
         for number in self.classes_of[at] if at >= 0 else ():
-            if any(member.sql == expression.sql for member in self.graph.classes[number].members[at]):
+            if any(member == expression for member in self.graph.classes[number].members[at]):
                 return f"={number}"
-        return expression.sql
+        return expression.key
 
     def _hop(self, walk: _Walk, at: int, parts: list[_Part], *, forward: bool) -> tuple[Hop, list[_Part]]:
         """The hop to an input, and the equalities that its key sees to."""
         each = self.block.inputs[at]
         is_judged = bool(self.graph.on[at].pairs) and not each.arrival
-        parts = sorted(parts, key=lambda part: part.here.sql if is_judged else part.there.sql)
+        parts = sorted(parts, key=lambda part: canonical_text((part.here if is_judged else part.there).node))
         around = self._around(walk, at, parts, forward=forward)
         if around is not None:
             parts = [part for part in parts if set(part.there.columns) <= around.partition]
@@ -323,14 +324,14 @@ class PathFinder:
     def _taken(self, walk: _Walk, hop: Hop, parts: list[_Part], *, forward: bool) -> Hop:
         """Note what a hop makes known, and which conditions are to be tested because no key saw to them."""
         # padding satisfies no equality, though the key of a left join has it
-        used = set() if forward else {(part.there.sql, part.here.sql) for part in parts}
+        used = set() if forward else {(part.there, part.here) for part in parts}
         on = self.graph.on[hop.input]
         for number in self.classes_of[hop.input]:
             group, first = self.graph.classes[number], walk.here.get(number)
             if first is None:
                 continue
             here, there = group.members[first][0], group.members[hop.input][0]
-            if (there.sql, here.sql) not in used:
+            if (there, here) not in used:
                 walk.tests.append(equal(here, there, null_safe=group.null_safe))
         self._meet(walk, hop.input)
         if not forward and self.block.inputs[hop.input].mode != "inner":
@@ -344,7 +345,7 @@ class PathFinder:
         open_links = []
         for link in walk.links:
             sides = link.of(hop.input)
-            if sides is not None and (sides[0].sql, sides[1].sql) in used:
+            if sides is not None and sides in used:
                 continue
             if all(inputs_of(side) <= walk.met for side in link.sides):
                 walk.tests.append(link.condition)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-import pyarrow as pa
-
+from rejoinder.ir.canonical import canonical_text
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Predicate
+from rejoinder.ir.operators import NULL_SAFE, compared
 from rejoinder.plan.blocks.containment import containment
 from rejoinder.plan.blocks.normal_form import Block
 
@@ -129,8 +129,8 @@ def join_graph(block: Block) -> JoinGraph:
     classes = []
     for group, null_safe in members:
         by_input: list[list[Expression]] = [[] for _ in block.inputs]
-        for at, side in sorted(group, key=lambda m: (m[0], m[1].sql)):
-            if all(side.sql != other.sql for other in by_input[at]):
+        for at, side in sorted(group, key=lambda m: (m[0], canonical_text(m[1].node))):
+            if all(side != other for other in by_input[at]):
                 by_input[at].append(side)
         for at, sides_here in enumerate(by_input):
             same = [equal(sides_here[0], other, null_safe=null_safe) for other in sides_here[1:]]
@@ -144,8 +144,8 @@ def _joined(
     groups: Sequence[tuple[set[tuple[int, Expression]], bool]], new: set[tuple[int, Expression]], *, null_safe: bool
 ) -> list[tuple[set[tuple[int, Expression]], bool]]:
     """Put an equality to the classes that it touches; `=` and `<=>` do not mix."""
-    names = {(at, side.sql) for at, side in new}
-    touching = [g for g, safe in groups if safe == null_safe and any((at, side.sql) in names for at, side in g)]
+    names = set(new)
+    touching = [g for g, safe in groups if safe == null_safe and any(member in names for member in g)]
     rest = [(g, safe) for g, safe in groups if not any(g is other for other in touching)]
     return [*rest, (new.union(*touching), null_safe)]
 
@@ -162,7 +162,7 @@ def _condition(block: Block, at: int, filters: list[Expression]) -> Condition:
             filters.append(predicate.expression)
         elif at in used and predicate.equality is not None:
             links.append(Link(predicate.equality, predicate.null_safe))
-        elif used and (at in used or predicate.expression.throws):  # what can fail is asked only of pairs
+        elif used and (at in used or predicate.expression.can_fail):  # what can fail is asked only of pairs
             pairs.append(predicate.expression)
         else:
             guards.append(predicate.expression)
@@ -187,19 +187,10 @@ def _windows(block: Block, predicates: Sequence[Predicate]) -> tuple[tuple[Windo
 
 
 def _compared(left: Expression, sign: str, right: Expression) -> Expression:
-    columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
-    text = f"{left.text} {sign} {right.text}"
-    return Expression(f"({left.sql}) {sign} ({right.sql})", pa.bool_(), columns, text=text)
+    return Expression(compared(left.node, sign, right.node), f"{left.text} {sign} {right.text}")
 
 
 def equal(left: Expression, right: Expression, *, null_safe: bool = False) -> Expression:
     """The condition that two expressions are equal."""
-    columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
-    sign = "IS NOT DISTINCT FROM" if null_safe else "="
-    return Expression(
-        f"({left.sql}) {sign} ({right.sql})",
-        pa.bool_(),
-        columns,
-        text=f"{left.text} {'<=>' if null_safe else '='} {right.text}",
-        throws=left.throws or right.throws,
-    )
+    sign, written = (NULL_SAFE, "<=>") if null_safe else ("=", "=")
+    return Expression(compared(left.node, sign, right.node), f"{left.text} {written} {right.text}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rejoinder.ir.canonical import canonical_text
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
 from rejoinder.plan.blocks.normal_form import Block, Input
 from rejoinder.plan.join.join_graph import JoinGraph
@@ -58,7 +59,7 @@ def own_arrangement(block: Block, graph: JoinGraph, at: int) -> tuple[Arrangemen
     """The arrangement by which an input with a mode is looked up, and which link each part of its key is."""
     links = graph.on[at].links
     side = 0 if graph.on[at].pairs else 1  # rows that are judged lie in the buckets of their own arrangement
-    order = tuple(sorted(range(len(links)), key=lambda number: links[number].sides[side].sql))
+    order = tuple(sorted(range(len(links)), key=lambda number: canonical_text(links[number].sides[side].node)))
     safe = frozenset(place for place, number in enumerate(order) if links[number].null_safe)
     arrangement = arranged(block.inputs[at], Key(tuple(links[number].sides[1] for number in order), safe))
     versions = block.inputs[at].versions

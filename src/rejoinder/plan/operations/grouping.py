@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoinder.ir import logical
-from rejoinder.ir.expression import Expression, column, quoted
+from rejoinder.ir.expression import Expression, column, literal
+from rejoinder.ir.nodes import Literal
+from rejoinder.ir.operators import compared
 from rejoinder.kernels.sums.float_sums import KEPT
 from rejoinder.plan.blocks.accumulators import ROWS, UNIT, UNIT_SCHEMA, Accumulator, lay_out
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input, derive
@@ -159,11 +161,11 @@ def aggregated(node: logical.Aggregate, block: Block, known: dict[str, Derived])
     columns = tuple((layout.identifier(f.name), f.type) for f in grouping.schema)
     blocks: tuple[Block, ...] = (replace(block, outputs=layout.inputs),)
     if not node.keys:
-        nothing = tuple((i, Expression("NULL", e.type, ())) for i, e in layout.inputs)
+        nothing = tuple((i, literal(None, e.type)) for i, e in layout.inputs)
         blocks += (Block((Input(UNIT, ((f"{UNIT}.c0", "c0"),), UNIT_SCHEMA),), (), nothing),)
     groups = derive("aggregate", grouping, blocks, columns, known, grouping.schema)
     if node.keys:
         return replace(groups, outputs=layout.results)
     (rows,) = [i for i, name in groups.inputs[0].columns if name == ROWS]
-    alone = Expression(f"({quoted(rows)} = 1)", pa.bool_(), (rows,), text="no rows")
+    alone = Expression(compared(column(rows, pa.int64()).node, "=", Literal(1, pa.int64())), "no rows")
     return replace(groups, outputs=layout.results, optional=alone)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expression import column, literal
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
 from rejoinder.plan.operations.operation import OwnState, SetOperation, StateText
 from rejoinder.plan.physical import steps
@@ -22,7 +22,7 @@ from rejoinder.plan.physical.fragments import Fragment, Rounds
 if TYPE_CHECKING:
     from rejoinder.plan.rounds.program import Program
 
-_SIDES = (Expression("TRUE", pa.bool_(), ()), Expression("FALSE", pa.bool_(), ()))
+_SIDES = (literal(True, pa.bool_()), literal(False, pa.bool_()))
 """Whether a row is from the left side."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column
 from rejoinder.kernels.arrow.hashing import is_exact
+from rejoinder.kernels.duckdb.render import duckdb_text
 
 LONGEST_SHOWN = 48
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
@@ -24,10 +24,10 @@ def _shown(part: Expression) -> str:
         name = token.group(1)
         return name if name is not None and _PLAIN.fullmatch(name) else token.group()
 
-    text = _QUOTED.sub(bare, part.sql)
+    text = _QUOTED.sub(bare, duckdb_text(part.node))
     if len(text) <= LONGEST_SHOWN:
         return text
-    return f"{text[: LONGEST_SHOWN - 14]}…#{hashlib.blake2b(part.sql.encode(), digest_size=6).hexdigest()}"
+    return f"{text[: LONGEST_SHOWN - 14]}…#{part.key[:12]}"
 
 
 @dataclass(frozen=True)

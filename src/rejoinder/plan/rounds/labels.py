@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 
 from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.join_graph import input_of
 from rejoinder.plan.physical.arrangement import Arrangement, Key
@@ -130,8 +131,15 @@ def shown(expression: Expression, names: Mapping[str, str]) -> str:
         name = token.group(1) or token.group(2)
         return token.group() if name is None else names.get(name, name)
 
-    text = _NAME.sub(bare, expression.sql)
+    text = _NAME.sub(bare, _without_brackets(duckdb_text(expression.node)))
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _without_brackets(text: str) -> str:
+    """A text without the brackets around all of it."""
+    depths = accumulate((sign == "(") - (sign == ")") for sign in text)
+    is_enclosed = text.startswith("(") and 0 not in islice(depths, len(text) - 1)
+    return text[1:-1] if is_enclosed else text
 
 
 def _shortened(derived: Mapping[str, Derived]) -> dict[str, str]:

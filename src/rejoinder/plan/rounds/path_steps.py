@@ -53,7 +53,7 @@ def check_keys(rounds: Rounds, join: JoinPlan) -> None:
         keys += [side for on in join.graph.on for link in on.links for side in link.sides]
         windows = [*join.graph.windows, *(on.window for on in join.graph.on if on.window is not None)]
         keys += [window.time for window in windows]
-        failing = tuple(dict.fromkeys(key for key in keys if key.throws and inputs_of(key) == {at}))
+        failing = tuple(dict.fromkeys(key for key in keys if key.can_fail and inputs_of(key) == {at}))
         if not failing:
             continue
         names = dict(each.columns)
@@ -185,7 +185,7 @@ class _Path:
         arrangement, _ = own_arrangement(self.block, self.graph, self.start)
         left, key = judged_arrangement(self.block, self.graph, self.start)
         own = [*self.graph.filters[self.start], *self.graph.filters[at], *on.guards, *on.pairs]
-        restriction = conjunction([p for p in self.graph.filters[at] if p.throws])
+        restriction = conjunction([p for p in self.graph.filters[at] if p.can_fail])
         classes = [g for g in self.graph.classes if g.members[self.start] and g.members[at]]
         self.tests += [equal(g.members[self.start][0], g.members[at][0], null_safe=g.null_safe) for g in classes]
         after = self.all_after or (other.versions is not None) or at < self.start
@@ -225,7 +225,7 @@ class _Path:
                 after,
                 each.mode,
                 conjunction([_plain(p, names) for p in self.graph.filters[self.start]]),
-                conjunction([p for p in own if not (p.throws and p in self.graph.filters[at])]),
+                conjunction([p for p in own if not (p.can_fail and p in self.graph.filters[at])]),
                 fetched,
                 paired,
                 outputs,

@@ -15,9 +15,12 @@ import pyarrow as pa
 
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.expression import Expression, column, conjunction, quoted
+from rejoinder.ir.expression import Expression, column, conjunction
 from rejoinder.ir.logical import EMIT_AT, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
 from rejoinder.ir.monotone import Step, inverse, simplified
+from rejoinder.ir.nodes import Call, Column, Literal
+from rejoinder.ir.operation import Operation
+from rejoinder.ir.operators import coalesce, is_not_null, is_null, least, when
 from rejoinder.plan.blocks.normal_form import Block, Normalised
 from rejoinder.plan.join.block_bounds import Steps, slack_of, tightest
 from rejoinder.plan.time.bound_hints import condition_edit
@@ -58,16 +61,14 @@ def with_finality(query: Query, sources: Mapping[str, Source], growing: Containe
     emission = Emission("final", release=waiting, clocks=(clock,))
     if join.kind == "anti":
         return replace(query, emission=emission)
-    missing = f"{quoted(theirs)} IS NULL"
+    missing = is_null(Column(theirs, right[theirs].kind))
     if join.kind == "left":
-        release = _case(f"CASE WHEN {missing} THEN {waiting.sql} END", theirs, *waiting.columns)
+        release = Expression(when(missing, waiting.node), LAST_PARTNER)
         return replace(query, emission=replace(emission, release=release))
     ours, back, lonely = _wait(join, join.right, right, left)
-    release = _case(
-        f"CASE WHEN {missing} THEN {waiting.sql} WHEN {quoted(ours)} IS NULL THEN {lonely.sql} END",
-        *(theirs, ours, *waiting.columns, *lonely.columns),
-    )
-    gate = Expression(f"CASE WHEN {missing} THEN 0 ELSE 1 END", pa.int32(), (theirs,))
+    alone = when(is_null(Column(ours, left[ours].kind)), lonely.node)
+    release = Expression(when(missing, waiting.node, alone), LAST_PARTNER)
+    gate = Expression(when(missing, Literal(0, pa.int32()), Literal(1, pa.int32())))
     return replace(query, emission=replace(emission, release=release, gate=gate, clocks=(clock, back)))
 
 
@@ -123,9 +124,8 @@ def _with_release(normal: Normalised, times: tuple[Expression, ...]) -> Normalis
     """The normal form with a release: the first of these times that a row has."""
     block, release = normal.block, times[0]
     if len(times) > 1:
-        columns = tuple(i for time in times for i in time.columns)
         text = f"coalesce({', '.join(time.text for time in times)})"
-        release = Expression(f"COALESCE({', '.join(time.sql for time in times)})", release.type, columns, text=text)
+        release = Expression(coalesce([time.node for time in times]), text)
     emission = Emission("final", release=release, times=times)
     outputs = (*block.outputs, (EMIT_AT, release))
     return replace(normal, block=replace(block, outputs=outputs), emission=emission)
@@ -217,14 +217,13 @@ def _first(join: Join, types: Mapping[str, pa.DataType], releases: list[Expressi
     At once (NULL) if conditions on it alone rule a partner out, or a time that is compared is NULL. Conditions that can
     fail are left out: they are asked of pairs, and a row that no partner meets must not fail.
     """
-    asked = [p.expression for p in join.predicates if not p.expression.throws]
+    asked = [p.expression for p in join.predicates if not p.expression.can_fail]
     guards = [each for each in asked if each.columns and types.keys() >= {*each.columns}]
     compared = dict.fromkeys(i for each in releases for i in each.columns)
-    guards += [Expression(f"{quoted(i)} IS NOT NULL", pa.bool_(), (i,)) for i in compared]
+    guards += [Expression(is_not_null(Column(i, types[i])), f"{i} IS NOT NULL") for i in compared]
     guard = conjunction(guards)
     assert guard is not None, "there is a release"
-    times = ", ".join(each.sql for each in releases)
-    return _case(f"CASE WHEN {guard.sql} THEN least({times}) END", *guard.columns)
+    return Expression(when(guard.node, least([each.node for each in releases])), LAST_PARTNER)
 
 
 def column_types(node: Node) -> dict[str, pa.DataType]:
@@ -249,7 +248,7 @@ def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
 
     It is a time: not so far away that it would count as none.
     """
-    sql = quoted(i)
+    sql, whole = "{0}", kind
     if pa.types.is_struct(kind):
         sql, kind = f"struct_extract({sql}, 'start')", kind.field("start").type
     if pa.types.is_timestamp(kind):
@@ -264,8 +263,5 @@ def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
             continue
         # DuckDB's // goes towards zero: take the rest away before
         sql = f"(({moved} - ({moved} % {step.width} + {step.width}) % {step.width}) // {step.width} * {step.unit})"
-    return Expression(f"CAST(greatest(least({sql}, {NO_TIME - 1}), {-NO_TIME}) AS BIGINT)", pa.int64(), (i,))
-
-
-def _case(sql: str, *columns: str) -> Expression:
-    return Expression(sql, pa.int64(), tuple(dict.fromkeys(columns)), text=LAST_PARTNER)
+    operation = Operation(f"CAST(greatest(least({sql}, {NO_TIME - 1}), {-NO_TIME}) AS BIGINT)")
+    return Expression(Call(operation, (Column(i, whole),), pa.int64()))

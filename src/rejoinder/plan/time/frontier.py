@@ -357,7 +357,7 @@ def kept_key(user: str, i: str, block: Block) -> str:
 
 
 def _is_padding(expression: Expression) -> bool:
-    return not expression.columns and expression.sql == "NULL"
+    return expression.is_null
 
 
 def _is_on_pairs(predicate: Predicate, own: Collection[str]) -> bool:

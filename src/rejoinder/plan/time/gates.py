@@ -76,7 +76,7 @@ def _limit(
     if not needed:
         raise InvalidSql(
             f"`{view}` waits for a watermark, but names no event-time column",
-            detail=f"release: {release.text or release.sql}",
+            detail=f"release: {release.text}",
             hint="take an event-time column, or the end of a window: WINDOW_END(w)",
         )
     if not all(_counts_alike(sources[name].schema.field(c).type, release.type) for name, c in needed):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.nodes import Or
 from rejoinder.ir.source_variants import source_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
 from rejoinder.plan.physical.arrangement import Arrangement
@@ -45,7 +46,7 @@ class Retentions:
         It asks only for rows for which the `condition` on columns of the arrangement is true; None: for all.
         """
         self._uses.setdefault(arrangement.id, []).extend(uses or [()])
-        self._conditions.setdefault(arrangement.id, {})["" if condition is None else condition.sql] = condition
+        self._conditions.setdefault(arrangement.id, {})["" if condition is None else condition.key] = condition
 
     def met(self, block: Block, start: int, at: int) -> Uses:
         """Below which times rows of input `at` are met no more by changes of input `start`."""
@@ -87,14 +88,13 @@ class Retentions:
     def _condition(self, arrangement: Arrangement) -> Expression | None:
         """Which rows somebody asks for; None: all. Where one throws, the row is left to who asks."""
         asked = [condition for _, condition in sorted(self._conditions.get(arrangement.id, {}).items())]
-        known = [condition for condition in asked if condition is not None and not condition.throws]
+        known = [condition for condition in asked if condition is not None and not condition.can_fail]
         if not known or len(known) < len(asked):
             return None
         if len(known) == 1:
             return known[0]
-        columns = tuple(dict.fromkeys(name for condition in known for name in condition.columns))
         text = " OR ".join(f"({condition.text})" for condition in known)
-        return Expression(" OR ".join(f"({condition.sql})" for condition in known), pa.bool_(), columns, text=text)
+        return Expression(Or(condition.node for condition in known), text)
 
 
 def _finest(derived: Derived, names: Sequence[str]) -> list[str]:

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from rejoinder.ir.catalog import Source
-from rejoinder.ir.expression import Expression, conjunction, quoted
+from rejoinder.ir.expression import Expression, conjunction
+from rejoinder.ir.nodes import Column, Literal
+from rejoinder.ir.operators import compared
 
 _EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400_000_000
@@ -23,9 +25,9 @@ def not_before(source: Source, micros: int) -> Expression | None:
     """The condition that no event time of a row is below a time; a date counts from its first moment."""
     found = []
     for name in clock_columns(source):
-        time = f"make_timestamp({micros})"
-        text = f"{name} >= TIMESTAMP '{_EPOCH + timedelta(microseconds=micros)}'"
-        found.append(Expression(f"({quoted(name)} >= {time})", pa.bool_(), (name,), text))
+        time = Literal(_EPOCH + timedelta(microseconds=micros), pa.timestamp("us"))
+        value = Column(name, source.schema.field(name).type)
+        found.append(Expression(compared(value, ">=", time), f"{name} >= TIMESTAMP '{time.value}'"))
     return conjunction(found)
 
 

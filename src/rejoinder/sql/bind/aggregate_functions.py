@@ -14,15 +14,17 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql
+from rejoinder.ir import operators
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Call, Function
+from rejoinder.ir.nodes import And, Literal
 from rejoinder.sql.bind.predicates import coerced
 from rejoinder.sql.functions.arithmetic import average
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.foreign_names import foreign_function
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Term, mismatch, refuse
+from rejoinder.sql.types.terms import Term, build, mismatch, refuse
 
 OFFERED = "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, ANY_VALUE, BOOL_AND and BOOL_OR are"
 _NODES: dict[type[exp.Expr], str] = {
@@ -147,7 +149,7 @@ def _count(call: Aggregated, scope: Scope, condition: Expression | None) -> Prim
         counted = tuple(_where(condition, argument) for argument in arguments)
         present = counted[0] if len(counted) == 1 and _is_plain(counted[0].type) else _all_present(counted)
         return Primitive(Call("count", present, spark_types.BIGINT), counted)
-    nullable = [argument for argument in arguments if argument.columns or argument.throws or "NULL" in argument.sql]
+    nullable = [argument for argument in arguments if argument.node.nullable or argument.can_fail]
     if not nullable and condition is None:
         return Primitive(Call("count", None, spark_types.BIGINT))
     if len(nullable) == 1 and condition is None and _is_plain(nullable[0].type):
@@ -185,12 +187,11 @@ def _sum_or_average(
     counts = column(named(Primitive(Call("count", argument, spark_types.BIGINT), distinct)), spark_types.BIGINT)
     if spark_types.is_decimal(kind):
         result = spark_types.bounded_decimal(kind.precision + 4, kind.scale + 4)
-        term = average(
-            Term(sums.sql, total, sums.columns), Term(counts.sql, spark_types.BIGINT, counts.columns), result
-        )
-        return Expression(term.sql, result, term.columns, text=text_of(call.node), throws=term.throws)
-    sql = f"(CAST({sums.sql} AS DOUBLE) / CAST({counts.sql} AS DOUBLE))"
-    return Expression(sql, spark_types.DOUBLE, (*sums.columns, *counts.columns), text=text_of(call.node))
+        quotient = average(Term(sums.node), Term(counts.node), result)
+    else:
+        template = "(CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE))"
+        quotient = build(template, spark_types.DOUBLE, Term(sums.node), Term(counts.node))
+    return Expression(quotient.node, text_of(call.node))
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
@@ -219,30 +220,19 @@ def _where(condition: Expression | None, argument: Expression) -> Expression:
     """The argument, NULL where the condition does not hold."""
     if condition is None:
         return argument
-    columns = tuple(dict.fromkeys((*condition.columns, *argument.columns)))
-    throws = condition.throws or argument.throws
-    sql = f"CASE WHEN {condition.sql} THEN {argument.sql} END"
-    return Expression(sql, argument.type, columns, text=argument.text, throws=throws)
+    return Expression(operators.when(condition.node, argument.node), argument.text)
 
 
 def _both(left: Expression, right: Expression) -> Expression:
-    columns = tuple(dict.fromkeys((*left.columns, *right.columns)))
-    sql = f"CASE WHEN {left.sql} THEN {right.sql} END"
-    return Expression(sql, spark_types.BOOLEAN, columns, text=right.text, throws=left.throws or right.throws)
+    return Expression(operators.when(left.node, right.node), right.text)
 
 
 def _all_present(arguments: list[Expression] | tuple[Expression, ...]) -> Expression:
-    sql = " AND ".join(f"({argument.sql}) IS NOT NULL" for argument in arguments)
-    columns = tuple(dict.fromkeys(name for argument in arguments for name in argument.columns))
     text = ", ".join(argument.text for argument in arguments)
-    return _present(
-        Expression(sql, spark_types.BOOLEAN, columns, text=text, throws=any(argument.throws for argument in arguments)),
-        None,
-    )
+    return _present(Expression(And(operators.is_not_null(argument.node) for argument in arguments), text), None)
 
 
 def _present(condition: Expression, node: exp.Expr | None) -> Expression:
     """TRUE where a condition holds, else NULL: what COUNT counts."""
     text = condition.text if node is None else text_of(node)
-    sql = f"CASE WHEN {condition.sql} THEN TRUE END"
-    return Expression(sql, spark_types.BOOLEAN, condition.columns, text=text, throws=condition.throws)
+    return Expression(operators.when(condition.node, Literal(True, spark_types.BOOLEAN)), text)

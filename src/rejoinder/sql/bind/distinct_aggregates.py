@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column, quoted
+from rejoinder.ir import operators
+from rejoinder.ir.expression import Expression, column, literal
 from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, SetOperation
-from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
+from rejoinder.ir.nodes import And, Literal
 from rejoinder.sql.bind.aggregate_functions import Primitive
 from rejoinder.sql.types import spark_types
 
@@ -24,8 +25,8 @@ class DistinctAggregates:
         self, root: Node, keys: tuple[tuple[str, Expression], ...], calls: list[tuple[str, Primitive]], number: int
     ) -> None:
         self.root, self.keys, self.calls, self.number = root, keys, calls, number
-        self.parts: dict[tuple[str, ...], list[tuple[str, Expression]]] = {}
-        self.columns: dict[tuple[tuple[str, ...], str], str] = {}
+        self.parts: dict[tuple[Expression, ...], list[tuple[str, Expression]]] = {}
+        self.columns: dict[tuple[tuple[Expression, ...], Expression], str] = {}
 
     def aggregate(self) -> Aggregate:
         """Make the plan: keys and calls keep their identifiers."""
@@ -57,27 +58,27 @@ class DistinctAggregates:
     def _argument(self, primitive: Primitive) -> Expression:
         """The argument of a call on the columns of the union."""
         call = primitive.call
-        values = tuple(e.sql for e in primitive.distinct)
+        values = primitive.distinct
         if not values:
-            given = call.argument or Expression("TRUE", spark_types.BOOLEAN, (), text="1")
+            given = call.argument or literal(True, spark_types.BOOLEAN, "1")
             return replace(column(f"{self._column(values, given)}/", given.type), text=given.text)
         held = [self._column(values, e) for e in primitive.distinct]
         assert call.argument is not None
         if call.argument in primitive.distinct:
             at = primitive.distinct.index(call.argument)
             return replace(column(f"{held[at]}/", call.argument.type), text=call.argument.text)
-        present = " AND ".join(f"{quoted(f'{i}/')} IS NOT NULL" for i in held)
-        columns = tuple(f"{i}/" for i in held)
-        return Expression(f"CASE WHEN {present} THEN TRUE END", spark_types.BOOLEAN, columns, text=call.argument.text)
+        columns = [column(f"{i}/", e.type) for i, e in zip(held, primitive.distinct, strict=True)]
+        present = And(operators.is_not_null(each.node) for each in columns)
+        return Expression(operators.when(present, Literal(True, spark_types.BOOLEAN)), call.argument.text)
 
-    def _column(self, values: tuple[str, ...], argument: Expression) -> str:
+    def _column(self, values: tuple[Expression, ...], argument: Expression) -> str:
         part = self.parts.setdefault(values, [])
-        known = self.columns.get((values, argument.sql))
+        known = self.columns.get((values, argument))
         if known is None:
-            known = self.columns[values, argument.sql] = f"{self.number}.x{len(self.columns)}"
+            known = self.columns[values, argument] = f"{self.number}.x{len(self.columns)}"
             part.append((known, argument))
         return known
 
 
 def _nothing(kind: pa.DataType) -> Expression:
-    return Expression(f"CAST(NULL AS {duckdb_type(kind)})", kind, ())
+    return literal(None, kind)

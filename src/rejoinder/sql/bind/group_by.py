@@ -13,9 +13,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
-from rejoinder.ir.expression import Expression, column, quoted
+from rejoinder.ir import nodes as expressions
+from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
-from rejoinder.ir.monotone import Rising
 from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
 from rejoinder.sql.bind.predicates import bind_condition
@@ -24,9 +24,10 @@ from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
 from rejoinder.sql.functions.function_names import SIGNATURES
 from rejoinder.sql.functions.refusals import not_offered
-from rejoinder.sql.functions.window_functions import ColumnBounds, is_validity, window_type
+from rejoinder.sql.functions.window_functions import ColumnBounds, is_validity, pack, window_type
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.terms import Term, relabel
 
 _UNSEEN = str.maketrans("01", MARKS[1:])
 
@@ -168,7 +169,7 @@ class _Groups:
                 detail="maps cannot be compared, and NULL has no type",
                 hint="group by values that are in it, or CAST it",
             )
-        if any(known.expression.sql == expression.sql for known in self.keys):
+        if any(known.expression == expression for known in self.keys):
             return
         at = len(self.keys)
         identifier = f"{self.number}.k{at}"
@@ -191,7 +192,7 @@ class _Groups:
         identifier = f"{self.number}.k{at}"
         bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end")
         name = _marked(node, at)
-        window = replace(time, type=window_type(time.type))
+        window = Expression(relabel(Term(time.node), window_type(time.type)).node, time.text)
         self.keys.append(_Key(node, window, name, identifier, [(bounds.start, time)], bounds, is_validity=True))
 
     # -- SELECT and HAVING --------------------------------------------------------------------------------------------
@@ -250,11 +251,11 @@ class _Groups:
         try:
             if is_validity(part):
                 time = compile_validity_time(part, self.scope)
-                return next((k for k in self.keys if k.is_validity and k.parts[0][1].sql == time.sql), None)
+                return next((k for k in self.keys if k.is_validity and k.parts[0][1] == time), None)
             made = compile_expression(part, self.scope)
         except PlanningError:  # it holds an aggregate, or is wrong; then its parts say so
             return None
-        return next((k for k in self.keys if k.expression.sql == made.sql and k.expression.type == made.type), None)
+        return next((k for k in self.keys if k.expression == made), None)
 
     def _field_of_key(self, part: exp.Column) -> exp.Expr | None:
         """A field of a grouped column, as in `w.start`."""
@@ -299,8 +300,7 @@ class _Groups:
 
     def _primitive(self, primitive: Primitive) -> str:
         call = primitive.call
-        argument = None if call.argument is None else (call.argument.sql, call.argument.type)
-        identity = (call.function, argument, call.type, tuple(e.sql for e in primitive.distinct))
+        identity = (call.function, call.argument, call.type, primitive.distinct)
         known = self.primitives.setdefault(identity, (f"{self.number}.a{len(self.primitives)}", primitive))
         return known[0]
 
@@ -354,9 +354,9 @@ class _Groups:
 
 
 def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
-    start, end = quoted(bounds.start), quoted(bounds.end)
-    sql = f"CASE WHEN {start} IS NOT NULL THEN {{'start': {start}, 'end': {end}}} END"
-    return Expression(sql, kind, (bounds.start, bounds.end), rising=Rising(bounds.start))
+    time = kind.field("start").type
+    start, end = (Term(expressions.Column(name, time)) for name in (bounds.start, bounds.end))
+    return Expression(pack(start, end).node)
 
 
 def _marked(node: exp.Expr, number: int) -> str:

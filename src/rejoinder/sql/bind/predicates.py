@@ -6,13 +6,13 @@ An equality of two inputs can be the key of a lookup, an order of two inputs its
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import TypeMismatch
-from rejoinder.ir.expression import Comparison, Expression
+from rejoinder.ir import nodes, operators
+from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Predicate
 from rejoinder.sql.bind.time_bounds import bounds_of, equal_bounds
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression, split_windows
@@ -49,7 +49,7 @@ def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
         return tuple(predicate for part in parts for predicate in bind_conjunct(part, scope))
     whole = compile_expression(node, scope)
     if pa.types.is_null(whole.type):
-        return (Predicate(replace(whole, sql=f"CAST({whole.sql} AS BOOLEAN)", type=pa.bool_())),)
+        return (Predicate(coerced(whole, pa.bool_(), node)),)
     if not pa.types.is_boolean(whole.type):
         fact = f"a condition must be boolean, not {spark_name(whole.type)}"
         raise TypeMismatch(fact, detail=text_of(node), hint="compare it with something")
@@ -74,13 +74,7 @@ def equal(left: Expression, right: Expression, node: exp.Expr, names: tuple[str,
     """The predicate that two expressions of different inputs are equal. Raises `TypeMismatch`, naming both."""
     kind = key_type(left.type, right.type, names=names)
     sides = keyed(left, kind, node), keyed(right, kind, node)
-    whole = Expression(
-        f"({sides[0].sql} = {sides[1].sql})",
-        pa.bool_(),
-        tuple(dict.fromkeys((*left.columns, *right.columns))),
-        text=text,
-        throws=sides[0].throws or sides[1].throws,
-    )
+    whole = Expression(operators.compared(sides[0].node, "=", sides[1].node), text)
     if not are_apart(left, right):
         return Predicate(whole)
     return Predicate(whole, sides, bounds=equal_bounds(left, right))
@@ -88,16 +82,7 @@ def equal(left: Expression, right: Expression, node: exp.Expr, names: tuple[str,
 
 def is_null(expression: Expression) -> Predicate:
     """The predicate that an expression is NULL."""
-    comparisons = (Comparison(expression.columns[0], "is_null"),) if expression.is_column else ()
-    whole = Expression(
-        f"({expression.sql} IS NULL)",
-        pa.bool_(),
-        expression.columns,
-        text=f"{expression.text} IS NULL",
-        comparisons=comparisons,
-        throws=expression.throws,
-    )
-    return Predicate(whole)
+    return Predicate(Expression(operators.is_null(expression.node), f"{expression.text} IS NULL"))
 
 
 def are_apart(left: Expression, right: Expression) -> bool:
@@ -116,16 +101,13 @@ def coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
     if side.type == kind:
         return side
     if side.is_column and is_integer(side.type) and is_integer(kind):
-        return Expression(side.sql, kind, side.columns, text=side.text)
+        return Expression(nodes.Column(side.columns[0], kind), side.text)
     return converted(side, kind, node)
 
 
 def converted(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
     """The same, evaluated: where rows are put together, their columns have one type."""
-    if side.type == kind:
-        return side
-    term = coerce(Term(side.sql, side.type, side.columns, throws=side.throws, rising=side.rises), kind, node)
-    return Expression(term.sql, kind, term.columns, text=side.text, throws=term.throws, rising=term.rising)
+    return Expression(coerce(Term(side.node), kind, node).node, side.text)
 
 
 def _sides(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:

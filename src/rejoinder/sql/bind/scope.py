@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported, near_misses
+from rejoinder.ir import nodes
 from rejoinder.ir.logical import Node
 from rejoinder.sql.functions.window_functions import ColumnBounds
 from rejoinder.sql.parse.foreign_names import foreign_column
@@ -34,14 +35,14 @@ class Column:
 class Scope:
     """Columns in the order of `*`. Names compare without case, as in Spark.
 
-    `repeats` are the columns of window starts that rows were repeated for (HOP), by the text of all starts of a row.
+    `repeats` are the columns of window starts that rows were repeated for (HOP), by the list of all starts of a row.
     In a subquery, `outer` is the scope around it. Its columns answer only where a condition can be moved out of the
     subquery (`reaches_out`); elsewhere they are known for the error that says so. So are the columns that SEMI and ANTI
     joins leave out, `left_out`.
     """
 
     columns: tuple[Column, ...]
-    repeats: tuple[tuple[str, Column], ...] = ()
+    repeats: tuple[tuple[nodes.Node, Column], ...] = ()
     outer: Scope | None = None
     reaches_out: bool = False
     left_out: tuple[Column, ...] = ()
@@ -68,7 +69,7 @@ class Scope:
         """The same columns in a subquery, where those around it are in reach."""
         return replace(self, outer=outer, reaches_out=True)
 
-    def repeating(self, starts: str, column: Column) -> Scope:
+    def repeating(self, starts: nodes.Node, column: Column) -> Scope:
         """The scope of rows that are repeated for the windows of HOP."""
         return replace(self, repeats=(*self.repeats, (starts, column)))
 
@@ -77,8 +78,8 @@ class Scope:
         found = next((c.bounds for c in self.columns if c.id == column), None)
         return self.outer.bounds(column) if found is None and self.outer is not None else found
 
-    def repeated(self, starts: str) -> str | None:
-        """The column with the start of the window that a row was repeated for, by the text of all starts."""
+    def repeated(self, starts: nodes.Node) -> str | None:
+        """The column with the start of the window that a row was repeated for, by the list of all starts."""
         return next((column.id for known, column in self.repeats if known == starts), None)
 
     def carried(self) -> dict[str, pa.DataType]:

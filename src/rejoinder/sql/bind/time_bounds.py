@@ -12,7 +12,7 @@ Times are integers of any width; or dates and timestamps, which are all counted 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,6 +21,8 @@ from rejoinder.errors import PlanningError
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Bound, bound_between
 from rejoinder.ir.monotone import Step, shift
+from rejoinder.ir.nodes import Call
+from rejoinder.ir.operation import Monotone, Operation
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.interval_literals import MICROS, interval_of
@@ -164,12 +166,11 @@ def _time(node: exp.Expr, scope: Scope) -> _Linear | None:
 
 
 def _counted(time: Expression) -> Expression:
-    """A time as something that is counted in microseconds if it is a date, and known by its SQL alone."""
-    time = replace(time, text=time.sql)
-    if time.type != spark_types.DATE or time.rises is None:
+    """A time as something that is counted in microseconds, if it is a date."""
+    if time.type != spark_types.DATE:
         return time
-    rising = time.rises.then(Step(unit=MICROS["DAY"]))
-    return replace(time, sql=f"epoch_us({time.sql})", type=spark_types.TIMESTAMP, rising=rising)
+    operation = Operation("CAST({0} AS TIMESTAMP)", monotone=Monotone(0, (Step(unit=MICROS["DAY"]),)))
+    return Expression(Call(operation, (time.node,), spark_types.TIMESTAMP), time.text)
 
 
 def _interval(node: exp.Interval) -> _Linear | None:

@@ -8,7 +8,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.expression import once
 from rejoinder.ir.monotone import Step
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.sql.functions.wide_arithmetic import exact, wide_product, wide_sum
@@ -16,7 +15,7 @@ from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.interval_literals import add_days, interval_of, shift
 from rejoinder.sql.types.literals import number
-from rejoinder.sql.types.terms import Compiler, Term, build, failing, mismatch, only, refuse, rising
+from rejoinder.sql.types.terms import Compiler, Term, build, failing, mismatch, once, only, refuse, rising
 
 _DIVISION_BY_ZERO = failing("division by zero")
 
@@ -28,7 +27,7 @@ def compile_negation(compiler: Compiler, node: exp.Expr) -> Term:
         return number(node.this.this, node, negative=True)
     term = compiler.compile(node.this)
     if spark_types.is_integer(term.type):
-        return build(f"(CAST(0 AS {duckdb_type(term.type)}) - {{0}})", term.type, term, throws=True)
+        return build(f"(CAST(0 AS {duckdb_type(term.type)}) - {{0}})", term.type, term, can_fail=True)
     if spark_types.is_numeric(term.type):
         return build(f"CAST(-{{0}} AS {duckdb_type(term.type)})", term.type, term)
     raise mismatch(node, f"`-` needs a number, not {spark_types.spark_name(term.type)}")
@@ -63,7 +62,7 @@ def compile_subtraction(compiler: Compiler, node: exp.Expr) -> Term:
     if left.type == spark_types.DATE:
         if not spark_types.is_integer(right.type):
             raise mismatch(node, f"{spark_types.spark_name(right.type)} cannot be taken from a date")
-        made = add_days(left, build("(CAST(0 AS INTEGER) - {0})", right.type, right, throws=True), node)
+        made = add_days(left, build("(CAST(0 AS INTEGER) - {0})", right.type, right, can_fail=True), node)
         return _moved(made, left, right, "-")
     return _calculated("-", left, right, _sum, node)
 
@@ -84,7 +83,8 @@ def _calculated(
     left, right = _numbers(left, right, node)
     if spark_types.is_decimal(left.type):
         return on_decimals(sign, left, right, node)
-    made = build(f"({{0}} {sign} {{1}})", left.type, left, right, throws=spark_types.is_integer(left.type))
+    can_fail = spark_types.is_integer(left.type)
+    made = build(f"({{0}} {sign} {{1}})", left.type, left, right, name=sign, can_fail=can_fail, makes_null=False)
     return _moved(made, left, right, sign) if spark_types.is_integer(made.type) and sign != "*" else made
 
 
@@ -106,7 +106,7 @@ def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
     if spark_types.is_decimal(left.type) and not untyped:
         return _quotient(left, right)
     left, right = coerce(left, spark_types.DOUBLE, node), coerce(right, spark_types.DOUBLE, node)
-    return build(_unless_zero("{0} / {1}"), spark_types.DOUBLE, left, right, throws=True, right_first=True)
+    return build(_unless_zero("{0} / {1}"), spark_types.DOUBLE, left, right, can_fail=True, right_first=True)
 
 
 def compile_modulo(compiler: Compiler, node: exp.Expr) -> Term:
@@ -116,9 +116,9 @@ def compile_modulo(compiler: Compiler, node: exp.Expr) -> Term:
     digits = _common_digits(left.type, right.type)
     if digits > spark_types.MAX_PRECISION:
         kind = _rest_type(left.type, right.type)
-        return build(_unless_zero(exact("%", kind)), kind, left, right, throws=True, right_first=True)
+        return build(_unless_zero(exact("%", kind)), kind, left, right, can_fail=True, right_first=True)
     left, right, kind = _modulo_operands(left, right, node)
-    return build(_unless_zero(_rest(kind)), kind, left, right, throws=True, right_first=True)
+    return build(_unless_zero(_rest(kind)), kind, left, right, can_fail=True, right_first=True)
 
 
 def positive_modulo(compiler: Compiler, dividend: exp.Expr, divisor: exp.Expr, node: exp.Expr) -> Term:
@@ -136,7 +136,7 @@ def positive_modulo(compiler: Compiler, dividend: exp.Expr, divisor: exp.Expr, n
     else:
         wide = f"CAST(({rest} + {{1}}) % {{1}} AS {target})"
     raised = f"CASE WHEN {rest} < 0 THEN {wide} ELSE {rest} END"
-    return build(_unless_zero(raised), kind, left, right, throws=True, right_first=True)
+    return build(_unless_zero(raised), kind, left, right, can_fail=True, right_first=True)
 
 
 def _modulo_operands(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term, pa.DataType]:
@@ -173,11 +173,11 @@ def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:
     left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
     if not spark_types.is_integer(left.type):
         raise refuse(node, "`div` takes integers only", "CAST both sides to BIGINT, or use `/` and FLOOR")
-    time, width = left, right.value
+    width = right.value
     left, right = coerce(left, spark_types.BIGINT, node), coerce(right, spark_types.BIGINT, node)
-    made = build(_unless_zero("{0} // {1}"), spark_types.BIGINT, left, right, throws=True, right_first=True)
+    made = build(_unless_zero("{0} // {1}"), spark_types.BIGINT, left, right, can_fail=True, right_first=True)
     # it goes towards zero: of negative numbers it is more than rounding down gives
-    return rising(made, time, Step(width=width), more=1) if isinstance(width, int) and width > 0 else made
+    return rising(made, left, Step(width=width), more=1) if isinstance(width, int) and width > 0 else made
 
 
 def _numbers(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term]:
@@ -242,33 +242,33 @@ def _quotient(left: Term, right: Term) -> Term:
     kind = spark_types.adjusted_decimal(one.precision - one.scale + two.scale + scale, scale)
     shift = kind.scale - one.scale + two.scale
     if shift < 0 or one.precision + shift > spark_types.MAX_PRECISION:
-        return build(_unless_zero(exact("/", kind)), kind, left, right, throws=True, right_first=True)
+        return build(_unless_zero(exact("/", kind)), kind, left, right, can_fail=True, right_first=True)
     small = one.precision + shift <= 18 and two.precision <= 18 and kind.precision <= 18
     integer = "BIGINT" if small else "HUGEINT"
-    whole, with_whole = once(f"(abs({_unscaled('{0}', one, integer)}) * CAST({10**shift} AS {integer}))", short=0)
-    by, with_by = once(f"abs({_unscaled('{1}', two, integer)})", short=0)
-    rest, with_rest = once(f"({whole} % {by})", short=0)
+    whole, with_whole = once(f"(abs({_unscaled('{0}', one, integer)}) * CAST({10**shift} AS {integer}))")
+    by, with_by = once(f"abs({_unscaled('{1}', two, integer)})")
+    rest, with_rest = once(f"({whole} % {by})")
     # Half is rounded away from zero.
     half = f"{rest} >= {by} - {rest}"
     rounded = with_whole(with_by(with_rest(f"({whole} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END)")))
     signed = "CASE WHEN ({0} < 0) = ({1} < 0) THEN 1 ELSE -1 END"
     unscaled = f"CAST(({rounded}) * {signed} AS DECIMAL({18 if small else 38},0))"
     quotient = f"CAST({unscaled} * {_power(-kind.scale)} AS {duckdb_type(kind)})"
-    return build(_unless_zero(quotient), kind, left, right, throws=True, right_first=True)
+    return build(_unless_zero(quotient), kind, left, right, can_fail=True, right_first=True)
 
 
 def average(total: Term, count: Term, kind: pa.DataType) -> Term:
     """Divide a sum of decimals by a count, which is not zero unless the sum is NULL, as Spark's AVG does."""
     shift = kind.scale - total.type.scale
-    whole, with_whole = once(f"abs({_unscaled('{0}', total.type, 'HUGEINT')})", short=0)
-    by, with_by = once("CAST({1} AS HUGEINT)", short=0)
-    rest, with_rest = once(f"(({whole} % {by}) * CAST({10**shift} AS HUGEINT))", short=0)
+    whole, with_whole = once(f"abs({_unscaled('{0}', total.type, 'HUGEINT')})")
+    by, with_by = once("CAST({1} AS HUGEINT)")
+    rest, with_rest = once(f"(({whole} % {by}) * CAST({10**shift} AS HUGEINT))")
     half = f"{rest} % {by} >= {by} - {rest} % {by}"
     digits = f"{whole} // {by} * CAST({10**shift} AS HUGEINT) + {rest} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END"
     rounded = with_whole(with_by(with_rest(f"({digits})")))
     unscaled = f"CAST(({rounded}) * CASE WHEN {{0}} < 0 THEN -1 ELSE 1 END AS DECIMAL(38,0))"
     quotient = f"CAST({unscaled} * {_power(-kind.scale)} AS {duckdb_type(kind)})"
-    return build(f"CASE WHEN {{1}} > 0 THEN {quotient} END", kind, total, count, throws=True)
+    return build(f"CASE WHEN {{1}} > 0 THEN {quotient} END", kind, total, count, can_fail=True)
 
 
 def _unscaled(text: str, kind: pa.DataType, integer: str) -> str:

@@ -1,4 +1,4 @@
-"""Scalar SQL expressions, compiled to DuckDB text that means what Spark means.
+"""Scalar SQL expressions, compiled to trees that mean what Spark means.
 
 A whitelist: each node class and function is proven equal to Spark by `tests/spark/test_expression_conformance.py`, for
 values, types, names and failures. Types follow Spark's rules, bottom-up; DuckDB's inference is not relied upon.
@@ -14,7 +14,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.expression import Expression, quoted
+from rejoinder.ir import nodes
+from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Window
 from rejoinder.sql.functions import (
     arithmetic,
@@ -49,15 +50,7 @@ def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
 
 
 def _expression(term: Term, node: exp.Expr) -> Expression:
-    return Expression(
-        term.sql,
-        term.type,
-        term.columns,
-        text=text_of(node),
-        comparisons=term.comparisons,
-        throws=term.throws,
-        rising=term.rising,
-    )
+    return Expression(term.node, text_of(node))
 
 
 def compile_window(node: exp.Expr, scope: Scope) -> Window | None:
@@ -113,9 +106,9 @@ class _Compiler:
 
     def resolve(self, column: exp.Column) -> Term:
         name, kind = self._scope.resolve(column)
-        return window_functions.with_column_bounds(Term(quoted(name), kind, (name,)), self._scope)
+        return window_functions.with_column_bounds(Term(nodes.Column(name, kind)), self._scope)
 
-    def repeated(self, starts: str) -> str | None:
+    def repeated(self, starts: nodes.Node) -> str | None:
         return self._scope.repeated(starts) if isinstance(self._scope, window_functions.WindowScope) else None
 
 

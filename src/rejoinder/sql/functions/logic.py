@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.expression import Comparison, short_circuit
+from rejoinder.ir import nodes, operators
+from rejoinder.ir.operators import NULL_SAFE
 from rejoinder.sql.functions import window_functions
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
@@ -18,27 +17,24 @@ from rejoinder.sql.types.terms import (
     Compiler,
     Term,
     build,
+    choice,
     combine,
     evaluated_once,
-    merge_columns,
+    listed,
     mismatch,
     only,
     refuse,
 )
 
-_SIGNS: dict[type[exp.Expr], tuple[str, str, str]] = {
-    exp.EQ: ("=", "equal", "equal"),
-    exp.NEQ: ("<>", "not_equal", "not_equal"),
-    exp.LT: ("<", "less", "greater"),
-    exp.LTE: ("<=", "less_equal", "greater_equal"),
-    exp.GT: (">", "greater", "less"),
-    exp.GTE: (">=", "greater_equal", "less_equal"),
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
 }
-_NULL_SAFE = "IS NOT DISTINCT FROM"
-_EQUALITIES = ("=", "<>", _NULL_SAFE, "IS DISTINCT FROM")
-# Floats are left out: Arrow's NaN is not Spark's.
-_ARROW_COMPARES = (spark_types.TINYINT, spark_types.SMALLINT, spark_types.INT, spark_types.BIGINT, spark_types.STRING)
-
+_EQUALITIES = ("=", "<>", NULL_SAFE, "IS DISTINCT FROM")
 
 _PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like, exp.ILike, exp.Escape, exp.RegexpLike, exp.Not)
 _COMPARISONS = (*_SIGNS, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -69,27 +65,16 @@ def together(terms: Sequence[Term], node: exp.Expr) -> tuple[list[Term], pa.Data
 def compile_comparison(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `= <> < <= > >=`."""
     _refuse_chains(node)
-    return _compared(type(node), compiler.compile(node.this), compiler.compile(node.expression), node)
-
-
-def _compared(operator: type[exp.Expr], left: Term, right: Term, node: exp.Expr) -> Term:
-    sign, forward, backward = _SIGNS[operator]
-    term = _compare(sign, left, right, node)
-    if right.literal:
-        return replace(term, comparisons=_on_column(forward, left, right))
-    if left.literal:
-        return replace(term, comparisons=_on_column(backward, right, left))
-    return term
+    return _compare(_SIGNS[type(node)], compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
 def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
-    if window_functions.is_window(kind) and sign in ("=", _NULL_SAFE):
+    if window_functions.is_window(kind) and sign in ("=", NULL_SAFE):
         return window_functions.compared(sign, left, right, lambda way, one, two: _compare(way, one, two, node))
     if spark_types.is_nested(kind):
         _check_nested(sign, kind, node)
-    make = combine if sign.startswith("IS") else build
-    return make(f"({{0}} {sign} {{1}})", spark_types.BOOLEAN, left, right)
+    return Term(operators.compared(left.node, sign, right.node, in_turn=True))
 
 
 def _check_nested(sign: str, kind: pa.DataType, node: exp.Expr) -> None:
@@ -107,20 +92,10 @@ def equal(left: Term, right: Term, node: exp.Expr) -> Term:
     return _compare("=", left, right, node)
 
 
-def _on_column(operator: str, column: Term, literal: Term) -> tuple[Comparison, ...]:
-    """Say it as a comparison that Arrow can do, if Arrow means the same."""
-    if not column.is_column or column.type not in _ARROW_COMPARES or literal.value is None:
-        return ()
-    widened = spark_types.is_integer(column.type) and spark_types.is_integer(literal.type)
-    if literal.type == column.type or (widened and literal.type.bit_width <= column.type.bit_width):
-        return (Comparison(column.columns[0], operator, literal.value),)
-    return ()
-
-
 def compile_null_safe_equality(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `<=>`, which is never NULL."""
     _refuse_chains(node)
-    return _compare(_NULL_SAFE, compiler.compile(node.this), compiler.compile(node.expression), node)
+    return _compare(NULL_SAFE, compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
 def compile_null_safe_inequality(compiler: Compiler, node: exp.Expr) -> Term:
@@ -134,8 +109,7 @@ def compile_is(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expression")
     term = compiler.compile(node.this)
     if isinstance(node.expression, exp.Null):
-        tested = build("({0} IS NULL)", spark_types.BOOLEAN, term)
-        return replace(tested, comparisons=(Comparison(term.columns[0], "is_null"),)) if term.is_column else tested
+        return Term(operators.is_null(term.node))
     if isinstance(node.expression, exp.Boolean):
         return build(
             f"({{0}} IS {'TRUE' if node.expression.this else 'FALSE'})", spark_types.BOOLEAN, truth(term, node)
@@ -154,33 +128,17 @@ def compile_not(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile NOT."""
     only(node, "this")
     term = truth(compiler.compile(node.this), node)
-    negated = build("(NOT {0})", spark_types.BOOLEAN, term)
-    if len(term.comparisons) == 1 and term.comparisons[0].operator == "is_null":
-        return replace(negated, comparisons=(Comparison(term.comparisons[0].column, "is_valid"),))
-    return negated
+    return build("(NOT {0})", spark_types.BOOLEAN, term, name="NOT", makes_null=False)
 
 
 def compile_and(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile AND; a side that may fail is reached only by rows that Spark lets through."""
-    return _all_of([truth(compiler.compile(part), node) for part in node.flatten()])
-
-
-def _all_of(terms: Sequence[Term]) -> Term:
-    joined = _connected(terms, "AND")
-    if all(term.comparisons for term in terms):
-        return replace(joined, comparisons=tuple(one for term in terms for one in term.comparisons))
-    return joined
+    return Term(nodes.And(truth(compiler.compile(part), node).node for part in node.flatten()))
 
 
 def compile_or(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile OR, likewise."""
-    terms = [truth(compiler.compile(part), node) for part in node.flatten()]
-    return _connected(terms, "OR")
-
-
-def _connected(terms: Sequence[Term], word: str) -> Term:
-    text = short_circuit([(term.sql, term.throws) for term in terms], word)
-    return Term(text, spark_types.BOOLEAN, merge_columns(terms), throws=any(term.throws for term in terms))
+    return Term(nodes.Or(truth(compiler.compile(part), node).node for part in node.flatten()))
 
 
 def compile_case(compiler: Compiler, node: exp.Expr) -> Term:
@@ -212,10 +170,7 @@ def choose(conditions: Sequence[Term], results: Sequence[Term], node: exp.Expr) 
     results, kind = together(results, node)
     if pa.types.is_null(kind):
         return results[0]
-    whens = " ".join(f"WHEN {one.sql} THEN {two.sql}" for one, two in zip(conditions, results, strict=False))
-    default = f" ELSE {results[-1].sql}" if len(results) > len(conditions) else ""
-    parts: list[Any] = [*conditions, *results]
-    term = Term(f"CASE {whens}{default} END", kind, merge_columns(parts), throws=any(part.throws for part in parts))
+    term = choice(conditions, results, kind)
     return window_functions.with_chosen_bounds(term, results, lambda ends: choose(conditions, ends, node))
 
 
@@ -225,14 +180,12 @@ def compile_coalesce(compiler: Compiler, node: exp.Expr) -> Term:
     terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
     if pa.types.is_null(kind):
         return terms[0]
-    return _first_known(terms, kind)
+    return _first_known(terms)
 
 
-def _first_known(terms: Sequence[Term], kind: pa.DataType) -> Term:
-    texts = ", ".join(term.sql for term in terms)
-    throws = any(term.throws for term in terms)
-    term = Term(f"COALESCE({texts})", kind, merge_columns(terms), throws=throws)
-    return window_functions.with_chosen_bounds(term, terms, lambda ends: _first_known(ends, ends[0].type))
+def _first_known(terms: Sequence[Term]) -> Term:
+    term = Term(operators.coalesce([term.node for term in terms]))
+    return window_functions.with_chosen_bounds(term, terms, lambda ends: _first_known(ends))
 
 
 def compile_between(compiler: Compiler, node: exp.Expr) -> Term:
@@ -241,7 +194,7 @@ def compile_between(compiler: Compiler, node: exp.Expr) -> Term:
     low, high = compiler.compile(node.args["low"]), compiler.compile(node.args["high"])
 
     def within(value: Term) -> Term:
-        return _all_of([_compared(exp.GTE, value, low, node), _compared(exp.LTE, value, high, node)])
+        return Term(nodes.And([_compare(">=", value, low, node).node, _compare("<=", value, high, node).node]))
 
     return evaluated_once(compiler.compile(node.this), within)
 
@@ -252,13 +205,11 @@ def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
     terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
     if spark_types.is_nested(kind):
         _check_nested("=", kind, node)
-    throws = any(term.throws for term in terms)
-    if any(term.throws for term in terms[1:]):
+    if any(term.can_fail for term in terms[1:]):
         return evaluated_once(terms[0], lambda value: _one_of(value, terms[1:]))
-    text = f"({terms[0].sql} IN ({', '.join(term.sql for term in terms[1:])}))"
-    return Term(text, spark_types.BOOLEAN, merge_columns(terms), throws=throws)
+    return combine(f"({{0}} IN {listed('', len(terms)).replace('{0}, ', '', 1)})", spark_types.BOOLEAN, *terms)
 
 
 def _one_of(value: Term, terms: Sequence[Term]) -> Term:
-    found = _connected([build("({0} = {1})", spark_types.BOOLEAN, value, term) for term in terms], "OR")
-    return replace(found, sql=f"CASE WHEN {value.sql} IS NOT NULL THEN {found.sql} END")
+    found = nodes.Or(operators.compared(value.node, "=", term.node, in_turn=True) for term in terms)
+    return Term(operators.when(operators.is_not_null(value.node), found))

@@ -5,20 +5,24 @@ EXP, LN, LOG, POWER and the trigonometric functions are not here: for some numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder.ir import operators
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.sql.functions.arithmetic import positive_modulo
 from rejoinder.sql.functions.logic import choose, equal, together
+from rejoinder.sql.functions.scalar_function import (
+    NodeCompiler,
+    ScalarFunction,
+    arguments,
+    first_type,
+    parsed_as_nodes,
+)
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce, decimal_digits
 from rejoinder.sql.types.literals import constant
-from rejoinder.sql.types.terms import Compiler, Term, build, combine, merge_columns, mismatch, only, refuse
-
-NodeCompiler = Callable[[Compiler, exp.Expr], Term]
+from rejoinder.sql.types.terms import NULL, Compiler, Term, build, combine, listed, mismatch, only, refuse
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
@@ -33,27 +37,15 @@ def number_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Ter
     return term
 
 
-def compile_absolute(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile ABS; the smallest integer has none."""
-    only(node, "this")
-    term = number_argument(compiler, node.this, node)
-    return build("abs({0})", term.type, term, throws=spark_types.is_integer(term.type))
+def double_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    """Compile an argument that Spark takes as a DOUBLE."""
+    return coerce(number_argument(compiler, node, parent), spark_types.DOUBLE, parent)
 
 
-def compile_sign(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile SIGN, a DOUBLE that keeps NaN and the sign of zero."""
-    only(node, "this")
-    term = coerce(number_argument(compiler, node.this, node), spark_types.DOUBLE, node)
-    return build(
-        "CASE WHEN {0} = 0 OR isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", spark_types.DOUBLE, term
-    )
-
-
-def compile_root(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile SQRT; of a negative number it is NaN."""
-    only(node, "this")
-    term = coerce(number_argument(compiler, node.this, node), spark_types.DOUBLE, node)
-    return build("CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({0}) END", spark_types.DOUBLE, term)
+def inexact_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    """Compile an argument that Spark takes as a FLOAT or DOUBLE."""
+    term = number_argument(compiler, node, parent)
+    return term if term.type == spark_types.FLOAT else coerce(term, spark_types.DOUBLE, parent)
 
 
 def _compile_cut(verb: str) -> NodeCompiler:
@@ -130,17 +122,7 @@ def compile_extreme(compiler: Compiler, node: exp.Expr) -> Term:
     if spark_types.is_nested(kind) or pa.types.is_null(kind):
         raise refuse(node, f"not supported for {spark_types.spark_name(kind)}")
     verb = "greatest" if isinstance(node, exp.Greatest) else "least"
-    texts = ", ".join(term.sql for term in terms)
-    return Term(f"{verb}({texts})", kind, merge_columns(terms), throws=any(term.throws for term in terms))
-
-
-def compile_is_nan(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile ISNAN, which is FALSE for NULL."""
-    only(node, "this")
-    term = number_argument(compiler, node.this, node)
-    if spark_types.is_decimal(term.type) or spark_types.is_integer(term.type):
-        term = coerce(term, spark_types.DOUBLE, node)
-    return build("COALESCE(isnan({0}), FALSE)", spark_types.BOOLEAN, term)
+    return combine(listed(verb, len(terms)), kind, *terms)
 
 
 def compile_null_if(compiler: Compiler, node: exp.Expr) -> Term:
@@ -149,54 +131,79 @@ def compile_null_if(compiler: Compiler, node: exp.Expr) -> Term:
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
     if left.is_null:
         return left
-    return choose([equal(left, right, node)], [Term("NULL", spark_types.NULL, literal=True), left], node)
+    return choose([equal(left, right, node)], [NULL, left], node)
 
 
 def compile_if_not_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile NVL2."""
     only(node, "this", "true", "false")
-    tested = combine("({0} IS NOT NULL)", spark_types.BOOLEAN, compiler.compile(node.this))
+    tested = Term(operators.is_not_null(compiler.compile(node.this).node))
     return choose([tested], [compiler.compile(node.args[name]) for name in ("true", "false")], node)
-
-
-def arguments(node: exp.Expr, *counts: int) -> Sequence[exp.Expr]:
-    """Give the arguments of a function that sqlglot does not know."""
-    if len(node.expressions) not in counts:
-        raise mismatch(
-            node, f"`{node.name}` takes {' or '.join(map(str, counts))} arguments, not {len(node.expressions)}"
-        )
-    return list(node.expressions)
 
 
 def compile_is_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ISNULL."""
     (value,) = arguments(node, 1)
-    return combine("({0} IS NULL)", spark_types.BOOLEAN, compiler.compile(value))
+    return Term(operators.is_null(compiler.compile(value).node))
 
 
 def compile_is_not_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ISNOTNULL."""
     (value,) = arguments(node, 1)
-    return combine("({0} IS NOT NULL)", spark_types.BOOLEAN, compiler.compile(value))
+    return Term(operators.is_not_null(compiler.compile(value).node))
 
 
 def compile_zero_if_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile ZEROIFNULL."""
     (value,) = arguments(node, 1)
-    terms, kind = together([compiler.compile(value), constant(0, spark_types.INT)], node)
-    return combine("COALESCE({0}, {1})", kind, *terms)
+    terms, _ = together([compiler.compile(value), constant(0, spark_types.INT)], node)
+    return Term(operators.coalesce([term.node for term in terms]))
 
+
+FUNCTIONS = (
+    ScalarFunction(
+        "abs(x)",
+        (number_argument,),
+        first_type,
+        "abs({0})",
+        "The number without its sign; the smallest integer has none, and fails.",
+        parsed=exp.Abs,
+        can_fail=lambda terms: spark_types.is_integer(terms[0].type),
+    ),
+    ScalarFunction(
+        "sign(x)",
+        (double_argument,),
+        spark_types.DOUBLE,
+        "CASE WHEN {0} = 0 OR isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END",
+        "-1, 0 or 1; NaN and the sign of zero stay.",
+        parsed=exp.Sign,
+        aliases=("signum",),
+    ),
+    ScalarFunction(
+        "sqrt(x)",
+        (double_argument,),
+        spark_types.DOUBLE,
+        "CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({0}) END",
+        "The square root; of a negative number it is NaN.",
+        parsed=exp.Sqrt,
+    ),
+    ScalarFunction(
+        "isnan(x)",
+        (inexact_argument,),
+        spark_types.BOOLEAN,
+        "COALESCE(isnan({0}), FALSE)",
+        "Whether the number is NaN; FALSE for NULL.",
+        parsed=exp.IsNan,
+    ),
+)
 
 NODES: dict[type[exp.Expr], NodeCompiler] = {
-    exp.Abs: compile_absolute,
-    exp.Sign: compile_sign,
-    exp.Sqrt: compile_root,
+    **parsed_as_nodes(FUNCTIONS),
     exp.Floor: _compile_cut("floor"),
     exp.Ceil: _compile_cut("ceil"),
     exp.Round: compile_round,
     exp.Greatest: compile_extreme,
     exp.Least: compile_extreme,
-    exp.IsNan: compile_is_nan,
     exp.Nullif: compile_null_if,
     exp.Nvl2: compile_if_not_null,
 }

@@ -12,7 +12,18 @@ from rejoinder.sql.functions import window_functions
 from rejoinder.sql.functions.logic import together
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
-from rejoinder.sql.types.terms import Compiler, Term, build, failing, merge_columns, mismatch, only, quote_text, refuse
+from rejoinder.sql.types.terms import (
+    Compiler,
+    Term,
+    build,
+    combine,
+    failing,
+    listed,
+    mismatch,
+    only,
+    quote_text,
+    refuse,
+)
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
@@ -62,7 +73,7 @@ def compile_bracket(compiler: Compiler, node: exp.Expr) -> Term:
     else:
         fits, taken = "{1} >= 0 AND {1} < len({0})", "{0}[CAST({1} AS BIGINT) + 1]"
     element = f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {fits} THEN {taken} ELSE {outside} END"
-    return build(element, term.type.value_type, term, index, throws=True)
+    return build(element, term.type.value_type, term, index, can_fail=True)
 
 
 def compile_size(compiler: Compiler, node: exp.Expr) -> Term:
@@ -84,9 +95,7 @@ def compile_array(compiler: Compiler, node: exp.Expr) -> Term:
     terms, kind = together([compiler.compile(part) for part in node.expressions], node)
     if pa.types.is_null(kind):
         raise refuse(node, "an array of nothing but NULL has no type", "CAST an element")
-    listed = ", ".join(term.sql for term in terms)
-    throws = any(term.throws for term in terms)
-    return Term(f"[{listed}]", spark_types.array_of(kind), merge_columns(terms), throws=throws)
+    return combine(listed("list_value", len(terms)), spark_types.array_of(kind), *terms)
 
 
 def compile_struct(compiler: Compiler, node: exp.Expr) -> Term:
@@ -102,9 +111,9 @@ def compile_struct(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, "a field of nothing but NULL has no type", "CAST it")
     if len({name.lower() for name in names}) < len(names):
         raise refuse(node, "a struct with two fields of one name is not supported")
-    packed = ", ".join(f"{quote_text(name)}: {term.sql}" for name, term in zip(names, terms, strict=True))
+    packed = ", ".join(f"{quote_text(name)}: {{{place}}}" for place, name in enumerate(names))
     kind = pa.struct([pa.field(name, term.type) for name, term in zip(names, terms, strict=True)])
-    return Term(f"{{{packed}}}", kind, merge_columns(terms), throws=any(term.throws for term in terms))
+    return combine(f"{{{packed}}}", kind, *terms)
 
 
 def compile_array_contains(compiler: Compiler, node: exp.Expr) -> Term:

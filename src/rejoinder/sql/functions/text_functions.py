@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.sql.functions import letter_case
+from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, parsed_as_nodes
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
@@ -16,8 +15,6 @@ from rejoinder.sql.types.terms import Compiler, Term, build, combine, failing, o
 
 SMALL = 10_000  # characters, or copies
 _POSITIVE = "CASE WHEN {1} < 0 THEN 0 ELSE {1} END"
-
-NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
 
 def text_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
@@ -30,41 +27,9 @@ def whole_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term
     return coerce(compiler.compile(node), spark_types.INT, parent)
 
 
-def _on_text(template: str, *others: str) -> NodeCompiler:
-    """Make the compiler of a function from strings to a string."""
-
-    def compile_function(compiler: Compiler, node: exp.Expr) -> Term:
-        only(node, "this", *others)
-        terms = [text_argument(compiler, node.args[name], node) for name in ("this", *others)]
-        return build(template, spark_types.STRING, *terms)
-
-    return compile_function
-
-
-def _on_pair(template: str) -> NodeCompiler:
-    """Make the compiler of a test on two strings."""
-
-    def compile_function(compiler: Compiler, node: exp.Expr) -> Term:
-        only(node, "this", "expression")
-        terms = (text_argument(compiler, node.this, node), text_argument(compiler, node.expression, node))
-        return build(template, spark_types.BOOLEAN, *terms)
-
-    return compile_function
-
-
-def compile_length(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile LENGTH of a string or of bytes."""
-    only(node, "this")
-    term = compiler.compile(node.this)
-    if term.type == spark_types.BINARY:
-        return build("CAST(octet_length({0}) AS INTEGER)", spark_types.INT, term)
-    return build("CAST(length({0}) AS INTEGER)", spark_types.INT, coerce(term, spark_types.STRING, node))
-
-
-def compile_ascii(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile ASCII: the first code point, 0 if there is none."""
-    only(node, "this")
-    return build("ascii({0})", spark_types.INT, text_argument(compiler, node.this, node))
+def _text_or_bytes(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    term = compiler.compile(node)
+    return term if term.type == spark_types.BINARY else coerce(term, spark_types.STRING, parent)
 
 
 def compile_trim(compiler: Compiler, node: exp.Expr) -> Term:
@@ -97,31 +62,6 @@ def compile_substring(compiler: Compiler, node: exp.Expr) -> Term:
     return build(f"CASE WHEN {{1}} IS NOT NULL THEN {taken} END", spark_types.STRING, text, start, length)
 
 
-def compile_left(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile LEFT."""
-    only(node, "this", "expression")
-    size = whole_argument(compiler, node.expression, node)
-    return build(f"left({{0}}, {_POSITIVE})", spark_types.STRING, text_argument(compiler, node.this, node), size)
-
-
-def compile_right(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile RIGHT."""
-    only(node, "this", "expression")
-    size = whole_argument(compiler, node.expression, node)
-    return build(f"right({{0}}, {_POSITIVE})", spark_types.STRING, text_argument(compiler, node.this, node), size)
-
-
-def compile_replace(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile REPLACE; without a replacement it deletes."""
-    only(node, "this", "expression", "replacement")
-    replacement = node.args.get("replacement")
-    terms = [text_argument(compiler, part, node) for part in (node.this, node.expression)]
-    terms.append(
-        constant("", spark_types.STRING) if replacement is None else text_argument(compiler, replacement, node)
-    )
-    return build("replace({0}, {1}, {2})", spark_types.STRING, *terms)
-
-
 def compile_pad(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile LPAD and RPAD; with nothing to pad with, they only cut."""
     only(node, "this", "expression", "fill_pattern", "is_left")
@@ -142,7 +82,7 @@ def compile_split_part(compiler: Compiler, node: exp.Expr) -> Term:
         f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {{2}} = 0 THEN {failing('SPLIT_PART counts from 1')} "
         "WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END ELSE split_part({0}, {1}, {2}) END"
     )
-    return build(found, spark_types.STRING, text, delimiter, part, throws=not (part.literal and part.value))
+    return build(found, spark_types.STRING, text, delimiter, part, can_fail=not (part.literal and part.value))
 
 
 def compile_concat(compiler: Compiler, node: exp.Expr) -> Term:
@@ -200,37 +140,131 @@ def _capped(template: str, length: str, times: Term, node: exp.Expr, *terms: Ter
             return build(template, spark_types.STRING, *terms)
     message = failing(f"a text would have more than {most} characters; the cap is max_value_length")
     guarded = f"CASE WHEN {length} > {most} THEN {message} ELSE {template} END"
-    return build(guarded, spark_types.STRING, *terms, throws=True)
+    return build(guarded, spark_types.STRING, *terms, can_fail=True)
 
 
-def compile_position(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile INSTR, LOCATE, POSITION and CHARINDEX, from the first character on."""
-    only(node, "this", "substr")
-    text, part = text_argument(compiler, node.this, node), text_argument(compiler, node.args["substr"], node)
-    return build("CAST(instr({0}, {1}) AS INTEGER)", spark_types.INT, text, part)
-
+FUNCTIONS = (
+    ScalarFunction(
+        "upper(text)",
+        (text_argument,),
+        spark_types.STRING,
+        letter_case.upper("{0}"),
+        "The text in capitals.",
+        parsed=exp.Upper,
+        aliases=("ucase",),
+        can_fail=True,
+    ),
+    ScalarFunction(
+        "lower(text)",
+        (text_argument,),
+        spark_types.STRING,
+        letter_case.lower("{0}"),
+        "The text in small letters.",
+        parsed=exp.Lower,
+        aliases=("lcase",),
+        can_fail=True,
+    ),
+    ScalarFunction(
+        "reverse(text)",
+        (text_argument,),
+        spark_types.STRING,
+        # DuckDB reverses what people see as letters, Spark code points.
+        "array_to_string(list_reverse(string_split({0}, '')), '')",
+        "The text from its end to its start.",
+        parsed=exp.Reverse,
+    ),
+    ScalarFunction(
+        "translate(text, letters, others)",
+        (text_argument, text_argument, text_argument),
+        spark_types.STRING,
+        "translate({0}, {1}, {2})",
+        "The text with each of some letters replaced by another.",
+        parsed=exp.Translate,
+    ),
+    ScalarFunction(
+        "startswith(text, part)",
+        (text_argument, text_argument),
+        spark_types.BOOLEAN,
+        "starts_with({0}, {1})",
+        "Whether the text starts with another.",
+        parsed=exp.StartsWith,
+    ),
+    ScalarFunction(
+        "endswith(text, part)",
+        (text_argument, text_argument),
+        spark_types.BOOLEAN,
+        "suffix({0}, {1})",
+        "Whether the text ends with another.",
+        parsed=exp.EndsWith,
+    ),
+    ScalarFunction(
+        "contains(text, part)",
+        (text_argument, text_argument),
+        spark_types.BOOLEAN,
+        "contains({0}, {1})",
+        "Whether the text has another in it.",
+        parsed=exp.Contains,
+    ),
+    ScalarFunction(
+        "ascii(text)",
+        (text_argument,),
+        spark_types.INT,
+        "ascii({0})",
+        "The first code point, 0 if there is none.",
+        parsed=exp.Ascii,
+    ),
+    ScalarFunction(
+        "length(text)",
+        (_text_or_bytes,),
+        spark_types.INT,
+        lambda terms: f"CAST({'octet_length' if terms[0].type == spark_types.BINARY else 'length'}({{0}}) AS INTEGER)",
+        "The number of characters of a text, or of bytes.",
+        parsed=exp.Length,
+        aliases=("len", "char_length", "character_length"),
+    ),
+    ScalarFunction(
+        "left(text, n)",
+        (text_argument, whole_argument),
+        spark_types.STRING,
+        f"left({{0}}, {_POSITIVE})",
+        "The first characters.",
+        parsed=exp.Left,
+    ),
+    ScalarFunction(
+        "right(text, n)",
+        (text_argument, whole_argument),
+        spark_types.STRING,
+        f"right({{0}}, {_POSITIVE})",
+        "The last characters.",
+        parsed=exp.Right,
+    ),
+    ScalarFunction(
+        "replace(text, part, other)",
+        (text_argument, text_argument, text_argument),
+        spark_types.STRING,
+        "replace({0}, {1}, {2})",
+        "The text with another in place of a part; without another, the part is deleted.",
+        parsed=exp.Replace,
+        defaults=(constant("", spark_types.STRING),),
+    ),
+    ScalarFunction(
+        "instr(text, part)",
+        (text_argument, text_argument),
+        spark_types.INT,
+        "CAST(instr({0}, {1}) AS INTEGER)",
+        "Where a part begins in the text, from 1; 0 if it is not there.",
+        parsed=exp.StrPosition,
+    ),
+)
 
 NODES: dict[type[exp.Expr], NodeCompiler] = {
-    exp.Upper: _on_text(letter_case.upper("{0}")),
-    exp.Lower: _on_text(letter_case.lower("{0}")),
-    # DuckDB reverses what people see as letters, Spark code points.
-    exp.Reverse: _on_text("array_to_string(list_reverse(string_split({0}, '')), '')"),
-    exp.Translate: _on_text("translate({0}, {1}, {2})", "from_", "to"),
-    exp.StartsWith: _on_pair("starts_with({0}, {1})"),
-    exp.EndsWith: _on_pair("suffix({0}, {1})"),
-    exp.Contains: _on_pair("contains({0}, {1})"),
-    exp.Ascii: compile_ascii,
-    exp.Length: compile_length,
+    **parsed_as_nodes(FUNCTIONS),
     exp.Trim: compile_trim,
     exp.Substring: compile_substring,
-    exp.Left: compile_left,
-    exp.Right: compile_right,
-    exp.Replace: compile_replace,
     exp.Pad: compile_pad,
     exp.SplitPart: compile_split_part,
     exp.Concat: compile_concat,
     exp.DPipe: compile_concat,
     exp.ConcatWs: compile_concat_ws,
     exp.Repeat: compile_repeat,
-    exp.StrPosition: compile_position,
 }

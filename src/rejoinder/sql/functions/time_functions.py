@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.ir.monotone import Step, floor
-from rejoinder.sql.functions.math_functions import arguments
+from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, called_by_name, parsed_as_nodes
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
 from rejoinder.sql.types.interval_literals import MICROS, add_days
 from rejoinder.sql.types.terms import Compiler, Term, build, mismatch, only, refuse, rising
-
-NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
 _DATE_PARTS = {
     "YEAR": "year({0})",
@@ -71,22 +67,43 @@ def _as_datetime(term: Term, kind: pa.DataType, parent: exp.Expr) -> Term:
     return coerce(term, kind, parent)
 
 
-def _date_part(part: str) -> NodeCompiler:
-    def compile_part(compiler: Compiler, node: exp.Expr) -> Term:
-        only(node, "this")
-        return build(f"CAST({_DATE_PARTS[part]} AS INTEGER)", spark_types.INT, date_argument(compiler, node.this, node))
-
-    return compile_part
+def _timestamp_alone(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    return _exactly(compiler.compile(node), spark_types.TIMESTAMP, parent)
 
 
-def _clock_part(part: str) -> NodeCompiler:
-    def compile_part(compiler: Compiler, node: exp.Expr) -> Term:
-        only(node, "this")
-        return build(
-            f"CAST({_CLOCK_PARTS[part]} AS INTEGER)", spark_types.INT, time_argument(compiler, node.this, node)
-        )
+def _date_alone(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    return _exactly(compiler.compile(node), spark_types.DATE, parent)
 
-    return compile_part
+
+def _exactly(term: Term, kind: pa.DataType, parent: exp.Expr) -> Term:
+    """Require a type that Spark does not cast to."""
+    name = spark_types.spark_name(kind)
+    if term.type != kind:
+        why = f"a {name} is needed, not {spark_types.spark_name(term.type)}"
+        raise mismatch(parent, why, f"CAST it to {name.upper()}")
+    return term
+
+
+def _int_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    return coerce(compiler.compile(node), spark_types.INT, parent)
+
+
+def _int_cast(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    return cast(compiler.compile(node), spark_types.INT, parent)
+
+
+def _months_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    months = compiler.compile(node)
+    if not spark_types.is_integer(months.type) or months.type == spark_types.BIGINT:
+        raise mismatch(parent, f"months must be an int, not {spark_types.spark_name(months.type)}", "CAST it to INT")
+    return coerce(months, spark_types.INT, parent)
+
+
+def _number_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
+    term = compiler.compile(node)
+    if not spark_types.is_integer(term.type):
+        raise refuse(parent, f"`{parent.name}` takes integers only", "CAST it to BIGINT")
+    return coerce(term, spark_types.BIGINT, parent)
 
 
 def _extract_hint(part: str) -> str:
@@ -160,24 +177,6 @@ def compile_date_add(compiler: Compiler, node: exp.Expr) -> Term:
     return add_days(date_argument(compiler, node.this, node), compiler.compile(days), node)
 
 
-def compile_date_diff(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile DATEDIFF(end, start) in days."""
-    only(node, "this", "expression")
-    days = (date_argument(compiler, node.this, node), date_argument(compiler, node.expression, node))
-    return build("CAST({0} - {1} AS INTEGER)", spark_types.INT, *days)
-
-
-def compile_add_months(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile ADD_MONTHS; a day that the month has not becomes its last one."""
-    only(node, "this", "expression")
-    months = compiler.compile(node.expression)
-    if not spark_types.is_integer(months.type) or months.type == spark_types.BIGINT:
-        raise mismatch(node, f"months must be an int, not {spark_types.spark_name(months.type)}", "CAST it to INT")
-    shifted = "CAST({0} + to_months({1}) AS DATE)"
-    day = date_argument(compiler, node.this, node)
-    return build(shifted, spark_types.DATE, day, coerce(months, spark_types.INT, node), throws=True)
-
-
 def compile_timestamp_add(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile TIMESTAMPADD and DATEADD with a unit."""
     only(node, "this", "expression", "unit")
@@ -186,11 +185,11 @@ def compile_timestamp_add(compiler: Compiler, node: exp.Expr) -> Term:
     time = time_argument(compiler, node.this, node)
     if unit in MICROS:
         moved = f"({{1}} + to_microseconds(CAST({{0}} AS BIGINT) * {MICROS[unit]}))"
-        made = build(moved, time.type, amount, time, throws=True)
+        made = build(moved, time.type, amount, time, can_fail=True)
         is_fixed = amount.literal and amount.value is not None
         return rising(made, time, Step(amount.value * MICROS[unit])) if is_fixed else made
     if unit in _MONTHS:
-        return build(f"({{1}} + to_months({{0}} * {_MONTHS[unit]}))", time.type, amount, time, throws=True)
+        return build(f"({{1}} + to_months({{0}} * {_MONTHS[unit]}))", time.type, amount, time, can_fail=True)
     raise refuse(node, f"the unit `{unit}` is not supported", errors.near_misses(unit, [*MICROS, *_MONTHS]))
 
 
@@ -202,14 +201,8 @@ def compile_timestamp_diff(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, f"TIMESTAMPDIFF in `{unit}` is not supported", "use DAY, or EXTRACT the parts")
     end, start = (time_argument(compiler, part, node) for part in (node.this, node.expression))
     return build(
-        f"((epoch_us({{1}}) - epoch_us({{0}})) // {MICROS[unit]})", spark_types.BIGINT, start, end, throws=True
+        f"((epoch_us({{1}}) - epoch_us({{0}})) // {MICROS[unit]})", spark_types.BIGINT, start, end, can_fail=True
     )
-
-
-def compile_last_day(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile LAST_DAY of the month."""
-    only(node, "this")
-    return build("last_day({0})", spark_types.DATE, date_argument(compiler, node.this, node))
 
 
 def compile_to_date(compiler: Compiler, node: exp.Expr) -> Term:
@@ -228,104 +221,112 @@ def compile_unix_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
     return build("(epoch_us({0}) // 1000000)", spark_types.BIGINT, coerce(term, spark_types.TIMESTAMP, node))
 
 
-def _unix(size: int) -> NodeCompiler:
-    def compile_unix(compiler: Compiler, node: exp.Expr) -> Term:
-        only(node, "this", "scale")
-        term = compiler.compile(node.this)
-        if term.type != spark_types.TIMESTAMP:
-            raise mismatch(
-                node, f"a timestamp is needed, not {spark_types.spark_name(term.type)}", "CAST it to TIMESTAMP"
-            )
-        return _since_epoch(term, size)
-
-    return compile_unix
+def _since_epoch(size: int) -> str:
+    return _FLOORED.replace("{1}", str(size)).replace("{0}", "epoch_us({0})")
 
 
-def _since_epoch(time: Term, size: int) -> Term:
-    micros = "epoch_us({0})"
-    if size == 1:
-        return build(micros, spark_types.BIGINT, time)
-    return build(_FLOORED.replace("{1}", str(size)).replace("{0}", micros), spark_types.BIGINT, time)
+def _date_part(name: str, part: str, doc: str, parsed: type[exp.Expr] | None) -> ScalarFunction:
+    template = f"CAST({_DATE_PARTS[part]} AS INTEGER)"
+    return ScalarFunction(f"{name}(date)", (date_argument,), spark_types.INT, template, doc, parsed=parsed)
 
 
-def compile_unix_date(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile UNIX_DATE: days since 1970."""
-    only(node, "this")
-    term = compiler.compile(node.this)
-    if term.type != spark_types.DATE:
-        raise mismatch(node, f"a date is needed, not {spark_types.spark_name(term.type)}", "CAST it to DATE")
-    return build("CAST({0} - DATE '1970-01-01' AS INTEGER)", spark_types.INT, term)
+def _clock_part(name: str, doc: str, parsed: type[exp.Expr]) -> ScalarFunction:
+    template = f"CAST({_CLOCK_PARTS[name.upper()]} AS INTEGER)"
+    return ScalarFunction(f"{name}(time)", (time_argument,), spark_types.INT, template, doc, parsed=parsed)
 
 
-def compile_date_from_unix(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile DATE_FROM_UNIX_DATE."""
-    only(node, "this")
-    days = coerce(compiler.compile(node.this), spark_types.INT, node)
-    return build("(DATE '1970-01-01' + {0})", spark_types.DATE, days, throws=True)
+def _unix(name: str, template: str, doc: str, parsed: type[exp.Expr]) -> ScalarFunction:
+    rule, kind = (_timestamp_alone,), spark_types.BIGINT
+    return ScalarFunction(f"{name}(time)", rule, kind, template, doc, parsed=parsed, ignored=("scale",))
 
 
-def _timestamp_of(size: int) -> NodeCompiler:
-    def compile_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
-        (value,) = arguments(node, 1)
-        term = compiler.compile(value)
-        if not spark_types.is_integer(term.type):
-            raise refuse(node, f"`{node.name}` takes integers only", "CAST it to BIGINT")
-        return build(
-            f"make_timestamp({{0}} * {size})",
-            spark_types.TIMESTAMP,
-            coerce(term, spark_types.BIGINT, node),
-            throws=True,
-        )
-
-    return compile_timestamp
+def _timestamp_of(name: str, size: int, unit: str) -> ScalarFunction:
+    doc, template = f"The time so many {unit} after 1970.", f"make_timestamp({{0}} * {size})"
+    return ScalarFunction(f"{name}(n)", (_number_argument,), spark_types.TIMESTAMP, template, doc, can_fail=True)
 
 
-def compile_make_date(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile MAKE_DATE; a date that is not in the calendar fails."""
-    parts = [cast(compiler.compile(part), spark_types.INT, node) for part in arguments(node, 3)]
-    return build("make_date({0}, {1}, {2})", spark_types.DATE, *parts, throws=True)
-
-
-def compile_weekday(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile WEEKDAY, 0 for Monday."""
-    (value,) = arguments(node, 1)
-    return build(f"CAST({_DATE_PARTS['WEEKDAY']} AS INTEGER)", spark_types.INT, date_argument(compiler, value, node))
-
+FUNCTIONS = (
+    _date_part("year", "YEAR", "The year.", exp.Year),
+    _date_part("quarter", "QUARTER", "The quarter, from 1.", exp.Quarter),
+    _date_part("month", "MONTH", "The month, from 1.", exp.Month),
+    _date_part("day", "DAY", "The day of the month.", exp.Day),
+    _date_part("dayofmonth", "DAY", "The day of the month.", exp.DayOfMonth),
+    _date_part("dayofweek", "DAYOFWEEK", "The day of the week, 1 for Sunday.", exp.DayOfWeek),
+    _date_part("dayofyear", "DOY", "The day of the year.", exp.DayOfYear),
+    _date_part("weekofyear", "WEEK", "The week of the year, as in ISO 8601.", exp.WeekOfYear),
+    _date_part("weekday", "WEEKDAY", "The day of the week, 0 for Monday.", None),
+    _clock_part("hour", "The hour.", exp.Hour),
+    _clock_part("minute", "The minute.", exp.Minute),
+    _clock_part("second", "The second, without its fraction.", exp.Second),
+    _unix("unix_seconds", _since_epoch(1_000_000), "Seconds since 1970, rounded down.", exp.UnixSeconds),
+    _unix("unix_millis", _since_epoch(1_000), "Milliseconds since 1970, rounded down.", exp.UnixMillis),
+    _unix("unix_micros", "epoch_us({0})", "Microseconds since 1970.", exp.UnixMicros),
+    _timestamp_of("timestamp_seconds", 1_000_000, "seconds"),
+    _timestamp_of("timestamp_millis", 1_000, "milliseconds"),
+    _timestamp_of("timestamp_micros", 1, "microseconds"),
+    ScalarFunction(
+        "datediff(end_date, start_date)",
+        (date_argument, date_argument),
+        spark_types.INT,
+        "CAST({0} - {1} AS INTEGER)",
+        "The days from the second date to the first.",
+        parsed=exp.DateDiff,
+        aliases=("date_diff",),
+    ),
+    ScalarFunction(
+        "add_months(date, n)",
+        (date_argument, _months_argument),
+        spark_types.DATE,
+        "CAST({0} + to_months({1}) AS DATE)",
+        "The date so many months later; a day that the month has not becomes its last one.",
+        parsed=exp.AddMonths,
+        can_fail=True,
+    ),
+    ScalarFunction(
+        "last_day(date)",
+        (date_argument,),
+        spark_types.DATE,
+        "last_day({0})",
+        "The last day of the month.",
+        parsed=exp.LastDay,
+    ),
+    ScalarFunction(
+        "unix_date(date)",
+        (_date_alone,),
+        spark_types.INT,
+        "CAST({0} - DATE '1970-01-01' AS INTEGER)",
+        "Days since 1970.",
+        parsed=exp.UnixDate,
+    ),
+    ScalarFunction(
+        "date_from_unix_date(n)",
+        (_int_argument,),
+        spark_types.DATE,
+        "(DATE '1970-01-01' + {0})",
+        "The date so many days after 1970.",
+        parsed=exp.DateFromUnixDate,
+        can_fail=True,
+    ),
+    ScalarFunction(
+        "make_date(y, m, d)",
+        (_int_cast, _int_cast, _int_cast),
+        spark_types.DATE,
+        "make_date({0}, {1}, {2})",
+        "The date of a year, a month and a day; one that is not in the calendar fails.",
+        can_fail=True,
+    ),
+)
 
 NODES: dict[type[exp.Expr], NodeCompiler] = {
-    exp.Year: _date_part("YEAR"),
-    exp.Quarter: _date_part("QUARTER"),
-    exp.Month: _date_part("MONTH"),
-    exp.Day: _date_part("DAY"),
-    exp.DayOfMonth: _date_part("DAY"),
-    exp.DayOfWeek: _date_part("DAYOFWEEK"),
-    exp.DayOfYear: _date_part("DOY"),
-    exp.WeekOfYear: _date_part("WEEK"),
-    exp.Hour: _clock_part("HOUR"),
-    exp.Minute: _clock_part("MINUTE"),
-    exp.Second: _clock_part("SECOND"),
+    **parsed_as_nodes(FUNCTIONS),
     exp.Extract: compile_extract,
     exp.TimestampTrunc: compile_date_trunc,
     exp.DateTrunc: compile_trunc,
     exp.TsOrDsAdd: compile_date_add,
-    exp.DateDiff: compile_date_diff,
-    exp.AddMonths: compile_add_months,
     exp.TimestampAdd: compile_timestamp_add,
     exp.TimestampDiff: compile_timestamp_diff,
-    exp.LastDay: compile_last_day,
     exp.TsOrDsToDate: compile_to_date,
     exp.StrToUnix: compile_unix_timestamp,
-    exp.UnixSeconds: _unix(1_000_000),
-    exp.UnixMillis: _unix(1_000),
-    exp.UnixMicros: _unix(1),
-    exp.UnixDate: compile_unix_date,
-    exp.DateFromUnixDate: compile_date_from_unix,
 }
 
-NAMED: dict[str, NodeCompiler] = {
-    "weekday": compile_weekday,
-    "make_date": compile_make_date,
-    "timestamp_seconds": _timestamp_of(1_000_000),
-    "timestamp_millis": _timestamp_of(1_000),
-    "timestamp_micros": _timestamp_of(1),
-}
+NAMED: dict[str, NodeCompiler] = called_by_name(FUNCTIONS)

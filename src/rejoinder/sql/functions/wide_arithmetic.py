@@ -17,7 +17,7 @@ _MOST = 38
 
 def wide(sign: str, left: Term, right: Term, kind: pa.DataType, *, right_first: bool = False) -> Term:
     """`left sign right` in a type that Spark's rule has cut down to 38 digits."""
-    return build(exact(sign, kind), kind, left, right, throws=True, right_first=right_first)
+    return build(exact(sign, kind), kind, left, right, can_fail=True, right_first=right_first)
 
 
 def exact(sign: str, kind: pa.DataType) -> str:
@@ -38,7 +38,7 @@ def wide_sum(sign: str, left: Term, right: Term, kind: pa.DataType) -> Term:
     room, common = _power(_MOST - 1 - scale), f"DECIMAL({_MOST},{scale})"
     small = f"abs({{0}}) < {room} AND abs({{1}}) < {room}"
     quick = f"CAST(CAST({{0}} AS {common}) {sign} CAST({{1}} AS {common}) AS {duckdb_type(kind)})"
-    return build(f"CASE WHEN {small} THEN {quick} ELSE {exact(sign, kind)} END", kind, left, right, throws=True)
+    return build(f"CASE WHEN {small} THEN {quick} ELSE {exact(sign, kind)} END", kind, left, right, can_fail=True)
 
 
 def wide_product(left: Term, right: Term, kind: pa.DataType) -> Term:
@@ -50,7 +50,7 @@ def wide_product(left: Term, right: Term, kind: pa.DataType) -> Term:
     # DuckDB multiplies 18 digits at most as 64-bit numbers, and fails if the product is larger.
     operand = f"CAST({{0}} AS DECIMAL({max(one.precision, 19)},{one.scale}))"
     quick = f"CAST({operand} * {{1}} AS {duckdb_type(kind)})"
-    return build(f"CASE WHEN {small} THEN {quick} ELSE {exact('*', kind)} END", kind, left, right, throws=True)
+    return build(f"CASE WHEN {small} THEN {quick} ELSE {exact('*', kind)} END", kind, left, right, can_fail=True)
 
 
 def unit(scale: int) -> str:

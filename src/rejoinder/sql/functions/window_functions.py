@@ -6,7 +6,7 @@ no struct, and the equality of two windows is the equality of their starts, whic
 NULL has the window NULL; only Spark's `window` leaves such a row out.
 
 TUMBLE is an expression. HOP puts a row into several windows: the binder repeats the row (`logical.Expand`), and here
-its window is found by the text of the starts that the row was repeated for.
+its window is found by the starts that the row was repeated for.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.expression import Expression, quoted
-from rejoinder.ir.monotone import Rising, floor, shift
+from rejoinder.ir import nodes
+from rejoinder.ir.expression import Expression
+from rejoinder.ir.monotone import floor, shift
 from rejoinder.sql.functions.window_times import read_length, read_time, ticks_of
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
@@ -44,8 +45,8 @@ class WindowScope(Protocol):
         """The companions of a window column."""
         ...
 
-    def repeated(self, starts: str) -> str | None:
-        """The column that holds the start of each window, by the text of the list of starts."""
+    def repeated(self, starts: nodes.Node) -> str | None:
+        """The column that holds the start of each window, by the list of starts."""
         ...
 
 
@@ -91,18 +92,19 @@ def bounds_of(term: Term) -> Bounds:
 
 def ends_of_column(i: str, kind: pa.DataType, size: int | None) -> tuple[Expression, Expression]:
     """Start and end of a column that holds windows of a length, if that is fixed."""
-    start, end = (Expression(f"struct_extract({quoted(i)}, '{name}')", kind, (i,)) for name in ("start", "end"))
-    moved = Rising(i).then(*shift(size or 1), more=None if size is None else 0)
-    return replace(start, rising=Rising(i)), replace(end, rising=moved)
+    window = Term(nodes.Column(i, window_type(kind)))
+    start, end = (build(f"struct_extract({{0}}, '{name}')", kind, window) for name in ("start", "end"))
+    end = rising(end, window, *shift(size or 1), more=None if size is None else 0)
+    return Expression(rising(start, window).node), Expression(end.node)
 
 
 def with_column_bounds(term: Term, scope: object) -> Term:
     """A column with the companions that its scope knows."""
-    found = scope.bounds(term.columns[0]) if is_window(term.type) and isinstance(scope, WindowScope) else None
+    found = scope.bounds(term.node.columns[0]) if is_window(term.type) and isinstance(scope, WindowScope) else None
     if found is None:
         return term
     kind = term.type.field("start").type
-    start, end = (Term(quoted(name), kind, (name,)) for name in (found.start, found.end))
+    start, end = (Term(nodes.Column(name, kind)) for name in (found.start, found.end))
     return replace(term, bounds=Bounds(start, end, found.size))
 
 
@@ -128,14 +130,14 @@ def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile HOP(time, slide, size), for which the binder has repeated the row."""
     hop = read_hop(compiler, node)
-    start = compiler.repeated(hop.starts.sql)
+    start = compiler.repeated(hop.starts.node)
     if start is None:
         raise errors.Unsupported(
             "HOP is not supported here",
             detail=f"in `{text_of(node)}`: it repeats rows",
             hint="use it in SELECT, WHERE, GROUP BY or ON; name it in a subquery to use it elsewhere",
         )
-    column = Term(quoted(start), hop.starts.type.value_type, (start,))
+    column = Term(nodes.Column(start, hop.starts.type.value_type))
     return pack(column, _later(column, hop.size), hop.size)
 
 
@@ -284,7 +286,7 @@ def split_equality(compiler: Compiler, node: exp.Expr) -> list[exp.Expr]:
 def compared(sign: str, left: Term, right: Term, compare: Callable[[str, Term, Term], Term]) -> Term:
     """Compare two windows: by start and end where both are known, otherwise as structs."""
     if left.bounds is None or right.bounds is None:
-        return build(f"({{0}} {sign} {{1}})", spark_types.BOOLEAN, left, right)
+        return build(f"({{0}} {sign} {{1}})", spark_types.BOOLEAN, left, right, name=sign)
     one, two = left.bounds, right.bounds
     first, second = compare(sign, one.start, two.start), compare(sign, one.end, two.end)
     return combine("({0} AND {1})", spark_types.BOOLEAN, first, second)

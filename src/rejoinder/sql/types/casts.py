@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.expression import once
+from rejoinder.ir import nodes
 from rejoinder.ir.monotone import Step
 from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
 from rejoinder.sql.types import datetime_text, spark_types
@@ -23,9 +23,9 @@ from rejoinder.sql.types.terms import (
     Compiler,
     Term,
     build,
-    evaluated_once,
     failing,
     mismatch,
+    once,
     only,
     quote_text,
     refuse,
@@ -76,7 +76,7 @@ def compile_cast(compiler: Compiler, node: exp.Expr) -> Term:
             return read_literal(node.this.this, kind, node)
         # sqlglot reads `1L` as `1::BIGINT`; CAST(1 AS BIGINT) has more arguments.
         if spark_types.is_numeric(kind) and "format" not in node.args:
-            return replace(cast(term, kind, node), literal=True, suffixed=True, value=term.value)
+            return replace(cast(term, kind, node), suffixed=True)
     return cast(term, kind, node, safe=safe)
 
 
@@ -85,8 +85,8 @@ def cast(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool = False) -
     if term.type == kind:
         return term
     if term.is_null:
-        return Term(f"CAST(NULL AS {duckdb_type(kind)})", kind)
-    made = evaluated_once(term, lambda value: _cast(value, kind, node, safe=safe))
+        return Term(nodes.Literal(None, kind))
+    made = _cast(term, kind, node, safe=safe)
     if spark_types.is_integer(term.type) and spark_types.is_integer(kind):
         return made if safe and kind.bit_width < term.type.bit_width else rising(made, term)  # NULL rises with nothing
     if not (spark_types.is_datetime(term.type) and spark_types.is_datetime(kind)):
@@ -133,15 +133,15 @@ def _holds(kind: pa.DataType, value: int) -> bool:
 
 def _between_numbers(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
     source, target = term.type, duckdb_type(kind)
-    attempt = f"TRY_CAST({term.sql} AS {target})"
+    attempt = f"TRY_CAST({{0}} AS {target})"
     if spark_types.is_integer(kind):
         if spark_types.is_integer(source):
             return _checked(attempt, term, kind, safe=safe, total=source.bit_width <= kind.bit_width)
         # DuckDB rounds, Spark cuts.
-        attempt = f"TRY_CAST(trunc({term.sql}) AS {target})"
+        attempt = f"TRY_CAST(trunc({{0}}) AS {target})"
         if kind == spark_types.BIGINT and not spark_types.is_decimal(source):
             # The nearest double to the largest BIGINT is one more, and Spark lets it through.
-            attempt = f"CASE WHEN {term.sql} = 9223372036854775808 THEN {_LARGEST} ELSE {attempt} END"
+            attempt = f"CASE WHEN {{0}} = 9223372036854775808 THEN {_LARGEST} ELSE {attempt} END"
         return _checked(attempt, term, kind, safe=safe, total=False)
     if spark_types.is_decimal(kind):
         if source in (spark_types.FLOAT, spark_types.DOUBLE):
@@ -165,27 +165,28 @@ def _from_double(term: Term, kind: pa.DataType, *, safe: bool) -> Term:
 
     From 10^16 on, Java before 19 writes some numbers with a digit too many; such a row fails.
     """
-    number, wrap = once(f"CAST({term.sql} AS DOUBLE)", short=0)
+    number, wrap = once("CAST({0} AS DOUBLE)")
     mantissa = (
         f"length(regexp_replace(regexp_extract(CAST({number} AS VARCHAR), '^-?([0-9.]*)', 1), '[.]|0+$', '', 'g'))"
     )
     message = failing("a floating-point number of 16 digits or more has no certain decimal")
     certain = f"WHEN abs({number}) >= 1e16 AND abs({number}) < 1e38 AND {mantissa} > 15 THEN {message} "
     checked = certain if kind.precision - kind.scale > 16 else ""
-    finite = f"CASE {checked}WHEN isfinite({number}) THEN {number} END"
-    source = Term(finite, term.type, term.columns, throws=term.throws or bool(checked))
-    made = _checked(decimal_digits(finite, kind), source, kind, safe=safe, total=False)
-    return replace(made, sql=wrap(made.sql))
+    finite, with_finite = once(f"CASE {checked}WHEN isfinite({number}) THEN {number} END")
+    attempt = decimal_digits(finite, kind)
+    if not safe:
+        attempt = f"CASE WHEN {finite} IS NOT NULL THEN COALESCE({attempt}, {_no_fit(term, kind)}) END"
+    return build(wrap(with_finite(attempt)), kind, term, can_fail=bool(checked) or not safe)
 
 
 def _from_text(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
-    text = term.sql
+    text = "{0}"
     if spark_types.is_integer(kind):
         attempt = f"TRY_CAST({_found(text, _INTEGER)} AS {duckdb_type(kind)})"
     elif spark_types.is_decimal(kind):
         attempt = _decimal_text(_found(text, _DECIMAL), kind)
     elif spark_types.is_numeric(kind):
-        number, wrap = once(_found(text, _FLOAT), short=0)
+        number, wrap = once(_found(text, _FLOAT))
         either = f"CASE WHEN {number} <> '' THEN {number} ELSE {_found(text, _SPECIAL)} END"
         attempt = wrap(f"TRY_CAST({either} AS {duckdb_type(kind)})")
     elif kind == spark_types.BOOLEAN:
@@ -210,9 +211,9 @@ def _decimal_text(text: str, kind: pa.DataType) -> str:
     """Read a decimal. DuckDB needs a digit before the point, and DuckDB 1 rounds wrongly after a negative exponent."""
     room = min(kind.precision + (kind.precision == kind.scale), spark_types.MAX_PRECISION)
     wider = pa.decimal128(room, kind.scale)
-    number, with_number = once(text, short=0)
+    number, with_number = once(text)
     found = f"regexp_extract({number}, '^[+-]?0*([0-9]*)[.]?([0-9]*)[eE]-([0-9]+)$', ['a', 'b', 'e'])"
-    parts, with_parts = once(found, short=0)
+    parts, with_parts = once(found)
     digits, shift = f"({parts}.a || {parts}.b)", f"least(TRY_CAST({parts}.e AS HUGEINT), 400)"
     point = f"CAST(length({parts}.a) - {shift} AS BIGINT)"
     size = (
@@ -252,12 +253,12 @@ def _between_datetimes(term: Term, kind: pa.DataType) -> Term:
     if kind == spark_types.DATE:
         return build("CAST({0} AS DATE)", kind, term)
     if term.type == spark_types.DATE:
-        return build("CAST({0} AS TIMESTAMP)", kind, term, throws=True)
+        return build("CAST({0} AS TIMESTAMP)", kind, term, can_fail=True)
     return relabel(term, kind)
 
 
 def _to_seconds(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) -> Term:
-    micros = f"epoch_us({term.sql})"
+    micros = "epoch_us({0})"
     if kind == spark_types.DOUBLE:
         return build("(CAST(epoch_us({0}) AS DOUBLE) / 1000000)", kind, term)
     if not spark_types.is_integer(kind):
@@ -273,20 +274,22 @@ def _from_seconds(term: Term, kind: pa.DataType, node: exp.Expr, *, safe: bool) 
     wide = term.type == spark_types.BIGINT
     if wide and safe:
         raise refuse(node, "TRY_CAST from bigint to timestamp is not supported", "use CAST")
-    return build("make_timestamp(CAST({0} AS BIGINT) * 1000000)", kind, term, throws=wide)
+    return build("make_timestamp(CAST({0} AS BIGINT) * 1000000)", kind, term, can_fail=wide)
 
 
 def _checked(attempt: str, term: Term, kind: pa.DataType, *, safe: bool, total: bool) -> Term:
-    """Make a term of a text that is NULL where the cast fails; `total` says that it never does."""
-    if safe or total:
-        return Term(
-            attempt.replace("TRY_CAST(", "CAST(", 1) if total else attempt, kind, term.columns, throws=term.throws
-        )
-    message = failing(
-        f"a value of type {spark_types.spark_name(term.type)} cannot be cast to {spark_types.spark_name(kind)}"
-    )
-    strict = f"CASE WHEN {term.sql} IS NOT NULL THEN COALESCE({attempt}, {message}) END"
-    return Term(strict, kind, term.columns, throws=True)
+    """Make a term of a template that is NULL where the cast fails; `total` says that it never does."""
+    if total:
+        return build(attempt.replace("TRY_CAST(", "CAST(", 1), kind, term, makes_null=False)
+    if safe:
+        return build(attempt, kind, term)
+    strict = f"CASE WHEN {{0}} IS NOT NULL THEN COALESCE({attempt}, {_no_fit(term, kind)}) END"
+    return build(strict, kind, term, can_fail=True, makes_null=False)
+
+
+def _no_fit(term: Term, kind: pa.DataType) -> str:
+    names = spark_types.spark_name(term.type), spark_types.spark_name(kind)
+    return failing(f"a value of type {names[0]} cannot be cast to {names[1]}")
 
 
 def _no_such_cast(term: Term, kind: pa.DataType, node: exp.Expr) -> errors.PlanningError:

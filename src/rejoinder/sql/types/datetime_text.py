@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta
 
-from rejoinder.ir.expression import once
-from rejoinder.sql.types.terms import quote_text
+from rejoinder.sql.types.terms import once, quote_text
 
 BLANK = r"[\x00-\x20\x7f]*"
 """What Spark trims before it reads a number or a time."""
@@ -18,7 +17,7 @@ BLANK = r"[\x00-\x20\x7f]*"
 _YEAR = r"\+?([0-9]{4,6})"
 _DATE = rf"^{BLANK}{_YEAR}(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T](?s:.*))?)?)?{BLANK}$"
 _DAY = rf"^{BLANK}{_YEAR}(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}}))?)?{BLANK}$"
-_ZONE = r"(?: ?(Z|UTC|[+-][0-9]{1,2}(?::?[0-9]{2})?))?"
+_ZONE = r"(?: ?(Z|UTC|[+-][0-9]{1,2}(?::?[0-9]{2,2})?))?"
 _CLOCK = rf"([01]?[0-9]|2[0-3])(?::([0-5]?[0-9])(?::([0-5]?[0-9])(?:\.([0-9]{{0,9}}))?{_ZONE})?)?"
 _MOMENT = rf"^{BLANK}{_YEAR}-([0-9]{{1,2}})-([0-9]{{1,2}})[ T]{_CLOCK}{BLANK}$"
 
@@ -97,7 +96,7 @@ def _or(parts: str, name: str, default: str) -> str:
 def _minutes(zone: str) -> str:
     """Write the offset of a zone such as `+2`, `-02:30` or `+0230` in minutes; 0 for no zone."""
     hours = f"TRY_CAST(regexp_extract({zone}, '^[+-]([0-9]{{1,2}})', 1) AS INTEGER)"
-    minutes = f"TRY_CAST(regexp_extract({zone}, '^[+-][0-9]{{1,2}}:?([0-9]{{2}})$', 1) AS INTEGER)"
+    minutes = f"TRY_CAST(regexp_extract({zone}, '^[+-][0-9]{{1,2}}:?([0-9]{{2,2}})$', 1) AS INTEGER)"
     size = f"(COALESCE({hours}, 0) * 60 + COALESCE({minutes}, 0))"
     return f"CASE WHEN starts_with({zone}, '-') THEN -{size} ELSE {size} END"
 

@@ -170,15 +170,15 @@ def shift(term: Term, interval: Interval, node: exp.Expr) -> Term:
         )
     if term.type == spark_types.DATE:
         if interval.months:
-            return build(f"CAST({{0}} + to_months({interval.months}) AS DATE)", spark_types.DATE, term, throws=True)
+            return build(f"CAST({{0}} + to_months({interval.months}) AS DATE)", spark_types.DATE, term, can_fail=True)
         if interval.of_days:
             days = interval.micros // MICROS["DAY"]
-            made = build(f"({{0}} + CAST({days} AS INTEGER))", spark_types.DATE, term, throws=True)
+            made = build(f"({{0}} + CAST({days} AS INTEGER))", spark_types.DATE, term, can_fail=True)
             return rising(made, term, Step(days))
         term = coerce(term, spark_types.TIMESTAMP, node)
     if interval.months:
-        return build(f"({{0}} + to_months({interval.months}))", term.type, term, throws=True)
-    made = build(f"({{0}} + to_microseconds({interval.micros}))", term.type, term, throws=True)
+        return build(f"({{0}} + to_months({interval.months}))", term.type, term, can_fail=True)
+    made = build(f"({{0}} + to_microseconds({interval.micros}))", term.type, term, can_fail=True)
     return rising(made, term, Step(interval.micros))
 
 
@@ -186,5 +186,5 @@ def add_days(day: Term, days: Term, node: exp.Expr) -> Term:
     """Add a number of days to a date."""
     if not (spark_types.is_integer(days.type) or days.is_null) or days.type == spark_types.BIGINT:
         raise mismatch(node, f"days must be an int, not {spark_types.spark_name(days.type)}", "CAST it to INT")
-    made = build("({0} + {1})", spark_types.DATE, day, coerce(days, spark_types.INT, node), throws=True)
+    made = build("({0} + {1})", spark_types.DATE, day, coerce(days, spark_types.INT, node), can_fail=True)
     return rising(made, day, Step(days.value)) if days.literal and not days.is_null else made

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
+from rejoinder.ir import nodes
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Compiler, Term, only, quote_text, refuse
-
-_EPOCH = datetime(1970, 1, 1)
+from rejoinder.sql.types.terms import NULL, Compiler, Term, only, refuse
 
 
 def number(text: str, node: exp.Expr, *, negative: bool = False) -> Term:
@@ -36,19 +33,7 @@ def number(text: str, node: exp.Expr, *, negative: bool = False) -> Term:
 
 def constant(value: Any, kind: pa.DataType) -> Term:
     """Make a literal term of a type from a Python value."""
-    if kind == spark_types.BOOLEAN:
-        text = "TRUE" if value else "FALSE"
-    elif spark_types.is_integer(kind):
-        text = str(value)
-    elif spark_types.is_decimal(kind):
-        text = f"'{value:f}'"
-    else:
-        text = quote_text(str(value))
-    sql = f"CAST({text} AS {duckdb_type(kind)})"
-    if kind in (spark_types.TIMESTAMP, spark_types.TIMESTAMP_NTZ):
-        since = value - _EPOCH
-        sql = f"make_timestamp({(since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds})"
-    return Term(sql, kind, literal=True, value=value)
+    return Term(nodes.Literal(value, kind))
 
 
 def compile_literal(compiler: Compiler, node: exp.Expr) -> Term:
@@ -70,7 +55,7 @@ def compile_boolean(compiler: Compiler, node: exp.Expr) -> Term:
 
 def compile_null(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile NULL, which takes its type from its neighbours."""
-    return Term("NULL", spark_types.NULL, literal=True)
+    return NULL
 
 
 def compile_paren(compiler: Compiler, node: exp.Expr) -> Term:

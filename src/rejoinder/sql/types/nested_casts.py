@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pyarrow as pa
 
-from rejoinder.sql.types.terms import Term, quote_text
-
-_ITEM = re.compile(r"\bitem_([0-9]+)\b")
+from rejoinder.ir import nodes
+from rejoinder.sql.types.terms import Term, build, combine, evaluated_once, quote_text
 
 
 def is_nested_cast(source: pa.DataType, kind: pa.DataType) -> bool:
@@ -23,14 +21,16 @@ def is_nested_cast(source: pa.DataType, kind: pa.DataType) -> bool:
 def cast_nested(term: Term, kind: pa.DataType, cast: Callable[[Term, pa.DataType], Term]) -> Term:
     """Cast an array or a struct with `cast` for what is inside. NULL stays NULL; NULL inside stays NULL inside."""
     if pa.types.is_list(kind):
-        number = 1 + max((int(used) for used in _ITEM.findall(term.sql)), default=0)
-        item = cast(Term(f"item_{number}", term.type.value_type), kind.value_type)
-        made = f"list_transform({term.sql}, lambda item_{number}: {item.sql})"
-        return Term(made, kind, term.columns, throws=term.throws or item.throws)
+        variable = nodes.Variable(f"item_{term.node.digest.hex()[:12]}", term.type.value_type)
+        item = cast(Term(variable), kind.value_type)
+        return combine("list_transform({0}, {1})", kind, term, Term(nodes.Lambda(variable.name, item.node)))
+    return evaluated_once(term, lambda value: _cast_struct(value, kind, cast))
+
+
+def _cast_struct(term: Term, kind: pa.DataType, cast: Callable[[Term, pa.DataType], Term]) -> Term:
     fields = [
-        (own.name, cast(Term(f"struct_extract({term.sql}, {quote_text(field.name)})", field.type), own.type))
+        cast(build(f"struct_extract({{0}}, {quote_text(field.name)})", field.type, term), own.type)
         for field, own in zip(term.type, kind, strict=True)
     ]
-    packed = ", ".join(f"{quote_text(name)}: {inner.sql}" for name, inner in fields)
-    throws = term.throws or any(inner.throws for _, inner in fields)
-    return Term(f"CASE WHEN {term.sql} IS NOT NULL THEN {{{packed}}} END", kind, term.columns, throws=throws)
+    packed = ", ".join(f"{quote_text(own.name)}: {{{place}}}" for place, own in enumerate(kind, 1))
+    return combine(f"CASE WHEN {{0}} IS NOT NULL THEN {{{packed}}} END", kind, term, *fields, is_lazy=True)

@@ -1,9 +1,9 @@
-"""Compiled pieces of an expression, and the words of DuckDB that they are put together from."""
+"""Compiled pieces of an expression: nodes, and what only the compiler has to know about them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -11,11 +11,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir.expression import BINDER, Comparison, once, quoted
-from rejoinder.ir.monotone import Rising, Step
+from rejoinder.ir import nodes
+from rejoinder.ir.monotone import Step
+from rejoinder.ir.nodes import Node
+from rejoinder.ir.operation import Monotone, Operation
+from rejoinder.ir.operators import places
 from rejoinder.sql.parse.clauses import text_of
-
-_PLACE = re.compile(r"\{([0-9])\}")
 
 
 @dataclass(frozen=True)
@@ -29,34 +30,43 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Term:
-    """DuckDB text whose values and type are Spark's.
+    """A node whose values and type are Spark's.
 
-    `throws` says that a row may fail, so that it must not be evaluated where Spark would not. A literal keeps its
-    `value`; `suffixed` says that it was written with a suffix such as `1L`, or as `1::BIGINT`. A predicate that Arrow
-    can answer keeps its `comparisons`, a window that was made by us its `bounds`, a time made from another what it is
-    `rising` with.
+    `suffixed` says that a literal was written with a suffix such as `1L`, or as `1::BIGINT`. A window that was made by
+    us keeps its `bounds`.
     """
 
-    sql: str
-    type: pa.DataType
-    columns: tuple[str, ...] = ()
-    throws: bool = False
-    literal: bool = False
+    node: Node
     suffixed: bool = False
-    value: Any = None
-    comparisons: tuple[Comparison, ...] = ()
     bounds: Bounds | None = None
-    rising: Rising | None = None
 
     @property
-    def is_column(self) -> bool:
-        """Say whether this is a bare column."""
-        return len(self.columns) == 1 and self.sql == quoted(self.columns[0])
+    def type(self) -> pa.DataType:
+        """The type of the values."""
+        return self.node.type
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether a row may fail, so that it must not be evaluated where Spark would not."""
+        return self.node.can_fail
+
+    @property
+    def literal(self) -> bool:
+        """Say whether this is a literal."""
+        return self.suffixed or isinstance(self.node, nodes.Literal)
+
+    @property
+    def value(self) -> Any:
+        """The value of a literal; None if it is NULL, or something else."""
+        return self.node.value if isinstance(self.node, nodes.Literal) else None
 
     @property
     def is_null(self) -> bool:
         """Say whether this is the untyped NULL."""
         return bool(pa.types.is_null(self.type))
+
+
+NULL = Term(nodes.Literal(None, pa.null()))
 
 
 class Compiler(Protocol):
@@ -70,82 +80,74 @@ class Compiler(Protocol):
         """Find a column. Raises what the scope raises."""
         ...
 
-    def repeated(self, starts: str) -> str | None:
-        """The column with the start of the window that a row was repeated for, by the text of all starts."""
+    def repeated(self, starts: Node) -> str | None:
+        """The column with the start of the window that a row was repeated for, by the list of all starts."""
         ...
 
 
-def merge_columns(terms: Iterable[Term]) -> tuple[str, ...]:
-    """List the columns of several terms, each once, in order of appearance."""
-    return tuple(dict.fromkeys(name for term in terms for name in term.columns))
-
-
-def build(template: str, kind: pa.DataType, *terms: Term, throws: bool = False, right_first: bool = False) -> Term:
-    """Make a term that is NULL if a part is, from a template with `{0}`, `{1}`, … for the texts of its parts.
-
-    (A repetition in a regular expression must not look like them: `{2,2}`, not `{2}`.)
+def build(
+    template: str,
+    kind: pa.DataType,
+    *terms: Term,
+    name: str = "",
+    can_fail: bool = False,
+    right_first: bool = False,
+    makes_null: bool = True,
+) -> Term:
+    """Make a term that is NULL if a part is, from a template with `{0}`, `{1}`, … for its parts (`Operation`).
 
     Spark evaluates the parts in turn, the right one first for divisions, and stops at a NULL: what comes after is not
     evaluated, and cannot fail.
     """
-    turns = list(reversed(range(len(terms)))) if right_first else list(range(len(terms)))
-    failing_turns = [turn for turn, place in enumerate(turns) if terms[place].throws]
-    guarded = {
-        place
-        for place in turns[: max(failing_turns, default=0)]
-        if not (terms[place].literal and terms[place].value is not None)
-    }
-    sql = _filled(template, terms, turns, guarded)
-    return Term(sql, kind, merge_columns(terms), throws=throws or bool(failing_turns))
+    operation = Operation(template, name, can_fail=can_fail, right_first=right_first, makes_null=makes_null)
+    return Term(nodes.Call(operation, [term.node for term in terms], kind))
+
+
+def combine(template: str, kind: pa.DataType, *terms: Term, name: str = "", is_lazy: bool = False) -> Term:
+    """Make a term whose parts are all evaluated, whether or not one is NULL; `is_lazy`: until one decides."""
+    operation = Operation(template, name, stops_at_null=False, is_lazy=is_lazy)
+    return Term(nodes.Call(operation, [term.node for term in terms], kind))
+
+
+def listed(function: str, count: int) -> str:
+    """The template of a call with so many arguments.
+
+    >>> listed("least", 2)
+    'least({0}, {1})'
+    """
+    return f"{function}({places(count)})"
 
 
 def rising(made: Term, time: Term, *steps: Step, more: int | None = 0) -> Term:
-    """A term that was made from a time and is what steps make of it, or so much more; if that is made of a column."""
-    below = Rising(time.columns[0]) if time.is_column else time.rising
-    return made if below is None else replace(made, rising=below.then(*steps, more=more))
-
-
-def combine(template: str, kind: pa.DataType, *terms: Term) -> Term:
-    """Make a term whose parts are all evaluated, whether or not one is NULL."""
-    throws = any(term.throws for term in terms)
-    return Term(_filled(template, terms, range(len(terms)), set()), kind, merge_columns(terms), throws=throws)
+    """A term that was made from a time and is what steps make of it, or so much more."""
+    node = made.node
+    if not isinstance(node, nodes.Call) or time.node not in node.parts:
+        return made
+    monotone = Monotone(node.parts.index(time.node), steps, more)
+    return replace(made, node=nodes.Call(replace(node.operation, monotone=monotone), node.parts, node.type))
 
 
 def evaluated_once(term: Term, make: Callable[[Term], Term]) -> Term:
     """Make a term from another that may be used many times, so that it is evaluated once."""
-    name, wrap = once(term.sql)
-    if name == term.sql:
-        return make(term)
-    made = make(Term(name, term.type))
-    columns = merge_columns((term, made))
-    return Term(wrap(made.sql), made.type, columns, throws=term.throws or made.throws)
+    return Term(nodes.let(term.node, lambda value: make(replace(term, node=value)).node))
 
 
-def _filled(template: str, terms: Sequence[Term], turns: Sequence[int], guarded: Collection[int]) -> str:
-    """Fill a template in; a part that is used more than once is evaluated once, a guarded one before those after it.
+def choice(conditions: Sequence[Term], results: Sequence[Term], kind: pa.DataType) -> Term:
+    """Take the result of the first condition that is TRUE; a last result without a condition is the default."""
+    parts = [part.node for pair in zip(conditions, results, strict=False) for part in pair]
+    parts += [result.node for result in results[len(conditions) :]]
+    return Term(nodes.Case(parts, kind))
 
-    The smaller of two long parts is written twice instead: DuckDB's cost doubles with each text that is evaluated once
-    inside of another, and the larger one must not be inside.
-    """
-    uses = [template.count(f"{{{place}}}") + (place in guarded) for place in range(len(terms))]
-    names = [term.sql for term in terms]
-    wraps: dict[int, Callable[[str], str]] = {}
-    for place, term in enumerate(terms):
-        inside = max((len(other.sql) for other in terms if other is not term and BINDER in other.sql), default=0)
-        if uses[place] > 1 and (uses[place] > 2 or len(term.sql) > inside):
-            names[place], wraps[place] = once(term.sql)
-    sql = _PLACE.sub(lambda found: names[int(found.group(1))], template)
-    for place in reversed(turns):
-        if place in guarded:
-            sql = f"CASE WHEN {names[place]} IS NOT NULL THEN {sql} END"
-        if place in wraps:
-            sql = wraps[place](sql)
-    return sql
+
+def once(text: str) -> tuple[str, Callable[[str], str]]:
+    """Name a part of a template that is used often, and give the function that puts it around its use."""
+    name = f"once_{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    return name, lambda body: f"list_transform([{text}], lambda {name}: {body})[1]"
 
 
 def failing(message: str) -> str:
-    """Write the call that fails the row."""
-    return f"error({quote_text(message)})"
+    """The place in a template where the row fails."""
+    return f"{{!{message}}}"
 
 
 def quote_text(text: str) -> str:
@@ -155,7 +157,9 @@ def quote_text(text: str) -> str:
 
 def relabel(term: Term, kind: pa.DataType) -> Term:
     """Give a term another type whose DuckDB values are the same."""
-    return replace(term, type=kind, comparisons=(), bounds=None, rising=None)
+    if isinstance(term.node, nodes.Column):
+        return Term(nodes.Column(term.node.name, kind))
+    return build("{0}", kind, term, makes_null=False)
 
 
 def refuse(node: exp.Expr, why: str, hint: str | None = None) -> errors.Unsupported:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -17,13 +19,14 @@ from rejoinder.kernels.duckdb.row_errors import (
     split_marked,
     truths,
 )
+from rejoinder.kernels.duckdb.text_expression import text_expression
 
 ROWS = pa.table({"a": [0, 1, None, 2, 5], "b": [1, 0, 0, 0, 1], DIFF: [1, -1, 1, 2, 1]})
-ZERO = "CASE WHEN a = 0 THEN error('it''s zero') ELSE 10 // a END"
-TENTH = Expression(ZERO, pa.int64(), ("a",), text="10 DIV a", throws=True)
-LARGE = Expression(f"({ZERO}) > 3", pa.bool_(), ("a",), text="10 DIV a > 3", throws=True)
-PLAIN = Expression("b = 0", pa.bool_(), ("b",), text="b = 0")
-NARROW = Expression("CAST(a * 100 AS TINYINT)", pa.int8(), ("a",), text="CAST(a * 100 AS TINYINT)", throws=True)
+ZERO = "CASE WHEN a = 0 THEN {!it's zero} ELSE 10 // a END"
+TENTH = text_expression(ZERO, pa.int64(), ("a",), text="10 DIV a", can_fail=True)
+LARGE = text_expression(f"({ZERO}) > 3", pa.bool_(), ("a",), text="10 DIV a > 3", can_fail=True)
+PLAIN = text_expression("b = 0", pa.bool_(), ("b",), text="b = 0")
+NARROW = text_expression("CAST(a * 100 AS TINYINT)", pa.int8(), ("a",), text="CAST(a * 100 AS TINYINT)", can_fail=True)
 
 
 def test_the_rows_that_fail_stay_marked_and_the_others_are_projected() -> None:
@@ -57,7 +60,7 @@ def test_a_condition_that_is_not_true_removes_the_row_in_any_order() -> None:
 
 
 def test_a_null_removes_the_row_too() -> None:
-    unknown = Expression("(CASE WHEN b = 1 THEN NULL ELSE TRUE END)", pa.bool_(), ("b",))
+    unknown = text_expression("(CASE WHEN b = 1 THEN NULL ELSE TRUE END)", pa.bool_(), ("b",))
     mask, errors = truths(ROWS, conjunction([LARGE, unknown]) or LARGE)
     assert mask.tolist() == [False, True, False, True, False]
     assert errors is None or errors.null_count == 5
@@ -81,14 +84,14 @@ def test_a_pair_on_which_a_test_fails_is_beside_those_that_pass() -> None:
 
 
 def test_optional_rows_are_left_out_when_they_fail() -> None:
-    nothing = Expression("(a = 0)", pa.bool_(), ("a",))
+    nothing = text_expression("(a = 0)", pa.bool_(), ("a",))
     result = filter_project_marked(ROWS, None, [("q", TENTH)], optional=nothing)
     assert split_marked(result)[0].column("q").to_pylist() == [10, None, 5, 2]
     assert split_marked(result)[1] is None
 
 
 def test_a_list_that_fails() -> None:
-    repeated = Expression(f"[{ZERO}, a]", pa.int64(), ("a",), throws=True, repeats=True)
+    repeated = replace(text_expression(f"[{ZERO}, a]", pa.list_(pa.int64()), ("a",), can_fail=True), repeats=True)
     sound, failed = split_marked(filter_project_marked(ROWS, None, [("q", repeated)], (DIFF,)))
     assert sound.column("q").to_pylist() == [10, 1, None, None, 5, 2, 2, 5]
     assert failed is not None and failed.num_rows == 1
@@ -107,7 +110,7 @@ def test_a_key_that_fails_is_null() -> None:
 
 
 def test_a_text_that_looks_like_a_failure_is_not_one() -> None:
-    text = Expression("CASE WHEN a = 0 THEN error('no') ELSE 'error(''x'')' END", pa.string(), ("a",), throws=True)
+    text = text_expression("CASE WHEN a = 0 THEN {!no} ELSE 'error(''x'')' END", pa.string(), ("a",), can_fail=True)
     assert filter_project_marked(ROWS, None, [("t", text)]).column("t").to_pylist()[0] == "error('x')"
 
 
@@ -119,7 +122,7 @@ def test_tables_with_and_without_marks_are_one() -> None:
 
 @pytest.mark.parametrize(
     ("expression", "values"),
-    [(NARROW, "900"), (Expression("a + 9223372036854775806", pa.int64(), ("a",), text="a + large"), "9223")],
+    [(NARROW, "900"), (text_expression("a + 9223372036854775806", pa.int64(), ("a",), text="a + large"), "9223")],
 )
 def test_the_values_of_a_row_are_not_shown(expression: Expression, values: str) -> None:
     failed = filter_project_marked(pa.table({"a": [9]}), None, [("q", expression)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.blocks.normal_form import Input
 from rejoinder.plan.blocks.padding import is_null_on_padding
 
@@ -24,4 +24,4 @@ INPUT = Input("b", (("0.y", "y"), ("0.s", "s")), pa.schema([("y", pa.int32()), (
     ],
 )
 def test_a_row_of_nulls_is_reported(sql: str, columns: tuple[str, ...], expected: bool) -> None:
-    assert is_null_on_padding(Expression(sql, pa.int32(), columns), INPUT) is expected
+    assert is_null_on_padding(text_expression(sql, pa.int32(), columns), INPUT) is expected

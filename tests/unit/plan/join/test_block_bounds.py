@@ -9,6 +9,7 @@ import pytest
 
 from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.monotone import stepped
+from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.join.block_bounds import all_bounds
 from rejoinder.plan.normalize import normalise
 from rejoinder.sql.bind.binder import bind
@@ -77,7 +78,7 @@ def check(kinds: tuple[str, str], made: str, condition: str) -> None:
     both = " CROSS JOIN ".join(
         f'(SELECT v AS v{at}, {texts[at]} AS "{at}.t" FROM (SELECT unnest({tried[at]}) AS v))' for at in (0, 1)
     )
-    where = " AND ".join(f"({predicate.expression.sql})" for predicate in block.predicates)
+    where = " AND ".join(f"({duckdb_text(predicate.expression.node)})" for predicate in block.predicates)
     pairs = duckdb.connect().execute(f"SELECT v0, v1 FROM {both} WHERE {where}").fetchall()
     assert pairs
     for (later, _), steps in found.items():

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from rejoinder.ir.catalog import Catalog
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expression import column
+from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.blocks.normal_form import Derived
 from rejoinder.plan.operations.union import Union
 from rejoinder.plan.rounds.labels import Labels, shown, written
@@ -57,16 +58,16 @@ def test_a_window_of_a_group_has_a_start_and_an_end() -> None:
 
 
 def test_a_column_in_another_type_is_not_taken_for_the_column() -> None:
-    cast = Expression('CAST("0.id" AS DOUBLE)', pa.float64(), ("0.id",), text="o.id")
+    cast = text_expression('CAST("0.id" AS DOUBLE)', pa.float64(), ("0.id",), text="o.id")
     names = {"0.id": "id"}
     assert shown(column("0.id", pa.int32()), names) == "id"
     assert shown(cast, names) == "CAST(id AS DOUBLE)"
 
 
 def test_expressions_are_shown_as_written_without_qualifiers() -> None:
-    made = Expression('("0.id" + 1)', pa.int32(), ("0.id",), text="o.id + length('o.x')")
+    made = text_expression('("0.id" + 1)', pa.int32(), ("0.id",), text="o.id + length('o.x')")
     assert shown(made, {"0.id": "id"}) == "id + length('o.x')"
-    nobody = Expression('("0.id") = ("1.id")', pa.bool_(), ("0.id", "1.id"), text="3.id = 4.id")
+    nobody = text_expression('("0.id") = ("1.id")', pa.bool_(), ("0.id", "1.id"), text="3.id = 4.id")
     assert written(nobody) is None
     assert shown(nobody, {"0.id": "a.id", "1.id": "b.id"}) == "a.id = b.id"
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder.ir.expression import Expression
 from rejoinder.kernels.arrow.columns import diffs
 from rejoinder.kernels.arrow.hashing import NULL_HASH
+from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.runtime.matching.range_matching import bound, match_nearest, match_range
 from tests.unit.runtime.steps.test_lookup import unmixed
@@ -149,7 +149,7 @@ def test_an_integer_that_hashes_like_null_is_not_null(null_safe: bool) -> None:
 
 def test_keys_of_another_width_and_keys_that_are_computed() -> None:
     versions = Versions(pa.int64())
-    computed = Expression('"k" % 10', pa.int64(), ("k",))
+    computed = text_expression('"k" % 10', pa.int64(), ("k",))
     versions.arrangement = Arrangement("v", Key((computed,)), versions.schema, "t")
     versions.epoch([(11, "a", 1, 1), (21, "b", 2, 1), (12, "c", 3, 1)])
     stream = versions.stream([1, 2, 3], pa.int32())

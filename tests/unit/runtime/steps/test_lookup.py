@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expression import column
 from rejoinder.kernels.arrow.hashing import _M1, _M2, NULL_HASH
+from rejoinder.kernels.duckdb.text_expression import text_expression
 from rejoinder.plan.physical.steps import Arrange, Lookup
 from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.lookup import lookup
@@ -59,9 +60,9 @@ def test_pairs_are_filtered_and_projected() -> None:
     now.streams["r"] = delta([(1, "a", 1), (1, "b", 1)], BY_K.key)
     arrange(now, Arrange("r", BY_K, check=False))
     now.streams["in"] = delta([(1, "x", 2)])
-    smaller = Expression("\"other\" > 'a'", pa.bool_(), ("other",))
+    smaller = text_expression("\"other\" > 'a'", pa.bool_(), ("other",))
     outputs = (
-        ("both", Expression('"s" || "other"', SCHEMA.field("s").type, ("s", "other"))),
+        ("both", text_expression('"s" || "other"', SCHEMA.field("s").type, ("s", "other"))),
         ("k", column("k", SCHEMA.field("k").type)),
     )
     lookup(now, Lookup("in", "out", BY_K, key("k"), True, ("k", "s"), (("s", "other"),), smaller, outputs=outputs))

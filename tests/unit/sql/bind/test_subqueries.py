@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import RejoinderError, TypeMismatch, UnknownName, Unsupported
+from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.sql.bind.binder import bind
 from tests.unit.sql.trees import CATALOG, join, tree
 
@@ -84,8 +85,8 @@ def test_the_subqueries_of_not_in_have_identifiers_of_their_own() -> None:
 
 def test_what_links_a_subquery_is_a_key() -> None:
     link, value = join("SELECT k FROM a WHERE x IN (SELECT z FROM c WHERE c.k = a.k)").predicates
-    assert link.equality is not None and [side.sql for side in link.equality] == ['"1.K"', '"0.k"']
-    assert value.equality is not None and [side.sql for side in value.equality] == ['"0.x"', '"1.z"']
+    assert link.equality is not None and [duckdb_text(side.node) for side in link.equality] == ['"1.K"', '"0.k"']
+    assert value.equality is not None and [duckdb_text(side.node) for side in value.equality] == ['"0.x"', '"1.z"']
 
 
 def test_subqueries_see_ctes_and_views_of_the_query_around() -> None:

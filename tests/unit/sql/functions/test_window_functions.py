@@ -11,6 +11,7 @@ from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupporte
 from rejoinder.ir import logical
 from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.expression import Expression
+from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.statements.statement_parser import CreateSource, parse_statements
 from rejoinder.sql.types.spark_types import spark_name
@@ -42,7 +43,11 @@ def equalities(query: str) -> list[tuple[str, str]]:
     while not isinstance(node, logical.Join):
         node = node.input
     assert all(isinstance(p.expression, Expression) for p in node.predicates)
-    return [(p.equality[0].sql, p.equality[1].sql) for p in node.predicates if p.equality is not None]
+    return [
+        (duckdb_text(p.equality[0].node), duckdb_text(p.equality[1].node))
+        for p in node.predicates
+        if p.equality is not None
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 
 from rejoinder.errors import LimitReached
 from rejoinder.host.caps import Caps, caps, use_caps
-from rejoinder.kernels.duckdb.staged_text import staged
 from rejoinder.sql.parse.text_caps import check_text
 from rejoinder.testing import Driver
 
@@ -96,9 +95,3 @@ def test_caps_can_be_set() -> None:
 
 def test_brackets_in_texts_and_comments_do_not_count() -> None:
     assert check_text("SELECT '" + "(" * 1_000 + "' -- " + "(" * 1_000 + "\n/*" + "(" * 1_000 + "*/ FROM t") == 2
-
-
-def test_only_what_is_always_evaluated_is_cut_out() -> None:
-    guarded = f"CASE WHEN a <> 0 THEN {'(' * 100}1 / a{' + 1)' * 100} END"
-    assert staged(guarded) == [guarded]
-    assert len(staged("(" * 200 + '"a"' + ' + "a")' * 200)) == 4

@@ -19,6 +19,7 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.ir.catalog import Source, View
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Node, Predicate, Project, Validity
+from rejoinder.ir.operators import compared
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival
 from rejoinder.sql.bind.scope import Scope, Side
 from rejoinder.sql.functions.expression_compiler import compile_expression
@@ -154,7 +155,5 @@ def has_version(node: exp.Join) -> bool:
 
 def _ordered(lesser: Expression, greater: Expression, *, strict: bool) -> Predicate:
     sign = "<" if strict else "<="
-    columns = tuple(dict.fromkeys((*lesser.columns, *greater.columns)))
-    text = f"{lesser.text} {sign} {greater.text}"
-    whole = Expression(f"({lesser.sql}) {sign} ({greater.sql})", pa.bool_(), columns, text=text)
+    whole = Expression(compared(lesser.node, sign, greater.node), f"{lesser.text} {sign} {greater.text}")
     return Predicate(whole, order=(lesser, greater), strict=strict)

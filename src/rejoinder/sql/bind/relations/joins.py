@@ -15,6 +15,7 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, TypeMismatch, UnknownName, Unsupported
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Arrival, Join, JoinKind, Predicate, Project
+from rejoinder.ir.operators import coalesce
 from rejoinder.sql.bind.predicates import bind_condition, coerced, equal
 from rejoinder.sql.bind.relations.arrival_joins import at_arrival, is_at_arrival
 from rejoinder.sql.bind.relations.as_of_joins import as_of, is_as_of
@@ -179,7 +180,4 @@ def _coalesced(
 
 def _first_known(one: Expression, two: Expression, kind: pa.DataType, node: exp.Join) -> Expression:
     sides = coerced(one, kind, node), coerced(two, kind, node)
-    columns = tuple(dict.fromkeys((*one.columns, *two.columns)))
-    throws = sides[0].throws or sides[1].throws
-    text = f"coalesce({one.text}, {two.text})"
-    return Expression(f"COALESCE({sides[0].sql}, {sides[1].sql})", kind, columns, text=text, throws=throws)
+    return Expression(coalesce([side.node for side in sides]), f"coalesce({one.text}, {two.text})")

@@ -14,10 +14,10 @@ from sqlglot import exp
 from rejoinder.errors import UnknownName
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Expand, Filter, Node, Predicate
+from rejoinder.ir.operators import is_not_null
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression, hop_starts
 from rejoinder.sql.functions.window_functions import hops_in, times_that_must_be_known
-from rejoinder.sql.types import spark_types
 
 
 def repeat_rows(
@@ -50,16 +50,15 @@ def repeat_sides(
 
 
 def _repeated(root: Node, scope: Scope, starts: Expression, numbers: Iterator[int]) -> tuple[Node, Scope]:
-    if scope.repeated(starts.sql) is not None:
+    if scope.repeated(starts.node) is not None:
         return root, scope
     number = next(numbers)
     # An identifier begins with the number of its input: that of the time, by which conditions know the sides of a join.
     place = starts.columns[0].split(".", 1)[0] if starts.columns else str(number)
     name = f"{place}.start/{number}"
     column = Column("", name, name, starts.type.value_type, hidden=True)
-    return Expand(root, name, starts), scope.repeating(starts.sql, column)
+    return Expand(root, name, starts), scope.repeating(starts.node, column)
 
 
 def _is_known(time: Expression) -> Expression:
-    text = f"{time.text} IS NOT NULL"
-    return Expression(f"({time.sql} IS NOT NULL)", spark_types.BOOLEAN, time.columns, text=text, throws=time.throws)
+    return Expression(is_not_null(time.node), f"{time.text} IS NOT NULL")

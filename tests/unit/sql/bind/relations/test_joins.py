@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoinder.errors import AmbiguousName, InvalidSql, RejoinderError, TypeMismatch, UnknownName, Unsupported
+from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.sql.bind.binder import bind
 from tests.unit.sql.trees import CATALOG, join, tree
 
@@ -103,17 +104,17 @@ def test_using_and_natural_show_the_columns_that_spark_shows(query: str, expecte
 
 def test_the_column_of_using_is_the_side_that_is_never_missing() -> None:
     shown = {words: bind(f"SELECT k FROM a {words} JOIN b USING (k)", CATALOG) for words in ("LEFT", "RIGHT", "FULL")}
-    assert [shown[words].outputs[0][1].sql for words in shown] == ['"0.k"', '"1.k"', '"2.k"']
+    assert [duckdb_text(shown[words].outputs[0][1].node) for words in shown] == ['"0.k"', '"1.k"', '"2.k"']
     project = shown["FULL"].root
     outputs = dict(project.outputs)  # type: ignore[union-attr]
-    assert outputs["2.k"].sql == 'COALESCE("0.k", "1.k")'
+    assert duckdb_text(outputs["2.k"].node) == 'COALESCE("0.k", "1.k")'
     assert {"0.k", "0.x", "1.k", "1.y"} <= outputs.keys()
 
 
 def test_an_equality_of_two_sides_is_a_key() -> None:
     plain, safe, one_sided = join("SELECT a.k FROM a JOIN b ON a.k = b.k AND a.x <=> b.k AND b.k = 3").predicates
-    assert plain.equality is not None and [side.sql for side in plain.equality] == ['"0.k"', '"1.k"']
-    assert safe.equality is not None and [side.sql for side in safe.equality] == ['"0.x"', '"1.k"']
+    assert plain.equality is not None and [duckdb_text(side.node) for side in plain.equality] == ['"0.k"', '"1.k"']
+    assert safe.equality is not None and [duckdb_text(side.node) for side in safe.equality] == ['"0.x"', '"1.k"']
     assert (plain.null_safe, safe.null_safe) == (False, True)
     assert one_sided.equality is None
 
@@ -143,8 +144,8 @@ def test_an_order_of_two_sides_is_a_range(condition: str, lesser: str, greater: 
 
 def test_between_is_two_ranges() -> None:
     low, high = join("SELECT a.k FROM a JOIN b ON b.u BETWEEN a.t AND a.t + INTERVAL 1 HOUR").predicates
-    assert low.order is not None and [side.sql for side in low.order] == ['"0.t"', '"1.u"']
-    assert high.order is not None and high.order[0].sql == '"1.u"' and high.order[1].columns == ("0.t",)
+    assert low.order is not None and [duckdb_text(side.node) for side in low.order] == ['"0.t"', '"1.u"']
+    assert high.order is not None and duckdb_text(high.order[0].node) == '"1.u"' and high.order[1].columns == ("0.t",)
     assert (low.strict, high.strict) == (False, False)
     assert (low.expression.text, high.expression.text) == ("b.u >= a.t", "b.u <= a.t + INTERVAL '1' HOUR")
 

@@ -1,0 +1,33 @@
+"""Expressions that are given as DuckDB text: of other parts of the engine, and of users of `rejoinder.core`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from rejoinder.ir.expression import Expression
+from rejoinder.ir.nodes import Call, Column
+from rejoinder.ir.operation import Operation
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
+
+
+def text_expression(
+    sql: str, kind: pa.DataType, columns: Sequence[str], text: str = "", *, can_fail: bool = False
+) -> Expression:
+    """Make the expression that a DuckDB text is; it names all `columns` that it reads, in quotes.
+
+    >>> text_expression('"a" + 1', pa.int64(), ["a"]).columns
+    ('a',)
+    """
+
+    def place(token: re.Match[str]) -> str:
+        name = None if token[1] is None else token[1].replace('""', '"')
+        return f"{{{columns.index(name)}}}" if name in columns else token[0]
+
+    template = _QUOTED.sub(place, sql)
+    operation = Operation(f"({template})", can_fail=can_fail, stops_at_null=False)
+    # DuckDB takes the types of the columns from the table
+    return Expression(Call(operation, [Column(name, pa.null()) for name in columns], kind), text or sql)

@@ -8,13 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoinder.core import Call, JoinCondition, StreamJoin, WindowAggregate
+from rejoinder.core import Call, JoinCondition, StreamJoin, WindowAggregate, text_expression
 from rejoinder.core.join_condition import Kind
-from rejoinder.ir.expression import Expression
 
 LEFT = pa.schema([("l.k", pa.int64()), ("l.t", pa.int64())])
 RIGHT = pa.schema([("r.k", pa.int64()), ("r.t", pa.int64())])
-WITHIN = Expression('"r.t" BETWEEN "l.t" - 2 AND "l.t" + 3', pa.bool_(), ("r.t", "l.t"))
+WITHIN = text_expression('"r.t" BETWEEN "l.t" - 2 AND "l.t" + 3', pa.bool_(), ("r.t", "l.t"))
 BATCHES, WARM_UP = 12, 4
 
 

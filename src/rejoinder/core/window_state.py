@@ -13,14 +13,16 @@ import pyarrow as pa
 
 from rejoinder.core.running_query import RunningQuery, stream
 from rejoinder.errors import StateError, TypeMismatch, Unsupported
-from rejoinder.ir import logical
+from rejoinder.ir import logical, nodes
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.operation import Operation
 from rejoinder.kernels.arrow.columns import Int64, numbers, take, without
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.arrow.ordered import LEAST
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 SOURCE, WINDOW = "rows", "w"
+_AVERAGE = Operation("(CAST({0} AS DOUBLE) / {1})", name="avg")
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def _result(call: Call, called: Callable[[logical.Function, Call], Expression]) 
     if call.function != "avg":
         return called(call.function, call)  # type: ignore[arg-type]
     total, count = called("sum", call), called("count", call)
-    return Expression(f"(CAST({total.sql} AS DOUBLE) / {count.sql})", pa.float64(), (*total.columns, *count.columns))
+    return Expression(nodes.Call(_AVERAGE, [total.node, count.node], pa.float64()))
 
 
 def _type(function: logical.Function, name: str, kind: pa.DataType) -> pa.DataType:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rejoinder.engine.content import named_files
 from rejoinder.errors import Fenced, NotCommitted, RejoinderError, SinkFailed
 from rejoinder.kernels.arrow.columns import DIFF
-from rejoinder.state.changelog_reader import read_table
+from rejoinder.state.reading.changelog_reader import read_table
 from rejoinder.store.commits.lost_commits import FLOW
 from rejoinder.store.commits.manifest import FOLDER, Manifest, name_of
 from rejoinder.store.commits.newest_manifest import newest as newest_stored

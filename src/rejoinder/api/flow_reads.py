@@ -15,8 +15,8 @@ from rejoinder.engine.queries.view_serving import Serving
 from rejoinder.engine.statements import find_view, view_note
 from rejoinder.engine.status.explain_statements import explain, show
 from rejoinder.exchange.tasks import view_reader
-from rejoinder.state.changelog_reader import epoch_of, expanded, read_table
-from rejoinder.state.renderings import Snapshots, changes_of, snapshots_of
+from rejoinder.state.reading.changelog_reader import epoch_of, expanded, read_table
+from rejoinder.state.reading.renderings import Snapshots, changes_of, snapshots_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

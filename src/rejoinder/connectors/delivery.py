@@ -19,7 +19,7 @@ import pyarrow as pa
 from rejoinder.ir.catalog import Sink
 from rejoinder.kernels.arrow.columns import DIFF, diffs, take, without
 from rejoinder.kernels.arrow.sorting import hash_range
-from rejoinder.state.changelog_reader import net_rows
+from rejoinder.state.reading.changelog_reader import net_rows
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.run import RunRef
 

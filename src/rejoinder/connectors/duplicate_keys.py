@@ -18,7 +18,7 @@ from rejoinder.kernels.arrow.columns import DIFF, UInt64, diffs, numbers, take
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.arrow.hashing import hash_rows
 from rejoinder.kernels.arrow.sorting import hash_range
-from rejoinder.state.changelog_reader import net_rows
+from rejoinder.state.reading.changelog_reader import net_rows
 
 _EPOCH, _DIFF = DELIVERED_COLUMNS.names
 

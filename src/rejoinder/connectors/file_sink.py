@@ -40,7 +40,7 @@ from rejoinder.formats import open_path
 from rejoinder.host.entropy import token
 from rejoinder.ir.catalog import Sink
 from rejoinder.kernels.duckdb.json_text import json_lines
-from rejoinder.state.neutral_text import guarded_table
+from rejoinder.state.reading.neutral_text import guarded_table
 
 HIDDEN = "_rejoinder"
 OWNER, PROGRESS, STAGED = "sink.json", "progress.json", "staged-"

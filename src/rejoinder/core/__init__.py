@@ -9,7 +9,7 @@ from rejoinder.core.join_condition import JoinCondition
 from rejoinder.core.messages import LateRows, Message, Rows
 from rejoinder.core.operator import Operator
 from rejoinder.core.stream_join import StreamJoin
-from rejoinder.core.union import Union
+from rejoinder.core.stream_union import Union
 from rejoinder.core.window_aggregate import WindowAggregate
 from rejoinder.core.window_state import Call
 from rejoinder.ir.expression import Expression

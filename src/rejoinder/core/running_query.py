@@ -26,11 +26,11 @@ from rejoinder.plan.planning import Planning
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting, run_steps
 from rejoinder.runtime.steps.arrange import insert_runs
 from rejoinder.runtime.task import Clock, partition_hashes
-from rejoinder.state.changelog_reader import WHOLE, expanded, net_rows
 from rejoinder.state.epoch_rounds import Times, run_rounds
 from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.flow_state import State
 from rejoinder.state.gate_times import clock_of
+from rejoinder.state.reading.changelog_reader import WHOLE, expanded, net_rows
 from rejoinder.state.watermarks import Signals, Watermarks
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import ObjectStore, open_store

@@ -15,14 +15,14 @@ from rejoinder.core.running_query import RunningQuery, stream
 from rejoinder.errors import StateError, TypeMismatch, Unsupported
 from rejoinder.ir import logical, nodes
 from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.operation import Operation
+from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.kernels.arrow.columns import Int64, numbers, take, without
 from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.arrow.ordered import LEAST
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 SOURCE, WINDOW = "rows", "w"
-_AVERAGE = Operation("(CAST({0} AS DOUBLE) / {1})", name="avg")
+_AVERAGE = ScalarOperation("(CAST({0} AS DOUBLE) / {1})", name="avg")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from rejoinder.connectors.delivery import Delivery, EpochChanges, Host, Target
-from rejoinder.connectors.registry import make_target
+from rejoinder.connectors.sink_registry import make_target
 from rejoinder.engine.definitions.definition_batch import Batch, new_sinks
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
@@ -28,7 +28,7 @@ from rejoinder.plan.time.unique_keys import is_unique
 from rejoinder.secret_options import is_reference, scrubbed
 from rejoinder.sql.bind.binder import bind_view
 from rejoinder.sql.definitions.sink_definition import PYTHON
-from rejoinder.state.changelog_reader import changelog_refs
+from rejoinder.state.reading.changelog_reader import changelog_refs
 from rejoinder.state.sink_progress import Delivered, write_progress
 
 Function = Callable[[int, Any], object]

@@ -25,8 +25,8 @@ from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
 from rejoinder.sql.statements.statement_parser import Explain, Select, Show, Statement
 from rejoinder.sql.statements.stream_columns import System, refuse_system_items, split_system_items
-from rejoinder.state.changelog_reader import history_note, history_start
-from rejoinder.state.renderings import (
+from rejoinder.state.reading.changelog_reader import history_note, history_start
+from rejoinder.state.reading.renderings import (
     CHANGE_COLUMNS,
     Changes,
     Rows,

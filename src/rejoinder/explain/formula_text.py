@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rejoinder.ir.monotone import Step, floor, shift, simplified
 from rejoinder.ir.source_variants import is_on_time, source_of
-from rejoinder.state.row_text import length_text
+from rejoinder.state.reading.row_text import length_text
 from rejoinder.watermarks.formula import (
     Formula,
     Greatest,

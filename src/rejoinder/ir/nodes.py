@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from rejoinder.ir.monotone import Rising
-from rejoinder.ir.operation import Operation
+from rejoinder.ir.scalar_operation import ScalarOperation
 
 
 class Node:
@@ -120,7 +120,7 @@ class Call(Node):
 
     fields = ("operation",)
 
-    def __init__(self, operation: Operation, arguments: Iterable[Node], kind: pa.DataType) -> None:
+    def __init__(self, operation: ScalarOperation, arguments: Iterable[Node], kind: pa.DataType) -> None:
         self.operation = operation
         super().__init__(kind, arguments, can_fail=operation.can_fail)
         rule = operation.monotone

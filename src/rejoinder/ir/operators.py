@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from rejoinder.ir.monotone import Step
 from rejoinder.ir.nodes import Call, Case, Node
-from rejoinder.ir.operation import Monotone, Operation
+from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
 
 NULL_SAFE = "IS NOT DISTINCT FROM"
-_IS_NULL = Operation("({0} IS NULL)", "IS NULL", stops_at_null=False, makes_null=False)
-_IS_NOT_NULL = Operation("({0} IS NOT NULL)", "IS NOT NULL", stops_at_null=False, makes_null=False)
+_IS_NULL = ScalarOperation("({0} IS NULL)", "IS NULL", stops_at_null=False, makes_null=False)
+_IS_NOT_NULL = ScalarOperation("({0} IS NOT NULL)", "IS NOT NULL", stops_at_null=False, makes_null=False)
 
 
 def compared(left: Node, sign: str, right: Node, *, in_turn: bool = False) -> Node:
@@ -21,7 +21,7 @@ def compared(left: Node, sign: str, right: Node, *, in_turn: bool = False) -> No
     `in_turn`: where the left side is NULL, the right side is not evaluated. Keys of a join are evaluated in any case.
     """
     stops_at_null = in_turn and right.can_fail and not sign.startswith("IS")
-    operation = Operation(f"({{0}} {sign} {{1}})", sign, stops_at_null=stops_at_null, makes_null=False)
+    operation = ScalarOperation(f"({{0}} {sign} {{1}})", sign, stops_at_null=stops_at_null, makes_null=False)
     return Call(operation, (left, right), pa.bool_())
 
 
@@ -43,17 +43,17 @@ def when(condition: Node, result: Node, default: Node | None = None) -> Node:
 def coalesce(values: Sequence[Node]) -> Node:
     """The first value that is not NULL."""
     template = f"COALESCE({places(len(values))})"
-    return Call(Operation(template, stops_at_null=False, is_lazy=True), values, values[0].type)
+    return Call(ScalarOperation(template, stops_at_null=False, is_lazy=True), values, values[0].type)
 
 
 def least(values: Sequence[Node]) -> Node:
     """The smallest of the values that are not NULL."""
-    return Call(Operation(f"least({places(len(values))})", stops_at_null=False), values, values[0].type)
+    return Call(ScalarOperation(f"least({places(len(values))})", stops_at_null=False), values, values[0].type)
 
 
 def moved(time: Node, template: str, by: int) -> Node:
     """A time to which a template adds a constant, in the unit of the time."""
-    return Call(Operation(template, monotone=Monotone(0, (Step(by),))), (time,), time.type)
+    return Call(ScalarOperation(template, monotone=Monotone(0, (Step(by),))), (time,), time.type)
 
 
 def places(count: int) -> str:

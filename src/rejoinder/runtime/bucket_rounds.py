@@ -28,7 +28,7 @@ from rejoinder.runtime.null_columns import NullColumns
 from rejoinder.runtime.scan import Split, largest_times, scan
 from rejoinder.runtime.steps.arrange import insert_runs
 from rejoinder.runtime.steps.emit import insert_changelog_runs
-from rejoinder.runtime.steps.registry import STEP_FUNCTIONS
+from rejoinder.runtime.steps.step_registry import STEP_FUNCTIONS
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report, Task
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.expiry import Expiry

@@ -64,9 +64,9 @@ from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
-from rejoinder.state.changelog_reader import epoch_of
 from rejoinder.state.executor import LocalExecutor, split_batch
-from rejoinder.state.renderings import (
+from rejoinder.state.reading.changelog_reader import epoch_of
+from rejoinder.state.reading.renderings import (
     Row,
     Rows,
     Snapshots,

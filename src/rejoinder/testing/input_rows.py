@@ -14,8 +14,8 @@ from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.columns import DIFF, replaced
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.sql.types.spark_types import spark_name
-from rejoinder.state.changelog_reader import milliseconds
-from rejoinder.state.renderings import Row
+from rejoinder.state.reading.changelog_reader import milliseconds
+from rejoinder.state.reading.renderings import Row
 
 
 def refuse_other_than_rows(source: Source, rows: Iterable[object]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder.errors import InvalidSql, NotCommitted, UnknownName, Unsupported
-from rejoinder.state.renderings import Snapshot
+from rejoinder.state.reading.renderings import Snapshot
 from rejoinder.testing import Driver
 from tests.kit import at
 

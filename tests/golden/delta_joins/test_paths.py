@@ -13,7 +13,7 @@ import pytest
 from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.plan.physical.dataflow import Dataflow, Path
 from rejoinder.plan.physical.steps import Emit, Lookup
-from rejoinder.runtime.steps.registry import STEP_FUNCTIONS
+from rejoinder.runtime.steps.step_registry import STEP_FUNCTIONS
 from rejoinder.runtime.task import Task
 from rejoinder.testing import Driver
 from tests.golden.delta_joins.worked_example import (

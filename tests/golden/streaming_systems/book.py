@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rejoinder.state.renderings import Rows, Snapshot
+from rejoinder.state.reading.renderings import Rows, Snapshot
 from rejoinder.testing import Driver
 
 FOLDER = Path(__file__).parent.parent / "data" / "streaming_systems"

@@ -12,15 +12,15 @@ from rejoinder.ir.comparisons import Comparison
 from rejoinder.ir.expression import Expression, column, conjunction, literal, renamed, substitute
 from rejoinder.ir.monotone import Rising, Step
 from rejoinder.ir.nodes import Call, Node, Or
-from rejoinder.ir.operation import Monotone, Operation
 from rejoinder.ir.operators import compared, is_null, moved
+from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
 from rejoinder.kernels.duckdb.render import DEEP, duckdb_text, render
 
 INT = pa.int64()
 
 
 def add(left: Node, right: Node, *, can_fail: bool = False) -> Node:
-    return Call(Operation("({0} + {1})", "+", can_fail=can_fail), (left, right), INT)
+    return Call(ScalarOperation("({0} + {1})", "+", can_fail=can_fail), (left, right), INT)
 
 
 def plus_one(name: str) -> Expression:
@@ -69,7 +69,7 @@ def test_a_value_rises_with_what_its_column_rises_with() -> None:
     later = Expression(moved(column("a", INT).node, "({0} + 5)", 5))
     assert later.rises == Rising("a", (Step(5),))
     day = Expression(
-        Call(Operation("{0} // 24", monotone=Monotone(0, (Step(width=24),))), (column("h", INT).node,), INT)
+        Call(ScalarOperation("{0} // 24", monotone=Monotone(0, (Step(width=24),))), (column("h", INT).node,), INT)
     )
     assert substitute(later, {"a": day}).rises == Rising("h", (Step(width=24), Step(5)))
     assert substitute(later, {"a": literal(1, INT)}).rises is None
@@ -88,7 +88,7 @@ def test_conjunctions() -> None:
 
 def test_a_predicate_that_may_fail_sees_only_what_earlier_ones_let_through() -> None:
     risky = Call(
-        Operation("({0} % {1} > 1)", can_fail=True), (column("a", INT).node, column("b", INT).node), pa.bool_()
+        ScalarOperation("({0} % {1} > 1)", can_fail=True), (column("a", INT).node, column("b", INT).node), pa.bool_()
     )
     both = conjunction([above_one("b"), Expression(risky)])
     assert both is not None and both.can_fail and "CASE" in duckdb_text(both.node)
@@ -107,7 +107,7 @@ def test_what_is_used_often_is_evaluated_once_unless_it_can_fail() -> None:
 
 
 def test_a_value_that_is_evaluated_once_can_be_replaced_in() -> None:
-    inner = Expression(add(*[Call(Operation("abs({0})"), (column("a", INT).node,), INT)] * 2))
+    inner = Expression(add(*[Call(ScalarOperation("abs({0})"), (column("a", INT).node,), INT)] * 2))
     twice = Expression(add(column("x", INT).node, column("x", INT).node))
     nested = substitute(substitute(twice, {"x": inner}), {"a": plus_one("b")})
     assert duckdb_text(nested.node).count('abs(("b" + CAST(1 AS BIGINT)))') == 4 and nested.columns == ("b",)
@@ -131,7 +131,7 @@ def test_only_what_is_always_evaluated_or_cannot_fail_is_a_stage() -> None:
             node = add(node, column("a", INT).node, can_fail=can_fail)
         return node
 
-    lazy = Operation("COALESCE({0}, {1})", stops_at_null=False, is_lazy=True)
+    lazy = ScalarOperation("COALESCE({0}, {1})", stops_at_null=False, is_lazy=True)
     for can_fail, stages in ((False, 2), (True, 1)):
         assert len(render(Call(lazy, (column("b", INT).node, deep(can_fail=can_fail)), INT))) == stages
         assert len(render(Call(lazy, (deep(can_fail=can_fail), column("b", INT).node), INT))) == 2

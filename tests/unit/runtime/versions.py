@@ -19,7 +19,7 @@ from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.steps import Arrange, Validity
 from rejoinder.runtime.steps.arrange import arrange, insert_runs
-from rejoinder.runtime.steps.validity import validity
+from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.task import Task, partition_hashes
 from rejoinder.store.objects.object_store import open_store
 from rejoinder.store.runs.run import read_run

@@ -33,7 +33,7 @@ from rejoinder.sql.statements.statement_parser import (
     Show,
     parse_statements,
 )
-from rejoinder.state.neutral_text import neutral_lines
+from rejoinder.state.reading.neutral_text import neutral_lines
 from rejoinder.testing import Driver
 from rejoinder.testing.unread_files import answer_unread, refuse_remote
 

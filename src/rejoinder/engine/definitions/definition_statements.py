@@ -29,7 +29,7 @@ from rejoinder.sql.statements.statement_parser import (
     DropKind,
 )
 from rejoinder.sql.types.spark_types import spark_name
-from rejoinder.state.renderings import CHANGE_COLUMNS
+from rejoinder.state.reading.renderings import CHANGE_COLUMNS
 
 Creation = CreateSource | CreateView | CreateIndex | CreateSink
 Definition = Creation | AlterView | Drop

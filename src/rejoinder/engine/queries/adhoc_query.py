@@ -24,10 +24,10 @@ from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.statements.query_text import whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering, with_order_columns
-from rejoinder.state.changelog_reader import expanded, read_table
 from rejoinder.state.completeness import QUERY
 from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.flow_state import State
+from rejoinder.state.reading.changelog_reader import expanded, read_table
 from rejoinder.store.objects.scratch_objects import Scratch
 from rejoinder.store.runs.run import read_run
 

@@ -29,9 +29,9 @@ from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.bind.emit_clause import split_emission
 from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
-from rejoinder.state.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
 from rejoinder.state.executor import LocalExecutor, split_batch
-from rejoinder.state.renderings import Changes, changes_of
+from rejoinder.state.reading.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
+from rejoinder.state.reading.renderings import Changes, changes_of
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import open_store

@@ -12,7 +12,7 @@ from rejoinder.errors import Corrupt, NotCommitted
 from rejoinder.ir.catalog import Catalog
 from rejoinder.kernels.arrow.sorting import hash_range
 from rejoinder.plan.operations.side_outputs import readable
-from rejoinder.state.changelog_reader import (
+from rejoinder.state.reading.changelog_reader import (
     changelog_refs,
     check_epoch,
     expanded,
@@ -22,7 +22,7 @@ from rejoinder.state.changelog_reader import (
     read_table,
     timeline_of,
 )
-from rejoinder.state.renderings import CHANGE_COLUMNS, Changes, described
+from rejoinder.state.reading.renderings import CHANGE_COLUMNS, Changes, described
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.object_store import ObjectStore

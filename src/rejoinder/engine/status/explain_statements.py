@@ -21,7 +21,7 @@ from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.definitions.message_definition import written_columns
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.types.spark_types import spark_name
-from rejoinder.state.row_text import length_text, plain
+from rejoinder.state.reading.row_text import length_text, plain
 from rejoinder.watermarks.formula import value_of
 
 

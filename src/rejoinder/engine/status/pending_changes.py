@@ -9,7 +9,7 @@ from rejoinder.engine.engine import Engine
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.rounds.program import Gate
 from rejoinder.state.gate_times import emitted_up_to, next_tick
-from rejoinder.state.row_text import text
+from rejoinder.state.reading.row_text import text
 
 
 def pending_views(engine: Engine) -> dict[str, str]:

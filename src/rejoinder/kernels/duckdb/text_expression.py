@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.nodes import Call, Column
-from rejoinder.ir.operation import Operation
+from rejoinder.ir.scalar_operation import ScalarOperation
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
 
@@ -28,6 +28,6 @@ def text_expression(
         return f"{{{columns.index(name)}}}" if name in columns else token[0]
 
     template = _QUOTED.sub(place, sql)
-    operation = Operation(f"({template})", can_fail=can_fail, stops_at_null=False)
+    operation = ScalarOperation(f"({template})", can_fail=can_fail, stops_at_null=False)
     # DuckDB takes the types of the columns from the table
     return Expression(Call(operation, [Column(name, pa.null()) for name in columns], kind), text or sql)

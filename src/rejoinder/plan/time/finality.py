@@ -19,8 +19,8 @@ from rejoinder.ir.expression import Expression, column, conjunction
 from rejoinder.ir.logical import EMIT_AT, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
 from rejoinder.ir.monotone import Step, inverse, simplified
 from rejoinder.ir.nodes import Call, Column, Literal
-from rejoinder.ir.operation import Operation
 from rejoinder.ir.operators import coalesce, is_not_null, is_null, least, when
+from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.plan.blocks.normal_form import Block, Normalised
 from rejoinder.plan.join.block_bounds import Steps, slack_of, tightest
 from rejoinder.plan.time.bound_hints import condition_edit
@@ -263,5 +263,5 @@ def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
             continue
         # DuckDB's // goes towards zero: take the rest away before
         sql = f"(({moved} - ({moved} % {step.width} + {step.width}) % {step.width}) // {step.width} * {step.unit})"
-    operation = Operation(f"CAST(greatest(least({sql}, {NO_TIME - 1}), {-NO_TIME}) AS BIGINT)")
+    operation = ScalarOperation(f"CAST(greatest(least({sql}, {NO_TIME - 1}), {-NO_TIME}) AS BIGINT)")
     return Expression(Call(operation, (Column(i, whole),), pa.int64()))

@@ -40,10 +40,10 @@ from rejoinder.sql.bind.relations.joins import combine
 from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
-from rejoinder.sql.bind.set_operations import bind_set_operation, refuse_incomparable
+from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparable
 from rejoinder.sql.bind.subqueries import restrict
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
-from rejoinder.sql.functions.window_functions import ColumnBounds, ends_of_column
+from rejoinder.sql.functions.time.window_functions import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
     refuse_doubles,

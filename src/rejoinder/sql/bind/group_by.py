@@ -24,7 +24,7 @@ from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
 from rejoinder.sql.functions.function_names import SIGNATURES
 from rejoinder.sql.functions.refusals import not_offered
-from rejoinder.sql.functions.window_functions import ColumnBounds, is_validity, pack, window_type
+from rejoinder.sql.functions.time.window_functions import ColumnBounds, is_validity, pack, window_type
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, relabel

@@ -22,7 +22,7 @@ from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Bound, bound_between
 from rejoinder.ir.monotone import Step, shift
 from rejoinder.ir.nodes import Call
-from rejoinder.ir.operation import Monotone, Operation
+from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.interval_literals import MICROS, interval_of
@@ -169,7 +169,7 @@ def _counted(time: Expression) -> Expression:
     """A time as something that is counted in microseconds, if it is a date."""
     if time.type != spark_types.DATE:
         return time
-    operation = Operation("CAST({0} AS TIMESTAMP)", monotone=Monotone(0, (Step(unit=MICROS["DAY"]),)))
+    operation = ScalarOperation("CAST({0} AS TIMESTAMP)", monotone=Monotone(0, (Step(unit=MICROS["DAY"]),)))
     return Expression(Call(operation, (time.node,), spark_types.TIMESTAMP), time.text)
 
 

@@ -25,10 +25,9 @@ from rejoinder.sql.functions import (
     output_names,
     patterns,
     text_functions,
-    time_functions,
-    window_functions,
 )
 from rejoinder.sql.functions.refusals import not_offered
+from rejoinder.sql.functions.time import time_functions, window_functions
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import casts, literals, spark_types
 from rejoinder.sql.types.terms import Compiler, Term

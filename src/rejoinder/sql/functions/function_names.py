@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 
-from rejoinder.sql.functions import math_functions, text_functions, time_functions
+from rejoinder.sql.functions import math_functions, text_functions
+from rejoinder.sql.functions.time import time_functions
 
 FUNCTIONS = (*text_functions.FUNCTIONS, *math_functions.FUNCTIONS, *time_functions.FUNCTIONS)
 """The functions that are one entry each; the others have a form of their own."""

@@ -10,7 +10,7 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.ir import nodes, operators
 from rejoinder.ir.operators import NULL_SAFE
-from rejoinder.sql.functions import window_functions
+from rejoinder.sql.functions.time import window_functions
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.terms import (

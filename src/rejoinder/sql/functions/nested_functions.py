@@ -8,8 +8,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.sql.functions import window_functions
 from rejoinder.sql.functions.logic import together
+from rejoinder.sql.functions.time import window_functions
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.terms import (

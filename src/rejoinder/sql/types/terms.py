@@ -14,8 +14,8 @@ from rejoinder import errors
 from rejoinder.ir import nodes
 from rejoinder.ir.monotone import Step
 from rejoinder.ir.nodes import Node
-from rejoinder.ir.operation import Monotone, Operation
 from rejoinder.ir.operators import places
+from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
 from rejoinder.sql.parse.clauses import text_of
 
 
@@ -94,18 +94,18 @@ def build(
     right_first: bool = False,
     makes_null: bool = True,
 ) -> Term:
-    """Make a term that is NULL if a part is, from a template with `{0}`, `{1}`, … for its parts (`Operation`).
+    """Make a term that is NULL if a part is, from a template with `{0}`, `{1}`, … for its parts (`ScalarOperation`).
 
     Spark evaluates the parts in turn, the right one first for divisions, and stops at a NULL: what comes after is not
     evaluated, and cannot fail.
     """
-    operation = Operation(template, name, can_fail=can_fail, right_first=right_first, makes_null=makes_null)
+    operation = ScalarOperation(template, name, can_fail=can_fail, right_first=right_first, makes_null=makes_null)
     return Term(nodes.Call(operation, [term.node for term in terms], kind))
 
 
 def combine(template: str, kind: pa.DataType, *terms: Term, name: str = "", is_lazy: bool = False) -> Term:
     """Make a term whose parts are all evaluated, whether or not one is NULL; `is_lazy`: until one decides."""
-    operation = Operation(template, name, stops_at_null=False, is_lazy=is_lazy)
+    operation = ScalarOperation(template, name, stops_at_null=False, is_lazy=is_lazy)
     return Term(nodes.Call(operation, [term.node for term in terms], kind))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from rejoinder.plan.physical.steps import Step
-from rejoinder.runtime.steps.registry import STEP_FUNCTIONS
+from rejoinder.runtime.steps.step_registry import STEP_FUNCTIONS
 
 
 def test_every_step_of_a_plan_has_a_function_in_a_file_of_its_own() -> None:

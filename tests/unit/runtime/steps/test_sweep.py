@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from rejoinder.kernels.arrow.columns import DIFF, HASH
 from rejoinder.plan.physical.steps import Sweep, Validity
-from rejoinder.runtime.steps.sweep import sweep
-from rejoinder.runtime.steps.validity import validity
+from rejoinder.runtime.steps.time.sweep import sweep
+from rejoinder.runtime.steps.time.validity import validity
 from tests.unit.runtime.tasks import meaning, task
 from tests.unit.runtime.versions import Versions
 

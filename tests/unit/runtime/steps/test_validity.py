@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rejoinder.kernels.arrow import nearest, ordered, probe
 from rejoinder.kernels.arrow.ordered import last_value
 from rejoinder.plan.physical.steps import Validity
-from rejoinder.runtime.steps.validity import validity
+from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.task import Task
 from tests.unit.runtime.versions import TIMESTAMP, Version, Versions, epochs, minus, windows
 

@@ -17,8 +17,15 @@ import pyarrow as pa
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, numbers, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.sql.statements.stream_columns import System
-from rejoinder.state.changelog_reader import expanded, from_start, history_start, read_changes, read_table, timeline_of
-from rejoinder.state.row_text import plain, table_text, text
+from rejoinder.state.reading.changelog_reader import (
+    expanded,
+    from_start,
+    history_start,
+    read_changes,
+    read_table,
+    timeline_of,
+)
+from rejoinder.state.reading.row_text import plain, table_text, text
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
 

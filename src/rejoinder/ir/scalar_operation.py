@@ -17,7 +17,7 @@ class Monotone:
 
 
 @dataclass(frozen=True)
-class Operation:
+class ScalarOperation:
     """How DuckDB computes a call, and what is known about the result.
 
     - `template`: DuckDB text with `{0}`, `{1}`, … for the arguments, and `{!message}` for the failure of the row. (A

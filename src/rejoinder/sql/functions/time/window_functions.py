@@ -22,7 +22,7 @@ from rejoinder import errors
 from rejoinder.ir import nodes
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.monotone import floor, shift
-from rejoinder.sql.functions.window_times import read_length, read_time, ticks_of
+from rejoinder.sql.functions.time.window_times import read_length, read_time, ticks_of
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, rising

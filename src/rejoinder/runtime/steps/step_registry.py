@@ -36,18 +36,18 @@ from rejoinder.runtime.steps.derive import derive
 from rejoinder.runtime.steps.distinct import distinct
 from rejoinder.runtime.steps.emit import emit
 from rejoinder.runtime.steps.enrich import enrich
-from rejoinder.runtime.steps.hold import hold
 from rejoinder.runtime.steps.intersect_except import intersect_except
 from rejoinder.runtime.steps.lookup import lookup
-from rejoinder.runtime.steps.on_time import on_time
 from rejoinder.runtime.steps.outer.coverage import coverage
 from rejoinder.runtime.steps.outer.match_status import match_status
 from rejoinder.runtime.steps.outer.presence import presence
 from rejoinder.runtime.steps.record import record
 from rejoinder.runtime.steps.send import send
-from rejoinder.runtime.steps.sweep import sweep
+from rejoinder.runtime.steps.time.hold import hold
+from rejoinder.runtime.steps.time.on_time import on_time
+from rejoinder.runtime.steps.time.sweep import sweep
+from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.steps.upsert import upsert
-from rejoinder.runtime.steps.validity import validity
 from rejoinder.runtime.task import Task
 
 STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {

@@ -1,0 +1,1 @@
+"""Steps that work with event time: pending changes, late rows, validity windows."""

@@ -1,0 +1,1 @@
+"""Functions of dates and timestamps, and windows of time."""

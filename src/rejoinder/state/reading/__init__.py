@@ -1,0 +1,1 @@
+"""Views as tables and changes, read from their changelogs; rows as text."""

@@ -39,5 +39,5 @@ def test_a_flow_on_s3(
 
 
 def test_a_session_that_is_not_of_this_process(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match=r"cannot run on a `builtins\.object`[\s\S]*Spark Connect[\s\S]*Hint: give"):
+    with pytest.raises(Unsupported, match=r"cannot run on a `builtins\.object`[\s\S]*Spark Connect[\s\S]*Hint: pass"):
         rj.Flow(tmp_path, spark=object())  # type: ignore[arg-type]

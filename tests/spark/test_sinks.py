@@ -195,7 +195,7 @@ def test_a_change_feed_as_source(flow: rj.Flow, spark: SparkSession, tmp_path: P
     flow.sql("CREATE VIEW v AS SELECT id, name FROM a")
     with pytest.raises(MissingInput, match="has no change feed"):
         flow.run()
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta_tables.enableChangeDataFeed = true)")
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     flow.run()
     assert sorted(tuple(row) for row in flow.table("v").collect()) == [(1, "Ada"), (2, "Bob")]
     changed = [(1, "Ada", 1, -1), (1, "Ada Allen", 1, 1), (2, "Bob", 1, -1), (3, "Cy", 1, 1)]

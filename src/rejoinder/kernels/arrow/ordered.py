@@ -3,7 +3,7 @@
 An order column holds timestamps, dates or integers. It is searched as it lies in memory, so that a look into a mapped
 run touches O(log n) of its rows. NULL comes before every value and lies within no bounds.
 Cost: sorting adds one pass to the sort by hash, and a second sort of those rows only whose key is out of order.
-Searches are vectorised over needles: the loop is over the steps of a binary search.
+Searches are vectorised over needles: they loop over the steps of a binary search.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits: by which times rows of an arrangement are asked for no more, and what it keeps because of that."""
+"""Retention bounds: the times below which rows of an arrangement are no longer needed, and what it keeps."""
 
 from __future__ import annotations
 

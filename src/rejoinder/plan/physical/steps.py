@@ -90,7 +90,7 @@ class Send:
 class Arrange:
     """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there and has not expired.
 
-    With a `retention`, runs know the span of their times, so that what is over can be forgotten; also of other `times`,
+    With a `retention`, runs know the span of their times, so that expired rows can be dropped; also of other `times`,
     so that the oldest that is kept can be told.
     """
 

@@ -1,7 +1,7 @@
-"""Gates: the views whose changes wait until the clock or the watermark says that they may come out.
+"""Gates: the views whose changes are pending until the clock or a watermark lets them be emitted.
 
-A gate is a temporal filter behind a view's relation: the view holds the rows whose release is reached. What waits is
-kept by time, so that an epoch reads only what becomes due, and forgets it whole.
+A gate is a temporal filter behind a view's relation: the view holds the rows whose emission time is reached. Pending
+rows are sorted by time, so that an epoch reads only those that become due, and then drops them as a whole.
 """
 
 from __future__ import annotations

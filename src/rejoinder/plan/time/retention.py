@@ -69,7 +69,7 @@ class Retentions:
         return [tuple(Limit(name, below, not known(relation, name)) for name, below in found.items() if below)]
 
     def made(self, derived: Derived) -> Uses:
-        """Below which times the state of a derived relation's operation is asked for no more."""
+        """The times below which the state of a derived relation's operation is no longer needed."""
         names, known = derived.operation.expiry_columns(derived), self.frontiers.is_known_input
         return [
             tuple(Limit(name, below, not known(derived, name)) for name, below in way.items())

@@ -27,7 +27,7 @@ class ScalarFunction:
     - `signature`: name and arguments, as a hint shows them; `aliases` are other names for the same.
     - `arguments`: the type rule of each argument. Those at the end may be left out if they have `defaults`.
     - `result`: the type, or what makes it of the arguments.
-    - `template`: DuckDB text (`Operation`), or what makes it of the arguments.
+    - `template`: DuckDB text (`ScalarOperation`), or what makes it of the arguments.
     - `can_fail`: whether a row may fail though no argument does, or what tells it of the arguments.
     - `parsed`: the class and, where the order of Spark differs, the names of the arguments that sqlglot gives the call;
       none for a function that sqlglot does not know. `ignored` are arguments that mean nothing in Spark.

@@ -1,4 +1,4 @@
-"""Spark's SQL as sqlglot reads it, mended where sqlglot's own Spark dialect reads something else than Spark 4 does.
+"""Spark's SQL as sqlglot reads it, corrected where sqlglot's own Spark dialect differs from Spark 4.
 
 - A quote written twice is one quote: `'it''s'`.
 - `||` stands beside `+` and `-`, and goes from left to right with them.

@@ -20,6 +20,7 @@ class Caps:
     max_sql_depth: int = 250  # nested brackets and CASEs
     max_sql_operators: int = 6_000  # consecutive operators of one expression
     max_query_relations: int = 500  # that one query reads, with its views and CTEs expanded
+    max_grouping_sets: int = 4_096  # of one GROUP BY, with ROLLUP and CUBE expanded
     max_join_inputs: int = 128  # of one join, with the joins of views and subqueries in it
     max_rounds: int = 128  # of an epoch; each is a stage on Spark
     max_value_length: int = 64 << 20  # characters of a string or items of an array that a function returns

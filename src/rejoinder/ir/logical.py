@@ -176,11 +176,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One row per group: `keys` (NULL is a group of its own), then `calls`. Without keys: one row, always."""
+    """One row per group: `keys` (NULL is a group of its own), then `calls`. Without keys: one row, always.
+
+    Of groups by the start of a session, `session` names the call that is the largest time, and has the gap.
+    """
 
     input: Node
     keys: tuple[tuple[str, Expression], ...]
     calls: tuple[tuple[str, Call], ...]
+    session: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,23 @@ class Validity:
 
 
 @dataclass(frozen=True)
+class Session:
+    """All columns of the input and `start`: the first time of the row's session.
+
+    A session is a chain of times of the same partition, each at most `gap` after the one before it. `columns` are the
+    input's identifiers in order, `partition` and `time` some of them; `gap` is in the unit of the time. Rows whose time
+    is NULL are in no session and stay out.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    partition: tuple[str, ...]
+    time: str
+    gap: int
+    start: str
+
+
+@dataclass(frozen=True)
 class Enrich:
     """Columns of the input, and what a function answers about each row.
 
@@ -232,6 +253,7 @@ Node = (
     | Aggregate
     | Expand
     | Validity
+    | Session
     | Enrich
     | Latest
     | Records

@@ -295,6 +295,23 @@ class Validity:
 
 
 @dataclass(frozen=True)
+class Session:
+    """Give each row the start of its session: a chain of times of its key, each at most `gap` after the one before.
+
+    The arrangement holds the output, so also the `start` of each row, by partition key (NULL is a key like any other),
+    ordered by the time. `whole`: the input is everything there is, not a change of what the arrangement holds (in a
+    hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    start: str
+    gap: int
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Enrich:
     """Give each row what a function answers about it: asked when the row comes, remembered while it is there.
 
@@ -356,5 +373,5 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Keeping = Arrange | Upsert | Distinct | IntersectExcept | Aggregate | Validity | Enrich | Hold
+Keeping = Arrange | Upsert | Distinct | IntersectExcept | Aggregate | Validity | Session | Enrich | Hold
 Step = Stateless | Keeping | Lookup | Presence | MatchStatus | Coverage

@@ -27,26 +27,28 @@ from rejoinder.watermarks.formula import value_of
 
 def explain(engine: Engine, target: str) -> str:
     """Return the plan of a view, or of a query as if it were a view. Raises a `PlanningError`."""
-    return with_stack([target, *(view.query for view in engine.catalog.views)], _explain, engine, target)
+    return with_stack([target, *(view.query for view in engine.version.catalog.views)], _explain, engine, target)
 
 
 def _explain(engine: Engine, target: str) -> str:
     text = target.strip().rstrip(";")
-    relation = engine.catalog.find(text.strip("`"))
+    relation = engine.version.catalog.find(text.strip("`"))
     if isinstance(relation, Source):
         raise Unsupported(
             f"`{relation.name}` is a source and has no plan",
             detail=f"EXPLAIN {text}",
             hint="EXPLAIN a view or a query; SHOW ARRANGEMENTS shows what is kept of a source",
         )
-    state, times = engine.state, engine.watermarks.times
+    state, times = engine.version.state, engine.version.watermarks.times
     if relation is not None:
-        return describe(engine.plan, relation.name, state, times)
+        return describe(engine.version.plan, relation.name, state, times)
     if len(text.split()) == 1:
-        engine.catalog.get(text.strip("`"))  # raises `UnknownName` with near misses: one word is not a query
-    query = bind(text, engine.catalog)
-    catalog = Catalog((*engine.catalog.relations, View("query", text, query.schema)), engine.catalog.indexes)
-    return describe(plan(catalog, engine.state.statistics()), "query", state, times)
+        engine.version.catalog.get(text.strip("`"))  # raises `UnknownName` with near misses: one word is not a query
+    query = bind(text, engine.version.catalog)
+    catalog = Catalog(
+        (*engine.version.catalog.relations, View("query", text, query.schema)), engine.version.catalog.indexes
+    )
+    return describe(plan(catalog, engine.version.state.statistics()), "query", state, times)
 
 
 def show(engine: Engine, what: str) -> list[dict[str, Any]]:
@@ -54,9 +56,9 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
     if what == "ARRANGEMENTS":
         return [_arrangement(engine, a.id) for a in engine.dataflow.arrangements]
     if what == "VIEWS":
-        return [_view(engine, view) for view in engine.catalog.views]
+        return [_view(engine, view) for view in engine.version.catalog.views]
     if what == "SINKS":
-        return [_sink(engine, sink) for sink in engine.catalog.sinks]
+        return [_sink(engine, sink) for sink in engine.version.catalog.sinks]
     if what == "WATERMARKS":
         return watermark_rows(engine)
     read = set(engine.dataflow.scans)
@@ -69,7 +71,7 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
             "read": s.name in read,
             "retain": _retained(s),
         }
-        for s in engine.catalog.sources
+        for s in engine.version.catalog.sources
     ]
 
 
@@ -85,7 +87,7 @@ def _view(engine: Engine, view: View) -> dict[str, Any]:
     """Return a row of SHOW VIEWS: `blocked_by` is the watermark that it waits for, `late` its late rows by source."""
     blocker = blocker_of(engine, view.name)
     blocked_by = None if blocker is None else f"{blocker.source}.{blocker.column}"
-    if blocker is not None and len(engine.watermarks.sources.get(blocker.source, {}).get("inputs", ())) > 1:
+    if blocker is not None and len(engine.version.watermarks.sources.get(blocker.source, {}).get("inputs", ())) > 1:
         blocked_by = f"{blocked_by}, partition {blocker.partition}"
     return {
         "view": view.name,
@@ -93,8 +95,8 @@ def _view(engine: Engine, view: View) -> dict[str, Any]:
         "query": view.query,
         "watermarks": output_watermarks(engine, view.name),
         "blocked_by": blocked_by,
-        "late": dict(engine.watermarks.late.get(view.name, {})),
-        "starts_at": starts_of(engine.catalog, view),
+        "late": dict(engine.version.watermarks.late.get(view.name, {})),
+        "starts_at": starts_of(engine.version.catalog, view),
     }
 
 
@@ -102,8 +104,8 @@ def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
     """Return the watermarks of a view's columns, as values of their types. That of a window is of its start."""
     schema = engine.dataflow.views[view]
     result = {}
-    for name, formula in engine.plan.outputs[view].items():
-        kind, value = schema.field(name).type, value_of(formula, engine.watermarks.times, LEAST)
+    for name, formula in engine.version.plan.outputs[view].items():
+        kind, value = schema.field(name).type, value_of(formula, engine.version.watermarks.times, LEAST)
         if value == LEAST:
             continue
         time = kind.field("start").type if pa.types.is_struct(kind) else kind
@@ -113,11 +115,12 @@ def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
 
 def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
     """Return a row of SHOW SINKS: options without secrets, and the last delivered epoch; None before the first."""
-    identity, _ = engine.sinks[sink.name]
     options = redacted(sink.options)
     if options.get("value_format") == "avro":
-        options["avro_schema"] = Values(sink).schema(written_columns(sink, engine.catalog.get(sink.view).schema))
-    delivered = engine.delivered.get(identity)
+        options["avro_schema"] = Values(sink).schema(
+            written_columns(sink, engine.version.catalog.get(sink.view).schema)
+        )
+    delivered = engine.version.delivered.get(engine.version.sinks[sink.name].identity)
     return {
         "sink": sink.name,
         "view": sink.view,
@@ -129,9 +132,9 @@ def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
 
 def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
     arrangement = next(a for a in engine.dataflow.arrangements if a.id == name)
-    parts = engine.state.arrangements.get(name, ())
-    made = engine.plan.program.derived.get(arrangement.relation.partition("/")[0])
-    own = () if made is None else made.operation.state(made, engine.plan.program)
+    parts = engine.version.state.arrangements.get(name, ())
+    made = engine.version.plan.program.derived.get(arrangement.relation.partition("/")[0])
+    own = () if made is None else made.operation.state(made, engine.version.plan.program)
     content = next((state.content for state in own if state.arrangement.id == name), "rows")
     return {
         "name": name,
@@ -141,7 +144,7 @@ def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
         "rows": sum(part.rows for part in parts),
         "bytes": sum(part.bytes for part in parts),
         "runs": max((part.runs for part in parts), default=0),
-        "used_by": engine.plan.program.named(engine.dataflow.users[name]),
+        "used_by": engine.version.plan.program.named(engine.dataflow.users[name]),
     }
 
 

@@ -19,7 +19,7 @@ def pending_views(engine: Engine) -> dict[str, str]:
     """
     result: dict[str, list[str]] = {}
     with engine.lock:
-        for gate in engine.plan.program.gates:
+        for gate in engine.version.plan.program.gates:
             for condition in _conditions(engine, gate):
                 result.setdefault(gate.view, []).append(condition)
     return {view: " or ".join(conditions) for view, conditions in result.items()}
@@ -27,7 +27,7 @@ def pending_views(engine: Engine) -> dict[str, str]:
 
 def _conditions(engine: Engine, gate: Gate) -> Iterator[str]:
     if gate.interval:
-        tick = next_tick([gate], engine.state, engine.timeline.latest)
+        tick = next_tick([gate], engine.version.state, engine.version.timeline.latest)
         if tick is not None:
             yield f"until {text(datetime.fromtimestamp(tick / 1000, timezone.utc).replace(tzinfo=None))} (UTC)"
     elif _has_pending(engine, gate):
@@ -37,7 +37,7 @@ def _conditions(engine: Engine, gate: Gate) -> Iterator[str]:
 
 def _has_pending(engine: Engine, gate: Gate) -> bool:
     """Return whether a gate has changes above its limit. Reads the spans of runs, no rows."""
-    limit = emitted_up_to(gate, engine.watermarks, 0)
-    refs = [ref for part in engine.state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
+    limit = emitted_up_to(gate, engine.version.watermarks, 0)
+    refs = [ref for part in engine.version.state.arrangements.get(gate.pending.id, ()) for ref in part.refs]
     spans = [ref.span(EMIT_AT) for ref in refs]
     return any(span is not None and span[1] > limit for span in spans)

@@ -45,15 +45,17 @@ def watermark_rows(engine: Engine) -> list[dict[str, Any]]:
     time of that epoch.
     """
     with engine.lock:
-        imposed = engine.plan.program.sources  # with the watermarks that views impose
-        sources = [imposed.get(source.name, source) for source in engine.catalog.sources]
-        blockers = {view.name: blocker_of(engine, view.name) for view in engine.catalog.views}
-        return [row for source in sources for row in _rows(engine.watermarks, source, blockers)] + _clock_rows(engine)
+        imposed = engine.version.plan.program.sources  # with the watermarks that views impose
+        sources = [imposed.get(source.name, source) for source in engine.version.catalog.sources]
+        blockers = {view.name: blocker_of(engine, view.name) for view in engine.version.catalog.views}
+        return [row for source in sources for row in _rows(engine.version.watermarks, source, blockers)] + _clock_rows(
+            engine
+        )
 
 
 def _clock_rows(engine: Engine) -> list[dict[str, Any]]:
     """Return one row if the processing time of the last epoch differed from the clock."""
-    wall, latest = engine.time.wall, engine.timeline.latest
+    wall, latest = engine.time.wall, engine.version.timeline.latest
     if wall is None or abs(wall - latest) <= STILL:
         return []
     return [
@@ -65,7 +67,7 @@ def _clock_rows(engine: Engine) -> list[dict[str, Any]]:
             "source_watermark": _clock(latest),
             "delay": length_text(abs(wall - latest) * 1000),
             "idle_since": None,
-            "blocks": sorted({gate.view for gate in engine.plan.program.gates if gate.interval}),
+            "blocks": sorted({gate.view for gate in engine.version.plan.program.gates if gate.interval}),
         }
     ]
 
@@ -94,7 +96,7 @@ def _rows(watermarks: Watermarks, source: Source, blockers: dict[str, Blocker | 
 
 def blocker_of(engine: Engine, view: str) -> Blocker | None:
     """Return the watermark that a view waits for, to emit rows or to expire them; None if it waits for none."""
-    program, watermarks = engine.plan.program, engine.watermarks
+    program, watermarks = engine.version.plan.program, engine.version.watermarks
 
     def value(limit: Formula) -> int:
         return value_of(limit, watermarks.times, LEAST)

@@ -395,7 +395,7 @@ class Driver:
         SHOW WATERMARKS shows those of the sources.
         """
         name, _ = find_view(self._engine, view)
-        return output_watermarks(self._engine, name)
+        return output_watermarks(self._engine.version, name)
 
     def late(self, view: str) -> list[Row]:
         """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""

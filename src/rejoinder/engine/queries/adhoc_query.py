@@ -89,34 +89,35 @@ def _run_query(engine: Engine, text: str, starting: str | None) -> Result:
 def _whole_view(engine: Engine, query: str) -> pa.Table | None:
     """Return the rows of `SELECT * FROM view` from its changelog; None for other queries."""
     name = whole_relation(query)
-    with engine.lock:
-        views = engine.dataflow.views
+    with engine.lock:  # a commit may collect the files of the version before it
+        views, manifest = engine.dataflow.views, engine.version.manifest
         view = next((view for view in views if name is not None and view.lower() == name.lower()), None)
-        if view is None or engine.version.manifest is None:
-            return None
-        return expanded(read_table(engine.store, engine.version.manifest, view, views[view]))
+        return (
+            None
+            if view is None or manifest is None
+            else expanded(read_table(engine.store, manifest, view, views[view]))
+        )
 
 
 def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table, str | None]:
     """Return the rows of a query, hydrated as a view would be, and a note about missing rows."""
+    with engine.lock:  # a commit may collect the files of the version before it
+        version, replay = engine.version, engine.replay()
 
-    def planned(catalog: Catalog) -> Filling:
-        return prepare(
-            engine.version, engine.replay(), plan(catalog, engine.version.state.statistics()), engine.version.times
-        )
+        def planned(catalog: Catalog) -> Filling:
+            return prepare(version, replay, plan(catalog, version.state.statistics()), version.times)
 
-    with engine.lock:
-        bound = bind(query, engine.version.catalog)
+        bound = bind(query, version.catalog)
         refuse_doubles(bound.schema.names, "in the result")
         refuse_reserved(bound.schema.names, "in the result")
         view = View(NAME, query, bound.schema, starting=starting)
-        catalog = settled(engine.version.catalog.with_relation(view), engine.version.state, engine.version.deliveries)
-        catalog, filling = planned_from_start(catalog, engine.version.state, engine.epoch, planned)
+        catalog = settled(version.catalog.with_relation(view), version.state, version.deliveries)
+        catalog, filling = planned_from_start(catalog, version.state, version.epoch, planned)
         store = Scratch(engine.store)
         setting = Setting(filling.dataflow, store, engine.buckets, engine.history, expiry=filling.expiry, hydrates=True)
-        work = EpochWork(setting, engine.epoch, filling.before)
-        reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.replay().records(filling.topics)])
-        result = filling.into(engine.version.state, reports)
+        work = EpochWork(setting, version.epoch, filling.before)
+        reports = LocalExecutor().run_listed(work, [*filling.splits, *replay.records(filling.topics)])
+        result = filling.into(version.state, reports)
         temporary = next(view for view in catalog.views if view.name == NAME)
     return _rows(store, result, bound.schema), start_note(temporary)
 

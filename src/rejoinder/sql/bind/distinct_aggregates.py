@@ -18,6 +18,15 @@ from rejoinder.sql.bind.aggregate_functions import Primitive
 from rejoinder.sql.types import spark_types
 
 
+def aggregate_of(
+    root: Node, keys: tuple[tuple[str, Expression], ...], calls: list[tuple[str, Primitive]], number: int
+) -> Aggregate:
+    """The aggregate of a tree; `number` begins the identifiers of columns that it needs for itself."""
+    if not any(primitive.distinct for _, primitive in calls):
+        return Aggregate(root, keys, tuple((i, primitive.call) for i, primitive in calls))
+    return DistinctAggregates(root, keys, calls, number).aggregate()
+
+
 class DistinctAggregates:
     """Aggregates with and without DISTINCT, as one aggregate over a union."""
 

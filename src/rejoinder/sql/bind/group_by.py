@@ -17,14 +17,21 @@ from rejoinder.ir import nodes as expressions
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
 from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bind_call, is_aggregate, read_call
-from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
+from rejoinder.sql.bind.distinct_aggregates import aggregate_of
+from rejoinder.sql.bind.grouping_sets import GroupingSets, bind_grouping, bind_sets, has_sets, is_grouping
 from rejoinder.sql.bind.predicates import bind_condition
+from rejoinder.sql.bind.session_groups import group_sessions, moved_by
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions import output_names
-from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
+from rejoinder.sql.functions.expression_compiler import (
+    compile_expression,
+    compile_session,
+    compile_validity_time,
+    compile_window,
+)
 from rejoinder.sql.functions.function_names import SIGNATURES
 from rejoinder.sql.functions.refusals import not_offered
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, is_validity, pack, window_type
+from rejoinder.sql.functions.time.window_functions import ColumnBounds, is_session, is_validity, pack, window_type
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, relabel
@@ -48,7 +55,8 @@ def bind_groups(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[in
 class _Key:
     """A grouping expression, and what of it is a key: a window is known by its two ends.
 
-    Of a validity window only the start is one, the time itself; its end depends on the other rows of the group.
+    Of a validity window only the start is one, the time itself; its end depends on the other rows of the group. So it is
+    with a session, which has a `gap`: its start and its end are known once the rows are put into sessions.
     """
 
     node: exp.Expr
@@ -58,6 +66,7 @@ class _Key:
     parts: list[tuple[str, Expression]]
     bounds: ColumnBounds | None = None
     is_validity: bool = False
+    gap: int | None = None
 
 
 @dataclass
@@ -69,6 +78,7 @@ class _Groups:
     keys: list[_Key] = field(default_factory=list)
     primitives: dict[tuple[object, ...], tuple[str, Primitive]] = field(default_factory=dict)
     results: dict[str, tuple[str, Expression]] = field(default_factory=dict)
+    sets: GroupingSets | None = None
 
     def __post_init__(self) -> None:
         self.number = next(self.numbers)
@@ -116,20 +126,37 @@ class _Groups:
         group = self.node.args.get("group")
         if group is None:
             return
-        for name, value in group.args.items():
-            if value and name not in ("expressions", "all"):
-                raise _no_sets(group)
+        if has_sets(group):
+            self._bind_sets(group)
+            return
         nodes: list[exp.Expr] = []
         if group.args.get("all"):
             nodes = [_unaliased(item) for item in self.items if not any(True for _ in aggregates_in(item))]
         nodes += [given for given in group.expressions if not (isinstance(given, exp.Tuple) and not given.expressions)]
         for given in nodes:
-            if isinstance(given, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise _no_sets(group)
             if isinstance(given, exp.Tuple):
                 hint = "write them without parentheses, or group by a struct"
                 raise Unsupported("a list in GROUP BY is not supported", detail=text_of(group), hint=hint)
             self._bind_key(self._meant(given), given)
+
+    def _bind_sets(self, group: exp.Expr) -> None:
+        self.sets = bind_sets(group, f"{self.number}.set", lambda given: self._bind_key(self._meant(given), given))
+        self.root = self.sets.expanded(self.root)
+        for at, key in enumerate(self.keys):
+            if (key.is_validity or key.gap is not None) and not self.sets.has_all(at):
+                raise Unsupported(
+                    f"`{text_of(key.node)}` in some of the grouping sets is not supported",
+                    detail=text_of(group),
+                    hint=f"put it before the others: GROUP BY {text_of(key.node)}, ROLLUP(…)",
+                )
+            key.parts = [(i, self.sets.part(at, e)) for i, e in key.parts]
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        def place(argument: exp.Expr) -> int | None:
+            key = self._key_of(self._meant(argument))
+            return None if key is None else self.keys.index(key)
+
+        return bind_grouping(node, self.sets, [key.node for key in self.keys], place)
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
         """A grouping expression: a position or an alias of the SELECT list stands for what is there."""
@@ -152,7 +179,8 @@ class _Groups:
         found = [i.this for i in self.items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower()]
         return found[0] if found else None
 
-    def _bind_key(self, node: exp.Expr, given: exp.Expr) -> None:
+    def _bind_key(self, node: exp.Expr, given: exp.Expr) -> int:
+        """Make an expression a key. Return its number; equal expressions are one key."""
         for call in aggregates_in(node):
             raise InvalidSql(
                 f"`{text_of(call)}` is an aggregate, and GROUP BY makes the groups it is about",
@@ -160,8 +188,9 @@ class _Groups:
                 hint="group by columns; compute the aggregate in a subquery to group by its result",
             )
         if is_validity(node):
-            self._bind_validity(node, given)
-            return
+            return self._bind_validity(node, given)
+        if is_session(node):
+            return self._bind_session(node, given)
         expression = compile_expression(node, self.scope)
         if pa.types.is_null(expression.type) or not spark_types.comparable(expression.type, expression.type):
             raise TypeMismatch(
@@ -169,8 +198,9 @@ class _Groups:
                 detail="maps cannot be compared, and NULL has no type",
                 hint="group by values that are in it, or CAST it",
             )
-        if any(known.expression == expression for known in self.keys):
-            return
+        for at, known in enumerate(self.keys):
+            if known.expression == expression and not known.is_validity and known.gap is None:
+                return at
         at = len(self.keys)
         identifier = f"{self.number}.k{at}"
         key = _Key(node, expression, _marked(node, at), identifier, [(identifier, expression)])
@@ -179,21 +209,38 @@ class _Groups:
             key.bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end", window.size)
             key.parts = [(key.bounds.start, window.start), (key.bounds.end, window.end)]
         self.keys.append(key)
+        return at
 
-    def _bind_validity(self, node: exp.Expr, given: exp.Expr) -> None:
+    def _bind_validity(self, node: exp.Expr, given: exp.Expr) -> int:
         if any(key.is_validity for key in self.keys):
             raise Unsupported(
                 "two validity windows in one GROUP BY are not supported",
                 detail=f"GROUP BY {text_of(given)}",
                 hint="compute one of them in a subquery",
             )
-        time = compile_validity_time(node, self.scope)
+        return self._add_window(node, compile_validity_time(node, self.scope), is_validity=True)
+
+    def _bind_session(self, node: exp.Expr, given: exp.Expr) -> int:
+        if any(key.gap is not None or key.is_validity for key in self.keys):
+            raise Unsupported(
+                "two sessions or validity windows in one GROUP BY are not supported",
+                detail=f"GROUP BY {text_of(given)}",
+                hint="compute one of them in a subquery",
+            )
+        time, gap = compile_session(node, self.scope)
+        return self._add_window(node, time, gap=gap)
+
+    def _add_window(
+        self, node: exp.Expr, time: Expression, *, is_validity: bool = False, gap: int | None = None
+    ) -> int:
+        """Add a window of which the end depends on other rows: its start is the key."""
         at = len(self.keys)
         identifier = f"{self.number}.k{at}"
         bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end")
-        name = _marked(node, at)
         window = Expression(relabel(Term(time.node), window_type(time.type)).node, time.text)
-        self.keys.append(_Key(node, window, name, identifier, [(bounds.start, time)], bounds, is_validity=True))
+        parts = [(bounds.start, time)]
+        self.keys.append(_Key(node, window, _marked(node, at), identifier, parts, bounds, is_validity, gap))
+        return at
 
     # -- SELECT and HAVING --------------------------------------------------------------------------------------------
 
@@ -252,6 +299,9 @@ class _Groups:
             if is_validity(part):
                 time = compile_validity_time(part, self.scope)
                 return next((k for k in self.keys if k.is_validity and k.parts[0][1] == time), None)
+            if is_session(part):
+                time, gap = compile_session(part, self.scope)
+                return next((k for k in self.keys if k.gap == gap and k.parts[0][1] == time), None)
             made = compile_expression(part, self.scope)
         except PlanningError:  # it holds an aggregate, or is wrong; then its parts say so
             return None
@@ -287,7 +337,7 @@ class _Groups:
 
     def _is_field_of_window(self, part: exp.Column) -> bool:
         """Whether this is `window.start` beside GROUP BY window(…): Spark calls that key `window`."""
-        return part.parts[0].name.lower() == "window" and any(_is_window_call(key.node) for key in self.keys)
+        return part.parts[0].name.lower() in {_window_name(key.node) for key in self.keys}
 
     def _result(self, node: exp.Expr) -> str:
         """The name of the column that holds the result of an aggregate."""
@@ -295,7 +345,9 @@ class _Groups:
         known = self.results.get(text)
         if known is None:
             name = _marked(node, len(self.keys) + len(self.results))
-            known = self.results[text] = (name, bind_call(read_call(node), self.scope, self._primitive))
+            is_set = is_grouping(node)
+            value = self._grouping(node) if is_set else bind_call(read_call(node), self.scope, self._primitive)
+            known = self.results[text] = (name, value)
         return known[0]
 
     def _primitive(self, primitive: Primitive) -> str:
@@ -315,8 +367,9 @@ class _Groups:
                 same = [c for c in self.scope.columns if c.id == key.expression.columns[0]]
                 identifier, bounds = (key.parts[0][0], None) if key.is_validity else (key.id, key.bounds)
                 columns += [replace(c, id=identifier, bounds=bounds) for c in same]
-            elif _is_window_call(key.node):
-                columns.append(Column("", "window", key.id, key.expression.type, bounds=key.bounds))
+            name = _window_name(key.node)
+            if name is not None:
+                columns.append(Column("", name, key.id, key.expression.type, bounds=key.bounds))
         for at, (name, expression) in enumerate(self.results.values()):
             columns.append(Column("", name, f"{self.number}.v{at}", expression.type))
         return replace(self.scope, columns=tuple(columns), repeats=())
@@ -326,8 +379,9 @@ class _Groups:
         outputs = []
         for key in self.keys:
             outputs += [(i, column(i, e.type)) for i, e in key.parts]
-            if key.is_validity and key.bounds is not None:
-                outputs.append((key.bounds.end, column(key.bounds.end, key.parts[0][1].type)))
+            if (key.is_validity or key.gap is not None) and key.bounds is not None:
+                end = column(key.bounds.end, key.parts[0][1].type)
+                outputs.append((key.bounds.end, end if key.gap is None else moved_by(end, key.gap)))
             if key.bounds is not None:
                 outputs.append((key.id, _packed(key.bounds, key.expression.type)))
         for at, (_, expression) in enumerate(self.results.values()):
@@ -341,16 +395,19 @@ class _Groups:
             return groups
         columns = (*((i, e.type) for i, e in groups.keys), *((i, call.type) for i, call in groups.calls))
         partition = tuple(i for other in self.keys if other is not key for i, _ in other.parts)
+        partition += () if self.sets is None else (self.sets.id,)
         return Validity(groups, columns, partition, key.bounds.start, key.bounds.end)
 
     def _aggregate(self) -> Aggregate:
         keys = tuple(part for key in self.keys for part in key.parts)
+        keys += () if self.sets is None else ((self.sets.id, self.sets.column),)
         listed = list(self.primitives.values())
         if not keys and not listed:
             listed = [(f"{self.number}.a0", Primitive(Call("count", None, spark_types.BIGINT)))]
-        if not any(primitive.distinct for _, primitive in listed):
-            return Aggregate(self.root, keys, tuple((i, primitive.call) for i, primitive in listed))
-        return DistinctAggregates(self.root, keys, listed, self.number).aggregate()
+        session = next((key for key in self.keys if key.gap is not None), None)
+        if session is not None and session.bounds is not None and session.gap is not None:
+            return group_sessions(self.root, keys, listed, session.bounds, session.gap, self.number)
+        return aggregate_of(self.root, keys, listed, self.number)
 
 
 def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
@@ -372,13 +429,7 @@ def _unaliased(item: exp.Expr) -> exp.Expr:
     return item.this if isinstance(item, exp.Alias) else item
 
 
-def _is_window_call(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
-
-
-def _no_sets(group: exp.Expr) -> Unsupported:
-    return Unsupported(
-        "ROLLUP, CUBE and GROUPING SETS are not supported",
-        detail=text_of(group),
-        hint="write one SELECT … GROUP BY for each, and connect them with UNION ALL",
-    )
+def _window_name(node: exp.Expr) -> str | None:
+    """What Spark calls the key of a call of `window` or `session_window`; None if it is another expression."""
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    return name if name in ("window", "session_window") else None

@@ -32,6 +32,7 @@ _OTHERS = (
     *("timestampadd(DAY, n, time)", "timestampdiff(DAY, start_time, end_time)", "to_timestamp(x)"),
     "unix_timestamp(time)",
     # windows
+    *("cumulate(time, step, size)", "session(time, gap)", "session_window(time, '5 minutes')", "window_time(w)"),
     *("hop(time, slide, size)", "hop_end(time, slide, size)", "hop_start(time, slide, size)", "tumble(time, size)"),
     *("tumble_end(time, size)", "tumble_start(time, size)", "validity(time)", "validity_window(time)"),
     *("window(time, '5 minutes')", "window_end(w)", "window_start(w)"),

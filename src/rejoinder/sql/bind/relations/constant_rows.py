@@ -1,8 +1,8 @@
 """Rows that a query writes itself: VALUES, and SELECT without FROM, over the relation of one row.
 
-    VALUES (1, 'a'), (2, 'b')
+VALUES (1, 'a'), (2, 'b')
 
-    SELECT e.col1, e.col2 FROM (SELECT explode(array(<struct of 1, 'a'>, <struct of 2, 'b'>)) AS e)
+SELECT e.col1, e.col2 FROM (SELECT explode(array(<struct of 1, 'a'>, <struct of 2, 'b'>)) AS e)
 """
 
 from __future__ import annotations

@@ -89,9 +89,7 @@ def bind_lateral(
     return root, Scope((*scope.columns, *columns), scope.repeats, scope.outer, scope.reaches_out, scope.left_out)
 
 
-def bind_selected(
-    root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]
-) -> tuple[Node, Scope, exp.Select]:
+def bind_selected(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]) -> tuple[Node, Scope, exp.Select]:
     """Bind the generator of a SELECT list, if it has one: the rows with its columns, and the list that takes them."""
     places = [at for at, item in enumerate(node.expressions) if generator_name(_called(item)) is not None]
     for item in node.expressions:
@@ -119,8 +117,7 @@ def bind_selected(
     root, columns = _expanded(root, scope, call, name, numbers, given, _QUALIFIER, outer=False)
     items = list(node.expressions)
     items[at : at + 1] = [
-        exp.alias_(exp.column(exp.to_identifier(c.name, quoted=True), table=_QUALIFIER, quoted=True), c.name, quoted=True)
-        for c in columns
+        exp.alias_(exp.column(c.name, table=_QUALIFIER, quoted=True), c.name, quoted=True) for c in columns
     ]
     hidden = [Column(c.qualifier, c.name, c.id, c.type, hidden=True) for c in columns]
     scope = Scope((*scope.columns, *hidden), scope.repeats, scope.outer, scope.reaches_out, scope.left_out)
@@ -228,7 +225,7 @@ def _elements(call: exp.Expr, name: str, scope: Scope) -> _Elements:
 
 def _numbered(entries: Term, fields: Sequence[tuple[str, pa.DataType, str]]) -> _Elements:
     """The elements of a list with their positions, from 0."""
-    packed = ", ".join([f"'pos': CAST(place - 1 AS INTEGER)", *(f"'{own}': {value}" for own, _, value in fields)])
+    packed = ", ".join(["'pos': CAST(place - 1 AS INTEGER)", *(f"'{own}': {value}" for own, _, value in fields)])
     kind = pa.struct([pa.field("pos", spark_types.INT), *(pa.field(own, kind) for own, kind, _ in fields)])
     template = f"list_transform({{0}}, lambda entry, place: {{{packed}}})"
     return _Elements(build(template, spark_types.array_of(kind), entries), tuple(kind.names))

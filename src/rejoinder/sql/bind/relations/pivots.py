@@ -154,8 +154,10 @@ def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
                 detail=text_of(pivot),
                 hint="write as many columns as values: UNPIVOT ((v, w) FOR name IN ((a, b), (c, d)))",
             )
-        named = item.args["alias"].name if isinstance(item, exp.PivotAlias | exp.Alias) else "_".join(
-            c.name for c in columns
+        named = (
+            item.args["alias"].name
+            if isinstance(item, exp.PivotAlias | exp.Alias)
+            else "_".join(c.name for c in columns)
         )
         ids = [scope.resolve(c) for c in columns]
         used |= {i for i, _ in ids}
@@ -174,7 +176,10 @@ def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
     terms = [build(f"struct_extract({{0}}, {quote_text(field.name)})", field.type, row) for field in kind]
     kept = [(c.name, column(c.id, c.type)) for c in scope.all(None, text_of(pivot)) if c.id not in used]
     names = [fields[0].this.name, *values]
-    made = [(f"{number}.{at}/{name}", Expression(term.node)) for at, (name, term) in enumerate(zip(names, terms))]
+    made = [
+        (f"{number}.{at}/{name}", Expression(term.node))
+        for at, (name, term) in enumerate(zip(names, terms, strict=True))
+    ]
     root = Project(root, (*((e.columns[0], e) for _, e in kept), *made))
     columns_made = [column(i, e.type) for i, e in made]
     if not pivot.args.get("include_nulls"):

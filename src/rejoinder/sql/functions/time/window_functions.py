@@ -1,12 +1,12 @@
-"""Windows of time: TUMBLE and HOP, Spark's `window`, and the two ends of a window.
+"""Windows of time: TUMBLE, HOP and CUMULATE, Spark's `window`, sessions, and the two ends of a window.
 
 A window is a `STRUCT<start, end>`, half-open and aligned to 1970-01-01 in UTC, as Spark's are, or to 0 if it is one of
 integers. Whoever made it knows its ends as terms of their own (`Bounds`), so that `WINDOW_START(w)` and `w.start` need
 no struct, and the equality of two windows is the equality of their starts, which a join can look up. A time that is
 NULL has the window NULL; only Spark's `window` leaves such a row out.
 
-TUMBLE is an expression. HOP puts a row into several windows: the binder repeats the row (`logical.Expand`), and here
-its window is found by the starts that the row was repeated for.
+TUMBLE is an expression. HOP and CUMULATE put a row into several windows: the binder repeats the row
+(`logical.Expand`), and here its window is found by the starts or ends that the row was repeated for.
 """
 
 from __future__ import annotations
@@ -52,10 +52,23 @@ class WindowScope(Protocol):
 
 @dataclass(frozen=True)
 class Hop:
-    """What HOP asks for: the starts of all windows of a row as a list, in which it is repeated; and their length."""
+    """What HOP asks for: the starts of all windows of a row as a list, in which it is repeated; and their length.
+
+    With `cumulates`, the windows start every `size` and the list holds their ends.
+    """
 
     starts: Term
     size: int
+    cumulates: bool = False
+
+    def window(self, element: Term) -> Term:
+        """The window of an element of the list."""
+        if not self.cumulates:
+            return pack(element, _later(element, self.size), self.size)
+        ticks = ticks_of(element.type)
+        before = replace(ticks, number=f"({ticks.number} - 1)")
+        start = build(before.of(before.last_start(self.size)), element.type, element)
+        return pack(rising(start, element, *floor(self.size, plus=-1)), element)
 
 
 def window_type(kind: pa.DataType) -> pa.DataType:
@@ -128,17 +141,17 @@ def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile HOP(time, slide, size), for which the binder has repeated the row."""
+    """Compile HOP(time, slide, size) or CUMULATE(time, step, size), for which the binder has repeated the row."""
     hop = read_hop(compiler, node)
-    start = compiler.repeated(hop.starts.node)
-    if start is None:
+    element = compiler.repeated(hop.starts.node)
+    if element is None:
+        name = _called(node).upper()
         raise errors.Unsupported(
-            "HOP is not supported here",
+            f"{name} is not supported here",
             detail=f"in `{text_of(node)}`: it repeats rows",
             hint="use it in SELECT, WHERE, GROUP BY or ON; name it in a subquery to use it elsewhere",
         )
-    column = Term(nodes.Column(start, hop.starts.type.value_type))
-    return pack(column, _later(column, hop.size), hop.size)
+    return hop.window(Term(nodes.Column(element, hop.starts.type.value_type)))
 
 
 def compile_window(compiler: Compiler, node: exp.Expr) -> Term:
@@ -156,6 +169,45 @@ def compile_start(compiler: Compiler, node: exp.Expr) -> Term:
 def compile_end(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile WINDOW_END."""
     return _end_of(compiler, node, "end")
+
+
+def compile_window_time(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile Spark's `window_time`: the last time that is in a window, just before its end."""
+    end = _end_of(compiler, node, "end")
+    if not pa.types.is_timestamp(end.type):
+        why = f"`{text_of(node)}` is of a window of integers"
+        raise mismatch(node, why, "window_end(w) - 1 is its last integer")
+    ticks = ticks_of(end.type)
+    return rising(build(ticks.of(f"{ticks.number} - 1"), end.type, end), end, *shift(-1))
+
+
+def compile_session(compiler: Compiler, node: exp.Expr) -> Term:
+    """Refuse SESSION where it is not a grouping expression: what it is depends on other rows."""
+    read_session(compiler, node)
+    raise errors.InvalidSql(
+        f"`{text_of(node)}` is not among the grouping expressions",
+        detail="a session lasts until no row of the same keys follows within the gap",
+        hint=f"add it to GROUP BY, as in GROUP BY key, {text_of(node)}",
+    )
+
+
+def is_session(node: exp.Expr) -> bool:
+    """Say whether a node is a call of SESSION, or of Spark's `session_window`."""
+    return _called(node) in ("session_window", "session")
+
+
+def read_session(compiler: Compiler, node: exp.Expr) -> tuple[Term, int]:
+    """Compile the time of a session, and read its gap."""
+    name = _called(node)
+    time, gap = _arguments(node, f"{name}(time, INTERVAL '5' MINUTE)", 2)
+    if any(True for _ in gap.find_all(exp.Column)):
+        raise errors.Unsupported(
+            "a session gap that depends on the row is not supported",
+            detail=f"in `{text_of(node)}`",
+            hint="use one gap for all rows: INTERVAL '5' MINUTE",
+        )
+    term = read_time(compiler, time, node)
+    return term, read_length(gap, node, term.type, "a session gap")
 
 
 def compile_validity(compiler: Compiler, node: exp.Expr) -> Term:
@@ -184,13 +236,13 @@ def read_validity(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
-    (inner,) = _arguments(node, f"WINDOW_{name.upper()}(window)", 1)
+    (inner,) = _arguments(node, f"{node.name.upper()}(window)", 1)
     term = compiler.compile(inner)
     if not is_window(term.type):
         raise mismatch(
             node,
             f"{spark_types.spark_name(term.type)} is not a window",
-            "a window comes from TUMBLE, HOP, VALIDITY_WINDOW or window, or is a STRUCT<start, end> of two times",
+            "a window comes from TUMBLE, HOP, CUMULATE, SESSION, VALIDITY_WINDOW or window, or is a STRUCT<start, end>",
         )
     bounds = bounds_of(term)
     return bounds.start if name == "start" else bounds.end
@@ -229,14 +281,18 @@ def times_that_must_be_known(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     """Compile the starts of all windows that a call of HOP, or of `window` with a slide, puts a row into."""
-    is_spark = _called(node) == "window"
-    if is_spark:
+    is_spark, cumulates = _called(node) == "window", _called(node) == "cumulate"
+    if cumulates:
+        time, slide, size = _arguments(node, "CUMULATE(time, INTERVAL '1' HOUR, INTERVAL '1' DAY)", 3)
+    elif is_spark:
         time, size, slide = _arguments(node, "window(time, '10 minutes', '5 minutes')", 3)
     else:
         time, slide, size = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3)
     term = read_time(compiler, time, node)
     ticks = ticks_of(term.type)
     length, step = (read_length(each, node, term.type) for each in (size, slide))
+    if cumulates:
+        return _cumulated(term, length, step, node)
     if step > length:
         raise errors.InvalidSql(
             f"the windows of `{text_of(node)}` would leave gaps",
@@ -253,13 +309,28 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     return Hop(rising(made, term, *floor(step, plus=step - length), more=None), length)
 
 
+def _cumulated(time: Term, size: int, step: int, node: exp.Expr) -> Hop:
+    """The ends of the windows of a time: they start with a multiple of the size and grow by the step."""
+    if size % step:
+        raise errors.InvalidSql(
+            f"the size of `{text_of(node)}` is not a multiple of its step",
+            detail="the last window of a size would end too early",
+            hint="CUMULATE(time, step, size) takes a size such as ten times the step",
+        )
+    ticks = ticks_of(time.type)
+    numbers = f"range({ticks.last_start(step)} + {step}, {ticks.last_start(size)} + {size} + 1, {step})"
+    ends = f"list_transform({numbers}, lambda number: {ticks.of('number')})"
+    made = build(f"CASE WHEN {{0}} IS NULL THEN [NULL] ELSE {ends} END", spark_types.array_of(time.type), time)
+    return Hop(rising(made, time, *floor(step, plus=step), more=None), size, cumulates=True)
+
+
 def _called(node: exp.Expr) -> str:
     return node.name.lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _is_hop(node: exp.Expr) -> bool:
     name = _called(node)
-    return name == "hop" or (name == "window" and len(node.expressions) == 3)
+    return name in ("hop", "cumulate") or (name == "window" and len(node.expressions) == 3)
 
 
 # -- equality ----------------------------------------------------------------------------------------------------------
@@ -316,6 +387,10 @@ NAMED = {
     "window": compile_window,
     "window_start": compile_start,
     "window_end": compile_end,
+    "window_time": compile_window_time,
+    "cumulate": compile_hop,
+    "session_window": compile_session,
+    "session": compile_session,
     "validity_window": compile_validity,
     "validity": compile_validity,
 }

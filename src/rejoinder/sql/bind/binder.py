@@ -17,6 +17,7 @@ from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Source, View
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, Window
+from rejoinder.plan.blocks.accumulators import UNIT
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
@@ -35,8 +36,17 @@ from rejoinder.sql.bind.group_by import bind_groups, is_grouped
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival, refuse_changing
 from rejoinder.sql.bind.relations.as_of_joins import event_time_of, has_version
+from rejoinder.sql.bind.relations.constant_rows import NO_COLUMNS, bind_values, one_row
 from rejoinder.sql.bind.relations.enrich_call import bind_enrichment, is_enrichment
+from rejoinder.sql.bind.relations.generators import (
+    bind_lateral,
+    bind_selected,
+    generator_name,
+    is_lateral_generator,
+    refuse_generators,
+)
 from rejoinder.sql.bind.relations.joins import combine
+from rejoinder.sql.bind.relations.pivots import bind_pivot
 from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
@@ -106,6 +116,8 @@ class Binder:
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
+        if isinstance(node, exp.Values):
+            return bind_values(node, self.numbers)
         if not isinstance(node, exp.Select | exp.SetOperation | exp.Subquery):
             hint = f"SELECT, {', '.join(SET_OPERATIONS)} are"
             raise Unsupported(f"{node.key.upper()} is not supported", detail=text_of(node), hint=hint)
@@ -138,7 +150,9 @@ class Binder:
         if where is not None:
             root = restrict(self, root, scope, where.this, ctes)
         if is_grouped(node):
+            refuse_generators(node)
             root, scope, node = bind_groups(root, scope, node, self.numbers)
+        root, scope, node = bind_selected(root, scope, node, self.numbers)
         outputs = self.outputs(node, scope)
         distinct = node.args.get("distinct")
         if distinct is None:
@@ -150,12 +164,11 @@ class Binder:
     def sources(self, node: exp.Select, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind FROM with its joins."""
         source = node.args.get("from_") or node.args.get("from")
-        if source is None:
-            hint = "select from a relation of the flow"
-            raise Unsupported("a query without FROM is not supported", detail=text_of(node), hint=hint)
-        root, scope = self.relation(source.this, ctes)
+        root, scope = (one_row(self.numbers), NO_COLUMNS) if source is None else self.relation(source.this, ctes)
         for join in node.args.get("joins") or []:
             root, scope = self.join(root, scope, join, ctes)
+        for view in node.args.get("laterals") or []:
+            root, scope = bind_lateral(root, scope, view, self.numbers)
         return root, scope
 
     def distinct(self, query: Query) -> Query:
@@ -171,6 +184,10 @@ class Binder:
 
     def relation(self, node: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one item of FROM."""
+        if isinstance(node, exp.Values):
+            return self.inlined(bind_values(node, self.numbers), node.alias, node)
+        if isinstance(node, exp.Lateral) and is_lateral_generator(node):
+            return bind_lateral(one_row(self.numbers), NO_COLUMNS, node, self.numbers)
         if not isinstance(node, exp.Table | exp.Subquery):
             hint = "a relation or a subquery is"
             raise Unsupported(f"{node.key.upper()} in FROM is not supported", detail=text_of(node), hint=hint)
@@ -178,6 +195,8 @@ class Binder:
         root, scope = self.table(node, ctes) if isinstance(node, exp.Table) else self.parenthesised(node, ctes)
         for join in node.args.get("joins") or []:  # of a join in parentheses
             root, scope = self.join(root, scope, join, ctes)
+        for pivot in node.args.get("pivots") or []:
+            root, scope = self.inlined(bind_pivot(root, scope, pivot, self.numbers), pivot.alias, pivot)
         return root, scope
 
     def parenthesised(self, node: exp.Subquery, ctes: Ctes) -> tuple[Node, Scope]:
@@ -200,6 +219,8 @@ class Binder:
         self.relations += 1
         if self.relations > caps().max_query_relations:
             raise cap_reached("a query reads too many relations", "max_query_relations", f"at `{text_of(node)}`")
+        if generator_name(node.this) is not None:
+            return bind_lateral(one_row(self.numbers), NO_COLUMNS, node, self.numbers)
         if is_enrichment(node):
             return bind_enrichment(self, node, ctes)
         if is_table_function(node):
@@ -290,6 +311,8 @@ class Binder:
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one JOIN (or comma) with what stands left of it."""
         refuse_unread_clauses(node)
+        if is_lateral_generator(node.this):
+            return self.lateral_join(left, scope, node)
         right, other = self.relation(node.this, ctes)
         if is_at_arrival(node):
             self.refuse_changing(left, "the left side of a join as of the current time", node)
@@ -300,12 +323,26 @@ class Binder:
         joined = combine(Side(left, scope), Side(right, other), node, self.numbers, event_time)
         return joined.root, joined.scope
 
+    def lateral_join(self, left: Node, scope: Scope, node: exp.Join) -> tuple[Node, Scope]:
+        """Bind JOIN LATERAL explode(…): the rows of the left side, repeated. LEFT keeps rows without an element."""
+        side, on = node.side.upper(), node.args.get("on")
+        is_true = on is None or (isinstance(on, exp.Boolean) and on.this)
+        if side not in ("", "LEFT") or not is_true or node.args.get("using"):
+            raise Unsupported(
+                "LATERAL with a generator takes CROSS, INNER or LEFT JOIN, and no condition",
+                detail=text_of(node),
+                hint="write … JOIN LATERAL explode(…) AS e(x), and conditions in WHERE",
+            )
+        return bind_lateral(left, scope, node.this, self.numbers, outer=side == "LEFT")
+
     def refuse_changing(self, side: Node, which: str, node: exp.Expr) -> None:
         """Refuse a side whose rows can be taken back, where they must not be."""
         refuse_changing(side, which, text_of(node), self.is_stream)
 
     def is_stream(self, relation: str) -> bool:
         """Whether a source or view is append-only."""
+        if relation == UNIT:
+            return True
         found = readable(self.catalog, relation)
         if isinstance(found, Source):
             return found.kind == "stream"

@@ -20,8 +20,8 @@ from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bin
 from rejoinder.sql.bind.distinct_aggregates import aggregate_of
 from rejoinder.sql.bind.grouping_sets import GroupingSets, bind_grouping, bind_sets, has_sets, is_grouping
 from rejoinder.sql.bind.predicates import bind_condition
-from rejoinder.sql.bind.session_groups import group_sessions, moved_by
 from rejoinder.sql.bind.scope import Column, Scope
+from rejoinder.sql.bind.session_groups import group_sessions, moved_by
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.expression_compiler import (
     compile_expression,

@@ -32,7 +32,7 @@ class Bound:
 
 def bound_between(later: Expression, earlier: Expression, steps: tuple[Step, ...] = ()) -> Bound | None:
     """Derive a bound on columns from `later >= steps(earlier)`, both monotone in a column; None if there is none."""
-    above, below = later.rises, earlier.rises
+    above, below = later.monotone, earlier.monotone
     inverse = None if above is None or later.repeats else above.least()
     if above is None or below is None or inverse is None:
         return None

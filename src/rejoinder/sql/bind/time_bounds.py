@@ -25,7 +25,7 @@ from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Bound, bound_between
 from rejoinder.ir.monotone import Step, shift
 from rejoinder.ir.nodes import Call
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.interval_literals import MICROS, interval_of
@@ -99,7 +99,7 @@ def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
 
 def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
     """Return the bounds that follow from the equality of two expressions of different inputs."""
-    if left.rises is None or right.rises is None:
+    if left.monotone is None or right.monotone is None:
         return ()
     apart = _Linear({_in_microseconds(left): 1, _in_microseconds(right): -1}).apart
     bounds = () if apart is None else (bound_between(*apart[:2]), bound_between(apart[1], apart[0]))
@@ -168,14 +168,14 @@ def _time(node: exp.Expr, scope: Scope) -> _Linear | None:
         time = compile_expression(node, scope)
     except PlanningError:
         return None
-    return None if time.rises is None else _Linear({_in_microseconds(time): 1})
+    return None if time.monotone is None else _Linear({_in_microseconds(time): 1})
 
 
 def _in_microseconds(time: Expression) -> Expression:
     """Cast a date to a timestamp; leave other times as they are."""
     if time.type != spark_types.DATE:
         return time
-    operation = ScalarOperation("CAST({0} AS TIMESTAMP)", monotone=Monotone(0, (Step(unit=MICROS["DAY"]),)))
+    operation = ScalarOperation("CAST({0} AS TIMESTAMP)", monotone=MonotoneArgument(0, (Step(unit=MICROS["DAY"]),)))
     return Expression(Call(operation, (time.node,), spark_types.TIMESTAMP), time.text)
 
 

@@ -140,7 +140,7 @@ def melt(node: Node, derived: Known) -> Block:
         case logical.Expand():
             block = melt(node.input, derived)
             elements = substitute(node.elements, dict(block.outputs))
-            repeated = replace(elements, repeats=True)
+            repeated = replace(elements, repeats=True, text=node.elements.text)
             block = replace(block, outputs=(*block.outputs, (node.output, repeated)))
             return derive("rows", Union(), (block,), block.columns, derived)
 

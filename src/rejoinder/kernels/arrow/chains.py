@@ -21,7 +21,7 @@ def chain_ends(found: Search, first: Int64, stop: Int64, gap: int, known: Mask) 
 
     Needles that are not `known` are not followed; their result is `first`.
     """
-    reached = first.copy()
+    reached: Int64 = first.copy()
     low, high = Bound(first, strict=True, known=known), Bound(stop, strict=True)
     rest = [between(run, met, low, high) for run, met in zip(found.runs, found.met, strict=True)]
     width = FIRST_BLOCK

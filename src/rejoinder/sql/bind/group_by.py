@@ -1,7 +1,12 @@
-"""GROUP BY, HAVING, and SELECT lists with aggregates: from a query over rows to one over groups.
+"""Bind GROUP BY, HAVING, and SELECT lists with aggregates.
 
-A grouped SELECT is rewritten: every aggregate and every grouping expression in it becomes a column of the groups, and
-the rest is bound on those columns like any other SELECT. So `sum(a) / count(*) + 1` needs nothing of its own.
+    SELECT f(k), SUM(a) / COUNT(*) + 1 FROM t GROUP BY f(k) HAVING SUM(a) > 0
+
+becomes, with one column for each grouping expression and each aggregate,
+
+    SELECT k0, v1 / v2 + 1 FROM (SELECT f(k) AS k0, SUM(a) AS v1, COUNT(*) AS v2 FROM t GROUP BY f(k)) WHERE v1 > 0
+
+so that expressions over aggregates are bound like those of any other SELECT.
 """
 
 from __future__ import annotations
@@ -12,61 +17,39 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
+from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir import nodes as expressions
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
 from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.distinct_aggregates import aggregate_of
-from rejoinder.sql.bind.grouping_sets import GroupingSets, bind_grouping, bind_sets, has_sets, is_grouping
+from rejoinder.sql.bind.group_keys import GroupKey, GroupKeys, marked, unaliased, window_name
+from rejoinder.sql.bind.grouping_sets import is_grouping
 from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.session_groups import group_sessions, moved_by
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.expression_compiler import (
     compile_expression,
-    compile_session,
-    compile_validity_time,
-    compile_window,
 )
 from rejoinder.sql.functions.function_names import SIGNATURES
 from rejoinder.sql.functions.refusals import not_offered
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, is_session, is_validity, pack, window_type
-from rejoinder.sql.parse.clauses import MARKS, text_of
+from rejoinder.sql.functions.time.window_functions import ColumnBounds, pack
+from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Term, relabel
-
-_UNSEEN = str.maketrans("01", MARKS[1:])
+from rejoinder.sql.types.terms import Term
 
 
 def is_grouped(node: exp.Select) -> bool:
-    """Say whether a SELECT is about groups of rows."""
+    """Return whether a SELECT has groups: GROUP BY, HAVING or an aggregate."""
     return bool(node.args.get("group") or node.args.get("having")) or any(
         True for item in node.expressions for _ in aggregates_in(item)
     )
 
 
 def bind_groups(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]) -> tuple[Node, Scope, exp.Select]:
-    """The groups of a SELECT, restricted by HAVING; their columns; and the SELECT list on these."""
+    """Return the groups of a SELECT, filtered by HAVING; their columns; and the SELECT list over these columns."""
     return _Groups(root, scope, node, numbers).bind()
-
-
-@dataclass
-class _Key:
-    """A grouping expression, and what of it is a key: a window is known by its two ends.
-
-    Of a validity window only the start is one, the time itself; its end depends on the other rows of the group. So it is
-    with a session, which has a `gap`: its start and its end are known once the rows are put into sessions.
-    """
-
-    node: exp.Expr
-    expression: Expression
-    name: str
-    id: str
-    parts: list[tuple[str, Expression]]
-    bounds: ColumnBounds | None = None
-    is_validity: bool = False
-    gap: int | None = None
 
 
 @dataclass
@@ -75,27 +58,32 @@ class _Groups:
     scope: Scope
     node: exp.Select
     numbers: Iterator[int]
-    keys: list[_Key] = field(default_factory=list)
     primitives: dict[tuple[object, ...], tuple[str, Primitive]] = field(default_factory=dict)
     results: dict[str, tuple[str, Expression]] = field(default_factory=dict)
-    sets: GroupingSets | None = None
 
     def __post_init__(self) -> None:
         self.number = next(self.numbers)
         self.items = list(self._items())
+        self.group_keys = GroupKeys(self.scope, self.items, self.number)
+
+    @property
+    def keys(self) -> list[GroupKey]:
+        return self.group_keys.keys
 
     def bind(self) -> tuple[Node, Scope, exp.Select]:
         having = self.node.args.get("having")
-        found = [call for item in self.items for call in aggregates_in(item)]
+        aggregates = [call for item in self.items for call in aggregates_in(item)]
         if having is not None:
-            found += aggregates_in(having.this)
-        if self.node.args.get("group") is None and not found:
+            aggregates += aggregates_in(having.this)
+        if self.node.args.get("group") is None and not aggregates:
             raise InvalidSql(
                 "HAVING without an aggregate or a GROUP BY",
                 detail=text_of(having or self.node),
-                hint="a condition on rows stands in WHERE",
+                hint="write a condition on rows in WHERE",
             )
-        self._bind_keys()
+        self.group_keys.bind(self.node.args.get("group"))
+        if self.group_keys.sets is not None:
+            self.root = self.group_keys.sets.expanded(self.root)
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
         scope = self._scope()
@@ -105,10 +93,8 @@ class _Groups:
         select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"))
         return root, scope, select
 
-    # -- GROUP BY -----------------------------------------------------------------------------------------------------
-
     def _items(self) -> Iterator[exp.Expr]:
-        """The SELECT list, stars expanded."""
+        """Yield the SELECT list; expand stars."""
         for item in self.node.expressions:
             if not item.is_star:
                 yield item
@@ -122,141 +108,21 @@ class _Groups:
             for c in self.scope.all(qualifier or None, text_of(item)):
                 yield exp.column(exp.to_identifier(c.name, quoted=True), table=c.qualifier or None)
 
-    def _bind_keys(self) -> None:
-        group = self.node.args.get("group")
-        if group is None:
-            return
-        if has_sets(group):
-            self._bind_sets(group)
-            return
-        nodes: list[exp.Expr] = []
-        if group.args.get("all"):
-            nodes = [_unaliased(item) for item in self.items if not any(True for _ in aggregates_in(item))]
-        nodes += [given for given in group.expressions if not (isinstance(given, exp.Tuple) and not given.expressions)]
-        for given in nodes:
-            if isinstance(given, exp.Tuple):
-                hint = "write them without parentheses, or group by a struct"
-                raise Unsupported("a list in GROUP BY is not supported", detail=text_of(group), hint=hint)
-            self._bind_key(self._meant(given), given)
-
-    def _bind_sets(self, group: exp.Expr) -> None:
-        self.sets = bind_sets(group, f"{self.number}.set", lambda given: self._bind_key(self._meant(given), given))
-        self.root = self.sets.expanded(self.root)
-        for at, key in enumerate(self.keys):
-            if (key.is_validity or key.gap is not None) and not self.sets.has_all(at):
-                raise Unsupported(
-                    f"`{text_of(key.node)}` in some of the grouping sets is not supported",
-                    detail=text_of(group),
-                    hint=f"put it before the others: GROUP BY {text_of(key.node)}, ROLLUP(…)",
-                )
-            key.parts = [(i, self.sets.part(at, e)) for i, e in key.parts]
-
-    def _grouping(self, node: exp.Expr) -> Expression:
-        def place(argument: exp.Expr) -> int | None:
-            key = self._key_of(self._meant(argument))
-            return None if key is None else self.keys.index(key)
-
-        return bind_grouping(node, self.sets, [key.node for key in self.keys], place)
-
-    def _meant(self, node: exp.Expr) -> exp.Expr:
-        """A grouping expression: a position or an alias of the SELECT list stands for what is there."""
-        if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
-            at = int(node.this)
-            if not 1 <= at <= len(self.items):
-                raise InvalidSql(
-                    f"GROUP BY {at}: there are {len(self.items)} columns",
-                    detail=text_of(self.node.args["group"]),
-                    hint="positions start at 1",
-                )
-            return _unaliased(self.items[at - 1])
-        if isinstance(node, exp.Column) and not node.table:
-            found = self._alias(node)
-            if found is not None and not self.scope.knows(node):
-                return found
-        return node
-
-    def _alias(self, node: exp.Column) -> exp.Expr | None:
-        found = [i.this for i in self.items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower()]
-        return found[0] if found else None
-
-    def _bind_key(self, node: exp.Expr, given: exp.Expr) -> int:
-        """Make an expression a key. Return its number; equal expressions are one key."""
-        for call in aggregates_in(node):
-            raise InvalidSql(
-                f"`{text_of(call)}` is an aggregate, and GROUP BY makes the groups it is about",
-                detail=f"GROUP BY {text_of(given)}",
-                hint="group by columns; compute the aggregate in a subquery to group by its result",
-            )
-        if is_validity(node):
-            return self._bind_validity(node, given)
-        if is_session(node):
-            return self._bind_session(node, given)
-        expression = compile_expression(node, self.scope)
-        if pa.types.is_null(expression.type) or not spark_types.comparable(expression.type, expression.type):
-            raise TypeMismatch(
-                f"GROUP BY `{text_of(node)}` of type {spark_types.spark_name(expression.type)}",
-                detail="maps cannot be compared, and NULL has no type",
-                hint="group by values that are in it, or CAST it",
-            )
-        for at, known in enumerate(self.keys):
-            if known.expression == expression and not known.is_validity and known.gap is None:
-                return at
-        at = len(self.keys)
-        identifier = f"{self.number}.k{at}"
-        key = _Key(node, expression, _marked(node, at), identifier, [(identifier, expression)])
-        window = compile_window(node, self.scope)
-        if window is not None:
-            key.bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end", window.size)
-            key.parts = [(key.bounds.start, window.start), (key.bounds.end, window.end)]
-        self.keys.append(key)
-        return at
-
-    def _bind_validity(self, node: exp.Expr, given: exp.Expr) -> int:
-        if any(key.is_validity for key in self.keys):
-            raise Unsupported(
-                "two validity windows in one GROUP BY are not supported",
-                detail=f"GROUP BY {text_of(given)}",
-                hint="compute one of them in a subquery",
-            )
-        return self._add_window(node, compile_validity_time(node, self.scope), is_validity=True)
-
-    def _bind_session(self, node: exp.Expr, given: exp.Expr) -> int:
-        if any(key.gap is not None or key.is_validity for key in self.keys):
-            raise Unsupported(
-                "two sessions or validity windows in one GROUP BY are not supported",
-                detail=f"GROUP BY {text_of(given)}",
-                hint="compute one of them in a subquery",
-            )
-        time, gap = compile_session(node, self.scope)
-        return self._add_window(node, time, gap=gap)
-
-    def _add_window(
-        self, node: exp.Expr, time: Expression, *, is_validity: bool = False, gap: int | None = None
-    ) -> int:
-        """Add a window of which the end depends on other rows: its start is the key."""
-        at = len(self.keys)
-        identifier = f"{self.number}.k{at}"
-        bounds = ColumnBounds(f"{identifier}/start", f"{identifier}/end")
-        window = Expression(relabel(Term(time.node), window_type(time.type)).node, time.text)
-        parts = [(bounds.start, time)]
-        self.keys.append(_Key(node, window, _marked(node, at), identifier, parts, bounds, is_validity, gap))
-        return at
-
     # -- SELECT and HAVING --------------------------------------------------------------------------------------------
 
     def _named(self, item: exp.Expr) -> exp.Expr:
-        """An item of the SELECT list on the columns of the groups, with the name that Spark would give it."""
-        inner = _unaliased(item)
-        made = self._rewritten(inner, aliases=False)
+        """Rewrite an item of the SELECT list over the columns of the groups, and name it as Spark does."""
+        inner = unaliased(item)
+        rewritten = self._rewritten(inner, aliases=False)
         name = item.alias if isinstance(item, exp.Alias) else output_names.output_name(self._bare(inner), self._is_time)
-        return exp.Alias(this=made, alias=exp.to_identifier(name, quoted=True))
+        return exp.Alias(this=rewritten, alias=exp.to_identifier(name, quoted=True))
 
     def _bare(self, node: exp.Expr) -> exp.Expr:
-        """The expression with its columns named as Spark does in a generated name: without their relation."""
+        """Remove the qualifiers of columns, as Spark does in a generated name."""
 
         def bare(part: exp.Expr) -> exp.Expr:
-            known = isinstance(part, exp.Column) and bool(part.table) and self.scope.knows(part)
-            return exp.column(part.this.copy()) if known else part
+            is_qualified = isinstance(part, exp.Column) and bool(part.table) and self.scope.knows(part)
+            return exp.column(part.this.copy()) if is_qualified else part
 
         return node if isinstance(node, exp.Column) else node.transform(bare)
 
@@ -267,7 +133,7 @@ class _Groups:
             return isinstance(part, exp.Interval)
 
     def _rewritten(self, node: exp.Expr, *, aliases: bool) -> exp.Expr:
-        """An expression on the columns of the groups; in HAVING, `aliases` of the SELECT list are known too."""
+        """Rewrite an expression over the columns of the groups. HAVING may use `aliases` of the SELECT list."""
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
@@ -276,14 +142,14 @@ class _Groups:
                 return _reference(self._result(part))
             if isinstance(part, exp.Query):
                 return part
-            key = self._key_of(part)
+            key = self.group_keys.key_of(part)
             if key is not None:
                 return _reference(key.name)
             if isinstance(part, exp.Column):
                 field = self._field_of_key(part)
                 if field is not None:
                     return field
-                alias = self._alias(part) if aliases and not part.table else None
+                alias = self.group_keys.alias(part) if aliases and not part.table else None
                 if alias is not None and not self._is_grouped(part):
                     return self._rewritten(alias, aliases=False)
                 self._check_grouped(part)
@@ -291,83 +157,74 @@ class _Groups:
 
         return node.transform(swap)
 
-    def _key_of(self, part: exp.Expr) -> _Key | None:
-        """The grouping expression that a part of an expression is."""
-        if not isinstance(part, exp.Condition) or isinstance(part, exp.Literal | exp.Boolean | exp.Null):
-            return None
-        try:
-            if is_validity(part):
-                time = compile_validity_time(part, self.scope)
-                return next((k for k in self.keys if k.is_validity and k.parts[0][1] == time), None)
-            if is_session(part):
-                time, gap = compile_session(part, self.scope)
-                return next((k for k in self.keys if k.gap == gap and k.parts[0][1] == time), None)
-            made = compile_expression(part, self.scope)
-        except PlanningError:  # it holds an aggregate, or is wrong; then its parts say so
-            return None
-        return next((k for k in self.keys if k.expression == made), None)
-
     def _field_of_key(self, part: exp.Column) -> exp.Expr | None:
-        """A field of a grouped column, as in `w.start`."""
+        """Return a field of a grouped column, as in `w.start`."""
         if not part.table or self.scope.knows(part):
             return None
-        key = self._key_of(exp.column(part.args["table"], table=part.args.get("db")))
+        key = self.group_keys.key_of(exp.column(part.args["table"], table=part.args.get("db")))
         return None if key is None else exp.Dot(this=_reference(key.name), expression=part.this.copy())
 
     def _is_grouped(self, part: exp.Column) -> bool:
         try:
-            made = compile_expression(part, self.scope)
+            expression = compile_expression(part, self.scope)
         except PlanningError:
             return False
-        return set(made.columns) <= {i for key in self.keys if key.expression.is_column for i in key.expression.columns}
+        grouped = {
+            i for key in self.keys if key.expression.is_column and key.gap is None for i in key.expression.columns
+        }
+        return set(expression.columns) <= grouped
 
     def _check_grouped(self, part: exp.Column) -> None:
         if self._is_grouped(part) or self._is_field_of_window(part):
             return
-        compile_expression(part, self.scope)  # says so if there is no such column
+        compile_expression(part, self.scope)  # raises if there is no such column
         name = text_of(part)
         call = part.find_ancestor(exp.Anonymous, exp.Select)
         if isinstance(call, exp.Anonymous) and call.name.lower() not in SIGNATURES:
-            raise not_offered(call)  # it would be an aggregate: that it does not exist is what matters
+            raise not_offered(call)  # an unknown function, perhaps an aggregate, is the better error
         raise InvalidSql(
             f"column `{name}` is neither grouped nor aggregated",
             detail=f"in `{text_of(part.parent) if part.parent is not None else name}`: a group has many values of it",
-            hint=f"add it to GROUP BY, or take one value: ANY_VALUE({name}), MIN({name}), MAX({name})",
+            hint=f"add it to GROUP BY, or use one value: ANY_VALUE({name}), MIN({name}), MAX({name})",
         )
 
     def _is_field_of_window(self, part: exp.Column) -> bool:
         """Whether this is `window.start` beside GROUP BY window(…): Spark calls that key `window`."""
-        return part.parts[0].name.lower() in {_window_name(key.node) for key in self.keys}
+        return part.parts[0].name.lower() in {window_name(key.node) for key in self.keys}
 
     def _result(self, node: exp.Expr) -> str:
-        """The name of the column that holds the result of an aggregate."""
+        """Return the name of the column with the result of an aggregate."""
         text = text_of(node)
-        known = self.results.get(text)
-        if known is None:
-            name = _marked(node, len(self.keys) + len(self.results))
-            is_set = is_grouping(node)
-            value = self._grouping(node) if is_set else bind_call(read_call(node), self.scope, self._primitive)
-            known = self.results[text] = (name, value)
-        return known[0]
+        result = self.results.get(text)
+        if result is None:
+            name = marked(node, len(self.keys) + len(self.results))
+            value = self._grouping_or_call(node)
+            result = self.results[text] = (name, value)
+        return result[0]
+
+    def _grouping_or_call(self, node: exp.Expr) -> Expression:
+        if is_grouping(node):
+            return self.group_keys.grouping(node)
+        return bind_call(read_call(node), self.scope, self._primitive)
 
     def _primitive(self, primitive: Primitive) -> str:
         call = primitive.call
         identity = (call.function, call.argument, call.type, primitive.distinct)
-        known = self.primitives.setdefault(identity, (f"{self.number}.a{len(self.primitives)}", primitive))
-        return known[0]
+        column_id, _ = self.primitives.setdefault(identity, (f"{self.number}.a{len(self.primitives)}", primitive))
+        return column_id
 
     # -- the plan -----------------------------------------------------------------------------------------------------
 
     def _scope(self) -> Scope:
-        """The columns of the groups: under names of their own, and grouped columns under theirs too."""
+        """Return the columns of the groups. Grouped columns also keep their names in FROM."""
         columns = []
         for key in self.keys:
             columns.append(Column("", key.name, key.id, key.expression.type, bounds=key.bounds))
-            if key.expression.is_column:
+            if key.expression.is_column and key.gap is None:
                 same = [c for c in self.scope.columns if c.id == key.expression.columns[0]]
                 identifier, bounds = (key.parts[0][0], None) if key.is_validity else (key.id, key.bounds)
                 columns += [replace(c, id=identifier, bounds=bounds) for c in same]
-            name = _window_name(key.node)
+            name = window_name(key.node)
             if name is not None:
                 columns.append(Column("", name, key.id, key.expression.type, bounds=key.bounds))
         for at, (name, expression) in enumerate(self.results.values()):
@@ -375,32 +232,32 @@ class _Groups:
         return replace(self.scope, columns=tuple(columns), repeats=())
 
     def _outputs(self) -> tuple[tuple[str, Expression], ...]:
-        """The columns of the groups, from keys and primitives."""
+        """Return the columns of the groups, computed from keys and primitives."""
         outputs = []
         for key in self.keys:
             outputs += [(i, column(i, e.type)) for i, e in key.parts]
-            if (key.is_validity or key.gap is not None) and key.bounds is not None:
+            if key.is_open_ended and key.bounds is not None:
                 end = column(key.bounds.end, key.parts[0][1].type)
                 outputs.append((key.bounds.end, end if key.gap is None else moved_by(end, key.gap)))
             if key.bounds is not None:
                 outputs.append((key.id, _packed(key.bounds, key.expression.type)))
-        for at, (_, expression) in enumerate(self.results.values()):
-            outputs.append((f"{self.number}.v{at}", expression))
+        for number, (_, expression) in enumerate(self.results.values()):
+            outputs.append((f"{self.number}.v{number}", expression))
         return tuple(outputs)
 
     def _valid(self, groups: Aggregate) -> Node:
-        """The groups with the ends of their validity windows, if they have some."""
+        """Add the ends of validity windows to the groups, if they are grouped by one."""
         key = next((key for key in self.keys if key.is_validity), None)
         if key is None or key.bounds is None:
             return groups
         columns = (*((i, e.type) for i, e in groups.keys), *((i, call.type) for i, call in groups.calls))
         partition = tuple(i for other in self.keys if other is not key for i, _ in other.parts)
-        partition += () if self.sets is None else (self.sets.id,)
+        partition += () if self.group_keys.sets is None else (self.group_keys.sets.id,)
         return Validity(groups, columns, partition, key.bounds.start, key.bounds.end)
 
     def _aggregate(self) -> Aggregate:
         keys = tuple(part for key in self.keys for part in key.parts)
-        keys += () if self.sets is None else ((self.sets.id, self.sets.column),)
+        keys += () if self.group_keys.sets is None else ((self.group_keys.sets.id, self.group_keys.sets.column),)
         listed = list(self.primitives.values())
         if not keys and not listed:
             listed = [(f"{self.number}.a0", Primitive(Call("count", None, spark_types.BIGINT)))]
@@ -416,20 +273,5 @@ def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
     return Expression(pack(start, end).node)
 
 
-def _marked(node: exp.Expr, number: int) -> str:
-    """The name of a column of the groups: the text, for messages, and after it a number that nobody sees or writes."""
-    return f"{text_of(node)}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
-
-
 def _reference(name: str) -> exp.Expr:
     return exp.column(exp.to_identifier(name, quoted=True))
-
-
-def _unaliased(item: exp.Expr) -> exp.Expr:
-    return item.this if isinstance(item, exp.Alias) else item
-
-
-def _window_name(node: exp.Expr) -> str | None:
-    """What Spark calls the key of a call of `window` or `session_window`; None if it is another expression."""
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
-    return name if name in ("window", "session_window") else None

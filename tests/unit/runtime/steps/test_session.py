@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rejoinder.kernels.arrow import chains
-from rejoinder.kernels.arrow.columns import DIFF, HASH, diffs
+from rejoinder.kernels.arrow.columns import DIFF, HASH, diffs, single_chunk
 from rejoinder.kernels.arrow.ordered import order_values
 from rejoinder.kernels.arrow.scatter import scatter
 from rejoinder.plan.physical.arrangement import Arrangement
@@ -74,7 +74,7 @@ class SessionRows(Versions):
 def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
     count = diffs(table)
     table = table.drop_columns([name for name in (HASH, DIFF) if name in table.column_names]).combine_chunks()
-    times = [order_values(table.column(name).chunk(0)) if table.num_rows else [] for name in ("t", "start")]
+    times = [order_values(single_chunk(table.column(name))) for name in ("t", "start")]
     keys, payloads = table.column("k").to_pylist(), table.column("p").to_pylist()
     result: Counter[tuple[Any, ...]] = Counter()
     for key, payload, time, start, number in zip(keys, payloads, *times, count, strict=True):
@@ -148,8 +148,7 @@ def test_a_row_at_the_end_of_a_long_session_changes_no_other(monkeypatch: pytest
     rows = SessionRows(pa.int64(), 5)
     rows.epoch([(1, "p", at, 1) for at in range(10_000)])
     followed = []
-    extend = chains._extend
-    monkeypatch.setattr(chains, "_extend", lambda *given: (followed.append(len(given[1])), extend(*given)))
+    monkeypatch.setattr(chains, "live_values", lambda *given: followed.append(given))
     assert rows.epoch([(1, "q", 10_000, 1)]) == {(1, "q", 10_000, 0): 1}
     assert rows.epoch([(1, "q", 5_000, 1)]) == {(1, "q", 5_000, 0): 1}
     assert not followed

@@ -190,10 +190,10 @@ class _Sessions:
         new[at] = own[source]
         moved = np.zeros(len(order), bool)
         moved[at] = is_touched & ~changed[at] & (new[at] != start[at])
-        result = [np.empty_like(part) for part in (new, moved, value)]
-        for target, part in zip(result, (new, moved, _next_changed(value, group, changed)), strict=True):
-            target[order] = part
-        return _Starts(times, was_live, is_live, old, *result)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        stop = _next_changed(value, group, changed)
+        return _Starts(times, was_live, is_live, old, new[place], moved[place], stop[place])
 
     def _partitions(self, times: pa.Table) -> Int64:
         """Return the number of the partition of each time."""
@@ -207,7 +207,7 @@ class _Sessions:
         All live rows at a time have the same start. Rows with another one are retracted by a later run.
         """
         before, _ = self._searches(times)
-        result = self._values(times).copy()
+        result: Int64 = self._values(times).copy()
         here = Bound(result.copy(), known=was_live)
         needles, starts, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for run, (left, right) in zip(before.runs, within(before, here, here), strict=True):

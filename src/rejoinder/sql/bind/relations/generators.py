@@ -33,7 +33,6 @@ from rejoinder.sql.types.terms import Term, build, combine, mismatch, quote_text
 _NODES: dict[type[exp.Expr], str] = {
     exp.Explode: "explode",
     exp.ExplodeOuter: "explode_outer",
-    exp._ExplodeOuter: "explode_outer",
     exp.Posexplode: "posexplode",
     exp.PosexplodeOuter: "posexplode_outer",
     exp.Inline: "inline",
@@ -61,7 +60,8 @@ def generator_name(node: exp.Expr | None) -> str | None:
     """The name of a generator that a node calls; None if it calls none."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() if node.name.lower() in GENERATORS else None
-    return _NODES.get(type(node)) if node is not None else None
+    # sqlglot reads explode_outer as a subclass of explode
+    return None if node is None else next((_NODES[kind] for kind in type(node).__mro__ if kind in _NODES), None)
 
 
 def is_lateral_generator(node: exp.Expr) -> bool:
@@ -87,6 +87,19 @@ def bind_lateral(
     outer = outer or bool(node.args.get("outer"))
     root, columns = _expanded(root, scope, call, name, numbers, given, qualifier, outer=outer)
     return root, Scope((*scope.columns, *columns), scope.repeats, scope.outer, scope.reaches_out, scope.left_out)
+
+
+def bind_lateral_join(root: Node, scope: Scope, node: exp.Join, numbers: Iterator[int]) -> tuple[Node, Scope]:
+    """Bind JOIN LATERAL explode(…): the rows of the left side, repeated. LEFT keeps rows without an element."""
+    side, on = node.side.upper(), node.args.get("on")
+    is_true = on is None or (isinstance(on, exp.Boolean) and on.this)
+    if side not in ("", "LEFT") or not is_true or node.args.get("using"):
+        raise Unsupported(
+            "LATERAL with a generator takes CROSS, INNER or LEFT JOIN, and no condition",
+            detail=text_of(node),
+            hint="write … JOIN LATERAL explode(…) AS e(x), and conditions in WHERE",
+        )
+    return bind_lateral(root, scope, node.this, numbers, outer=side == "LEFT")
 
 
 def bind_selected(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]) -> tuple[Node, Scope, exp.Select]:

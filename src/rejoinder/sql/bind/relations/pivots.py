@@ -28,7 +28,7 @@ from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Expand, Filter, Node, Predicate, Project, Query
 from rejoinder.ir.nodes import Or
 from rejoinder.ir.operators import is_not_null
-from rejoinder.sql.bind.aggregate_functions import aggregates_in, is_aggregate
+from rejoinder.sql.bind.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.group_by import bind_groups
 from rejoinder.sql.bind.relations.generators import list_of_rows
 from rejoinder.sql.bind.scope import Column, Scope
@@ -62,8 +62,8 @@ def bind_pivot(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
     items: list[exp.Expr] = [exp.alias_(c.copy(), c.name, quoted=True) for c in kept]
     for value in fields[0].expressions:
         condition = _condition(pivoted, value, pivot)
-        for call in calls:
-            items.append(exp.alias_(_restricted(_unaliased(call), condition), _name(value, call, calls), quoted=True))
+        results = ((_restricted(_unaliased(call), condition), _name(value, call, calls)) for call in calls)
+        items += [exp.alias_(result, name, quoted=True) for result, name in results]
     select = exp.Select(expressions=items, group=exp.Group(expressions=[c.copy() for c in kept]) if kept else None)
     root, scope, select = bind_groups(root, scope, select, numbers)
     return Query(root, tuple((item.alias, compile_expression(item.this, scope)) for item in select.expressions))
@@ -71,33 +71,19 @@ def bind_pivot(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
 
 def _restricted(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """An aggregate over the rows of one value; NULL if there are none."""
-
-    def filtered(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Filter):
-            both = exp.and_(node.expression.this.copy(), condition.copy())
-            return exp.Filter(this=node.this.copy(), expression=exp.Where(this=both))
-        if is_aggregate(node):
-            return exp.Filter(this=node.copy(), expression=exp.Where(this=condition.copy()))
-        return node
-
     exists = exp.GT(this=exp.CountIf(this=condition.copy()), expression=exp.Literal.number(0))
-    value = _outermost(call.copy(), filtered)
-    return exp.Case(ifs=[exp.If(this=exp.Paren(this=exists), true=value)])
-
-
-def _outermost(node: exp.Expr, change: object) -> exp.Expr:
-    """Change the outermost aggregates of an expression."""
-    assert callable(change)
-    if is_aggregate(node) or isinstance(node, exp.Filter):
-        return change(node)  # type: ignore[no-any-return]
-    for inner in list(aggregates_in(node)):
-        inner.replace(change(inner))
-    return node
+    value = exp.Paren(this=call.copy())
+    for aggregate in list(aggregates_in(value)):
+        inner, both = aggregate, condition.copy()
+        if isinstance(inner, exp.Filter):
+            inner, both = inner.this, exp.and_(inner.expression.this.copy(), both)
+        aggregate.replace(exp.Filter(this=inner.copy(), expression=exp.Where(this=both)))
+    return exp.Case(ifs=[exp.If(this=exists, true=value)])
 
 
 def _condition(columns: Sequence[exp.Column], value: exp.Expr, pivot: exp.Expr) -> exp.Expr:
     """That the pivoted columns have a value; NULL is one."""
-    values = value.this if isinstance(value, exp.PivotAlias | exp.Alias) else value
+    values = value.this if isinstance(value, exp.Alias) else value
     parts = list(values.expressions) if isinstance(values, exp.Tuple) else [values]
     if len(parts) != len(columns):
         raise InvalidSql(
@@ -111,8 +97,8 @@ def _condition(columns: Sequence[exp.Column], value: exp.Expr, pivot: exp.Expr) 
 
 def _name(value: exp.Expr, call: exp.Expr, calls: Sequence[exp.Expr]) -> str:
     """The name of a column as Spark gives it: that of the value and, if there are several aggregates, of the call."""
-    if isinstance(value, exp.PivotAlias | exp.Alias):
-        name = value.alias if isinstance(value, exp.Alias) else value.args["alias"].name
+    if isinstance(value, exp.Alias):
+        name = value.alias
     elif isinstance(value, exp.Tuple):
         name = f"{{{', '.join(map(_text, value.expressions))}}}"
     else:
@@ -129,12 +115,13 @@ def _text(value: exp.Expr) -> str:
 
 
 def _columns(node: exp.Expr) -> list[exp.Column]:
-    listed = node.expressions if isinstance(node, exp.Tuple) else [node.unnest()]
-    columns = [exp.column(c) if isinstance(c, exp.Identifier) else c for c in listed]
-    wrong = next((c for c in columns if not isinstance(c, exp.Column)), None)
-    if wrong is not None:
-        raise InvalidSql(f"`{text_of(wrong)}` is not a column", detail=text_of(node), hint="name columns of FROM")
-    return [c for c in columns if isinstance(c, exp.Column)]
+    columns = []
+    for item in node.expressions if isinstance(node, exp.Tuple) else [node.unnest()]:
+        part = exp.column(item.copy()) if isinstance(item, exp.Identifier) else item
+        if not isinstance(part, exp.Column):
+            raise InvalidSql(f"`{text_of(part)}` is not a column", detail=text_of(node), hint="name columns of FROM")
+        columns.append(part)
+    return columns
 
 
 def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int]) -> Query:
@@ -146,7 +133,7 @@ def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
     values = [part.name for part in (target.expressions if isinstance(target, exp.Tuple) else [target])]
     rows, used = [], set()
     for item in fields[0].expressions:
-        inner = item.this if isinstance(item, exp.PivotAlias | exp.Alias) else item
+        inner = item.this if isinstance(item, exp.Alias) else item
         columns = _columns(inner)
         if len(columns) != len(values):
             raise InvalidSql(
@@ -154,11 +141,7 @@ def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
                 detail=text_of(pivot),
                 hint="write as many columns as values: UNPIVOT ((v, w) FOR name IN ((a, b), (c, d)))",
             )
-        named = (
-            item.args["alias"].name
-            if isinstance(item, exp.PivotAlias | exp.Alias)
-            else "_".join(c.name for c in columns)
-        )
+        named = item.alias if isinstance(item, exp.Alias) else "_".join(c.name for c in columns)
         ids = [scope.resolve(c) for c in columns]
         used |= {i for i, _ in ids}
         label = Term(nodes.Literal(named, spark_types.STRING))

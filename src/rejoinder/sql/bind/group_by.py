@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir import nodes as expressions
-from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.expression import Expression, column, substitute
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
 from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.distinct_aggregates import aggregate_of
@@ -236,11 +236,14 @@ class _Groups:
         outputs = []
         for key in self.keys:
             outputs += [(i, column(i, e.type)) for i, e in key.parts]
-            if key.is_open_ended and key.bounds is not None:
-                end = column(key.bounds.end, key.parts[0][1].type)
-                outputs.append((key.bounds.end, end if key.gap is None else moved_by(end, key.gap)))
-            if key.bounds is not None:
-                outputs.append((key.id, _packed(key.bounds, key.expression.type)))
+            if key.bounds is None:
+                continue
+            end = column(key.bounds.end, key.parts[0][1].type)
+            if key.gap is not None:  # the column holds the last time of the session
+                end = moved_by(end, key.gap)
+            if key.is_open_ended:
+                outputs.append((key.bounds.end, end))
+            outputs.append((key.id, substitute(_packed(key.bounds, key.expression.type), {key.bounds.end: end})))
         for number, (_, expression) in enumerate(self.results.values()):
             outputs.append((f"{self.number}.v{number}", expression))
         return tuple(outputs)

@@ -73,7 +73,7 @@ def compile_validity_time(node: exp.Expr, scope: Scope) -> Expression:
 def compile_session(node: exp.Expr, scope: Scope) -> tuple[Expression, int]:
     """Compile the time of a call of SESSION, and read its gap. Raises a `PlanningError`."""
     time, gap = window_functions.read_session(_Compiler(scope), node)
-    return _expression(time, node), gap
+    return _expression(time, node.expressions[0]), gap
 
 
 def split_windows(node: exp.Expr, scope: Scope) -> list[exp.Expr]:

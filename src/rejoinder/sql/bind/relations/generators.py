@@ -60,8 +60,10 @@ def generator_name(node: exp.Expr | None) -> str | None:
     """The name of a generator that a node calls; None if it calls none."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() if node.name.lower() in GENERATORS else None
-    # sqlglot reads explode_outer as a subclass of explode
-    return None if node is None else next((_NODES[kind] for kind in type(node).__mro__ if kind in _NODES), None)
+    if isinstance(node, exp.Explode) and not isinstance(node, exp.Posexplode | exp.Inline):
+        name = type(node).__name__.strip("_")  # sqlglot has a class of its own for Spark's explode_outer
+        return "explode_outer" if name == "ExplodeOuter" else "explode"
+    return None if node is None else _NODES.get(type(node))
 
 
 def is_lateral_generator(node: exp.Expr) -> bool:
@@ -226,10 +228,12 @@ def _elements(call: exp.Expr, name: str, scope: Scope) -> _Elements:
         return _numbered(entries, fields)
     if not pa.types.is_list(kind):
         wanted = "an array of structs" if name == "inline" else "an array or a map"
-        raise mismatch(call, f"`{name}` takes {wanted}, not {spark_types.spark_name(kind)}")
+        hint = "take a column of type ARRAY or MAP" if name != "inline" else "explode takes any array"
+        raise mismatch(call, f"`{name}` takes {wanted}, not {spark_types.spark_name(kind)}", hint)
     if name == "inline":
         if not pa.types.is_struct(kind.value_type):
-            raise mismatch(call, f"`inline` takes an array of structs, not {spark_types.spark_name(kind)}")
+            fact = f"`inline` takes an array of structs, not {spark_types.spark_name(kind)}"
+            raise mismatch(call, fact, "explode takes any array")
         return _Elements(term, tuple(field.name for field in kind.value_type))
     if name == "explode":
         return _Elements(term, ("col",), is_whole=True)
@@ -260,6 +264,10 @@ def _stacked(call: exp.Expr, scope: Scope) -> _Elements:
     terms = [Term(compile_expression(value, scope).node) for value in values]
     missing = Term(nodes.Literal(None, pa.null()))
     terms += [missing] * (rows * width - len(terms))
+    for column in (terms[at::width] for at in range(width)):
+        kinds = dict.fromkeys(spark_types.spark_name(term.type) for term in column if not term.is_null)
+        if len(kinds) > 1:
+            raise mismatch(call, f"`stack` puts {' and '.join(kinds)} into one column", "CAST them to one type")
     return list_of_rows([terms[at : at + width] for at in range(0, rows * width, width)], call, "col{}", first=0)
 
 

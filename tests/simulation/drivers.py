@@ -154,6 +154,12 @@ class SimulatedDriver:
         """The rows that the next step takes."""
         return [] if self.driver is None else [(source.name, row, sign) for source, row, sign in self.driver._pending]
 
+    def has_delivered(self, sink: str) -> bool:
+        """Whether the driver knows of a delivery to a sink, its own or one that the state records."""
+        engine = self.engine
+        delivered = None if engine is None else engine.delivered.get(engine.sinks[sink][0])
+        return delivered is not None and delivered.changed is not None
+
     def kill(self) -> None:
         """End the process where it stands."""
         self.is_dead = True

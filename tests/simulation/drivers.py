@@ -156,8 +156,8 @@ class SimulatedDriver:
 
     def has_delivered(self, sink: str) -> bool:
         """Whether the driver knows of a delivery to a sink, its own or one that the state records."""
-        engine = self.engine
-        delivered = None if engine is None else engine.delivered.get(engine.sinks[sink][0])
+        version = None if self.engine is None else self.engine.version
+        delivered = None if version is None else version.delivered.get(version.sinks[sink].identity)
         return delivered is not None and delivered.changed is not None
 
     def kill(self) -> None:

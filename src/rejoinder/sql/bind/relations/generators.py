@@ -219,7 +219,7 @@ def _elements(call: exp.Expr, name: str, scope: Scope) -> _Elements:
     term = Term(compile_expression(arguments[0], scope).node)
     kind = term.type
     if pa.types.is_map(kind) and name != "inline":
-        entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
+        entry = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
         entries = build("map_entries({0})", spark_types.array_of(entry), term)
         if name == "explode":
             return _Elements(entries, ("key", "value"))

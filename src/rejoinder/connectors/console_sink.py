@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from rejoinder.connectors.delivery import DELIVERED_COLUMNS, Delivery
 from rejoinder.errors import InvalidSql
+from rejoinder.formats.text.plain_rows import plain_rows, sort_key
+from rejoinder.formats.text.row_text import table_text
 from rejoinder.ir.catalog import Sink
-from rejoinder.state.reading.renderings import plain_rows, sort_key
-from rejoinder.state.reading.row_text import table_text
 
 LIMIT = 20
 

@@ -37,10 +37,10 @@ from rejoinder.connectors.delivery import Delivery, absolute
 from rejoinder.errors import SinkFailed
 from rejoinder.faults import reach
 from rejoinder.formats import open_path
+from rejoinder.formats.text.neutral_text import guarded_table
 from rejoinder.host.entropy import token
 from rejoinder.ir.catalog import Sink
 from rejoinder.kernels.duckdb.json_text import json_lines
-from rejoinder.state.reading.neutral_text import guarded_table
 
 HIDDEN = "_rejoinder"
 OWNER, PROGRESS, STAGED = "sink.json", "progress.json", "staged-"

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.errors import LimitReached, MissingInput, WatermarkRegress, near_misses
+from rejoinder.formats.text.row_text import plain, text
 from rejoinder.ir.catalog import MOST_PARTITIONS, Source
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
-from rejoinder.state.reading.row_text import plain, text
 from rejoinder.watermarks.coalescer import Input
 from rejoinder.watermarks.formula import PERSISTED, Persisted, RetainedMinimum, UnionMinimum, value_of
 from rejoinder.watermarks.source_watermarks import SourceWatermarks

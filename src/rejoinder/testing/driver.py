@@ -57,6 +57,7 @@ from rejoinder.errors import (
     near_misses,
     with_values,
 )
+from rejoinder.formats.text.plain_rows import Row, Rows, plain_rows
 from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
 from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
@@ -66,17 +67,7 @@ from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
 from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.reading.changelog_reader import epoch_of
-from rejoinder.state.reading.renderings import (
-    Row,
-    Rows,
-    Snapshots,
-    changes_of,
-    net_changes,
-    plain_rows,
-    snapshots_of,
-    stream_rows,
-    table_rows,
-)
+from rejoinder.state.reading.renderings import Snapshots, changes_of, net_changes, snapshots_of, stream_rows, table_rows
 from rejoinder.state.watermarks import Partition
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import Option, open_store

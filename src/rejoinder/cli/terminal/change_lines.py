@@ -11,8 +11,9 @@ from rejoinder.cli.terminal.result_tables import cell, show_table
 from rejoinder.cli.terminal.screen import out
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.statements import find_view
-from rejoinder.state.reading.neutral_text import neutral
-from rejoinder.state.reading.renderings import Row, net_changes
+from rejoinder.formats.text.neutral_text import neutral
+from rejoinder.formats.text.plain_rows import Row
+from rejoinder.state.reading.renderings import net_changes
 
 SHOWN = 6
 

@@ -13,6 +13,7 @@ from rejoinder.engine.hydration.view_starts import starts_of
 from rejoinder.engine.status.watermark_status import blocker_of, watermark_rows
 from rejoinder.errors import Unsupported
 from rejoinder.explain.view_description import describe
+from rejoinder.formats.text.row_text import length_text, plain
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
 from rejoinder.planner import plan
@@ -21,7 +22,6 @@ from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.definitions.message_definition import written_columns
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.types.spark_types import spark_name
-from rejoinder.state.reading.row_text import length_text, plain
 from rejoinder.watermarks.formula import value_of
 
 

@@ -13,8 +13,8 @@ import rejoinder as package
 from rejoinder.cli.terminal import progress_line, result_tables, screen
 from rejoinder.cli.terminal.change_lines import counts, show_changes
 from rejoinder.engine.epoch_progress import Progress
+from rejoinder.formats.text.row_text import text
 from rejoinder.sql.statements import query_text
-from rejoinder.state.reading.row_text import text
 from tests.unit.cli.conftest import Rejoinder
 
 

@@ -7,7 +7,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
-from rejoinder.state.reading.neutral_text import neutral
+from rejoinder.formats.text.neutral_text import neutral
 
 Row = Mapping[str, Any]
 OPEN_END = date(9999, 12, 31)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rejoinder.connectors.connector import Rereading
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.collector import KEEP_VERSIONS, Collector
 from rejoinder.engine.content import Content, ContentHolder, fingerprint
 from rejoinder.engine.epoch import attempt
@@ -21,7 +23,7 @@ from rejoinder.engine.epoch_progress import Progress, lag_of, shown_rows
 from rejoinder.engine.hydration.fill import Filling
 from rejoinder.engine.hydration.redefinition import redefined
 from rejoinder.engine.hydration.removal import reduced
-from rejoinder.engine.hydration.source_replay import READ_BY_SPARK, Topics, delivered_files, unreadable
+from rejoinder.engine.hydration.source_replay import Topics, delivered_files, unreadable
 from rejoinder.engine.maintenance.state_deletion import deletion_named, refuse_deleted
 from rejoinder.engine.maintenance.state_format import format_named
 from rejoinder.engine.notices import Notices
@@ -355,7 +357,7 @@ class Engine(ContentHolder):
 
     def unreadable(self, source: Source) -> str | None:
         """Return why the delivered rows of a source cannot be read again; None if they can. Raises `InputError`."""
-        if source.format in READ_BY_SPARK and self.topics is not None:
+        if source_side(source).rereading is Rereading.SPARK and self.topics is not None:
             return self.topics.unreadable(source, self.position(source))
         return unreadable(self.store, self.positions, self.attached, source)
 

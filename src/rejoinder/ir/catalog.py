@@ -14,20 +14,15 @@ from rejoinder.ir.source_variants import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
-FILE_FORMATS = ("arrow", "csv", "json", "parquet")
 SOURCE_CHANGES = ".changes"
 REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
 
-REJECTED_RECORDS = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), *list(REJECTED_SCHEMA)[2:]]
-)
-
 LATE = ".late"
-NOTES = "notes"
-"""The format of what a flow writes down itself, see `rejoinder.plan.operations.side_outputs`."""
+INTERNAL = "internal"
+"""The format of relations that Rejoinder feeds itself: side outputs, replayed changes, inputs of the core API."""
 LATE_SCHEMA = pa.schema(
     [
         ("input", pa.string()),
@@ -77,19 +72,14 @@ class Source:
         return f"{self.name}{REJECTED}"
 
     @property
-    def rejected_schema(self) -> pa.Schema:
-        """The columns of that relation."""
-        return REJECTED_RECORDS if self.format == "kafka" else REJECTED_SCHEMA
+    def is_internal(self) -> bool:
+        """Whether Rejoinder feeds it itself, without a connector."""
+        return self.format == INTERNAL
 
     @property
     def is_enveloped(self) -> bool:
         """Whether records are Debezium's envelopes around rows."""
         return self.options.get("envelope") == "debezium"
-
-    @property
-    def keeps_changes(self) -> bool:
-        """Whether its changes can be read later. Rows that were put in by hand are nowhere else."""
-        return self.format == "memory"
 
     @property
     def changes(self) -> str:
@@ -107,11 +97,6 @@ class Source:
         return self.options.get("partition_by")
 
     @property
-    def is_partitioned(self) -> bool:
-        """Whether its rows tell their partition."""
-        return self.partition_by is not None or self.format == "kafka"
-
-    @property
     def has_explicit_watermarks(self) -> bool:
         """Whether it has an event-time column whose watermark is always explicit, since no delay is declared."""
         return None in self.watermarks.values()
@@ -125,11 +110,6 @@ class Source:
     def max_ahead(self) -> int | None:
         """By how many microseconds an event time may be ahead of the clock; None: by any amount."""
         return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is read from files, which stay where they are."""
-        return self.format in FILE_FORMATS
 
     @property
     def retains_all(self) -> bool:

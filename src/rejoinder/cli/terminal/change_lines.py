@@ -29,7 +29,7 @@ def counts(changes: list[tuple[Row, int]]) -> str:
     """Return the numbers of removed and added rows as text."""
     minus = sum(-diff for _, diff in changes if diff < 0)
     plus = sum(diff for _, diff in changes if diff > 0)
-    return f"{minus:,} taken back, {plus:,} added" if changes else "no change"
+    return f"{minus:,} retracted, {plus:,} added" if changes else "no change"
 
 
 def show_changes(changes: list[tuple[Row, int]], limit: int = SHOWN) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.hydration.source_replay import refuse_changed
 from rejoinder.ir.catalog import Source
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, SourceScan
@@ -71,9 +72,9 @@ def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
     before |= state.changelogs
     expired = {name: expiry_of(retentions[name], filler.times) for name in scanned if name in retentions}
     again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
-    files = {source.name: filler.reread(source) for source in again if source.is_file}
+    files = {source.name: filler.reread(source) for source in again if source_side(source).rereads_files}
     splits = state.splits(dataflow)
     splits += [(name, file.path, file.modified, None) for name, read in files.items() for file in read]
     signatures = {file.path: file.signature for read in files.values() for file in read}
-    topics = tuple(source for source in again if not source.is_file)
+    topics = tuple(source for source in again if not source_side(source).rereads_files)
     return Filling(dataflow, holdings, before, splits, expired, topics, signatures)

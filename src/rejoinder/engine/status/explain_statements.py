@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.connectors.message_values import Values
+from rejoinder.connectors.registry import sink_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.hydration.view_starts import starts_of
 from rejoinder.engine.status.watermark_status import blocker_of, watermark_rows
@@ -16,10 +16,9 @@ from rejoinder.explain.view_description import describe
 from rejoinder.formats.text.row_text import length_text, plain
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
+from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.planner import plan
-from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import bind
-from rejoinder.sql.definitions.message_definition import written_columns
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.watermarks.formula import value_of
@@ -114,9 +113,7 @@ def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
 def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
     """Return a row of SHOW SINKS: options without secrets, and the last delivered epoch; None before the first."""
     identity, _ = engine.sinks[sink.name]
-    options = redacted(sink.options)
-    if options.get("value_format") == "avro":
-        options["avro_schema"] = Values(sink).schema(written_columns(sink, engine.catalog.get(sink.view).schema))
+    options = sink_side(sink).shown_options(sink, readable(engine.catalog, sink.view).schema)
     delivered = engine.delivered.get(identity)
     return {
         "sink": sink.name,

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.ir.catalog import INTERNAL, Catalog, Source
 from rejoinder.ir.logical import Query
 from rejoinder.ir.source_variants import source_of
 from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, numbers, take, without
@@ -30,10 +30,11 @@ from rejoinder.state.epoch_rounds import Times, run_rounds
 from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.flow_state import State
 from rejoinder.state.gate_times import clock_of
-from rejoinder.state.reading.changelog_reader import WHOLE, expanded, net_rows
+from rejoinder.state.reading.changelog_reader import WHOLE, expanded
 from rejoinder.state.watermarks import Signals, Watermarks
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import ObjectStore, open_store
+from rejoinder.store.runs.net_rows import net_rows
 from rejoinder.store.runs.run import close_runs, drop_open_runs, read_run
 from rejoinder.watermarks.formula import value_of
 
@@ -48,7 +49,7 @@ OneStep = TypeVar("OneStep", Aggregate, Hold)
 
 def stream(name: str, schema: pa.Schema, times: Sequence[str]) -> Source:
     """Return a source with explicit watermarks. It is `incomplete`: only rows that the query needs are kept."""
-    return Source(name, "stream", schema, format="core", watermarks=dict.fromkeys(times), incomplete=True)
+    return Source(name, "stream", schema, format=INTERNAL, watermarks=dict.fromkeys(times), incomplete=True)
 
 
 class RunningQuery:

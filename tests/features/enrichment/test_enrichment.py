@@ -312,7 +312,7 @@ def bounded(emit: str = "") -> Driver:
     return driver
 
 
-def kept(driver: Driver) -> int:
+def rows_kept(driver: Driver) -> int:
     return sum(row["rows"] for row in driver.arrangements())
 
 

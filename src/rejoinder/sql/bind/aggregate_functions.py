@@ -38,7 +38,7 @@ class Aggregated:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Say whether a node is a call of an aggregate function, supported or not."""
+    """Return whether a node is a call of an aggregate function, supported or not."""
     if isinstance(node, _WRAPPERS):
         return is_aggregate(node.this)
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and aggregate_of(node) is not None)
@@ -62,7 +62,7 @@ def read_call(node: exp.Expr) -> Aggregated:
         if isinstance(inner, exp.Filter):
             condition = inner.expression.this
         elif not isinstance(inner.this, exp.AnyValue):
-            raise refuse(node, "IGNORE NULLS is not supported here", "aggregates skip NULL")
+            raise refuse(node, "IGNORE NULLS is not supported here", "remove it: aggregates ignore NULL")
         inner = inner.this
     function = aggregate_of(inner)
     if function is None:

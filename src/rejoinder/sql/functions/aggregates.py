@@ -1,8 +1,13 @@
 """The registry of aggregate functions: how one is called, and of which primitive calls its result is made.
 
-The plan has four primitives, `count`, `sum`, `min` and `max`, which all skip NULL. An aggregate is an expression over
-them: AVG is a sum over a count. FILTER makes the argument NULL where its condition does not hold. ANY_VALUE is the
-smallest value, so that it is always the same one; BOOL_AND and BOOL_OR are the smallest and the largest truth value.
+The plan has four primitives, `count`, `sum`, `min` and `max`. All of them ignore NULL.
+
+    AVG(x)                        →  SUM(x) / COUNT(x)
+    SUM(x) FILTER (WHERE c)       →  SUM(CASE WHEN c THEN x END)
+    COUNT(a, b)                   →  COUNT(CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN TRUE END)
+    COUNT_IF(c)                   →  COUNT(CASE WHEN c THEN TRUE END)
+    ANY_VALUE(x), BOOL_AND(x)     →  MIN(x)      -- the minimum, so that ANY_VALUE is deterministic
+    BOOL_OR(x)                    →  MAX(x)
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def test_the_example_of_an_aggregate_is_true(aggregate: AggregateFunction) -> No
 
 
 def test_names_and_classes_belong_to_one_function() -> None:
-    names = [name for entry in (*AGGREGATES, *FUNCTIONS) for name in entry.signatures]
+    names = [name for aggregate in AGGREGATES for name in aggregate.signatures]
+    names += [name for function in FUNCTIONS for name in function.signatures]
     classes = [node_class for function in FUNCTIONS for node_class in function.node_classes]
     assert len(names) == len(set(names)) and len(classes) == len(set(classes))
     assert sum(map(len, FAMILIES.values())) == len(FUNCTIONS) == len({function.name for function in FUNCTIONS})

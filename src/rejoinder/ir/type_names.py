@@ -1,11 +1,12 @@
-"""The names of types in messages: Spark's."""
+"""Names of Arrow types in Spark's SQL."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from rejoinder import errors
+from rejoinder.errors import Unsupported
 
+INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _NAMES: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
     pa.int8(): "tinyint",
@@ -39,4 +40,9 @@ def spark_name(kind: pa.DataType) -> str:
         return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
     if pa.types.is_struct(kind):
         return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
-    raise errors.Unsupported(f"the Arrow type `{kind}` is not supported", hint="cast the column in the source")
+    raise Unsupported(f"the Arrow type `{kind}` is not supported", hint="cast the column in the source")
+
+
+def is_integer(kind: pa.DataType) -> bool:
+    """Whether a type is one of the four integers."""
+    return kind in INTEGERS

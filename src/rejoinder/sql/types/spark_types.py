@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rejoinder import errors
+from rejoinder.ir.type_names import is_integer as is_integer
 from rejoinder.ir.type_names import spark_name as spark_name
 from rejoinder.sql.parse.foreign_names import foreign_type
 
@@ -52,7 +53,6 @@ _PARSED: dict[exp.DType, pa.DataType] = {
 }
 
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR)
-_INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 _INTEGER_PRECISION = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
 _NUMERIC_ORDER = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
@@ -113,11 +113,6 @@ def _parse_decimal(node: exp.DataType) -> pa.DataType:
 def array_of(element: pa.DataType) -> pa.DataType:
     """Give the array type as Spark hands it over in Arrow: its item is called `element`."""
     return pa.list_(pa.field("element", element))
-
-
-def is_integer(kind: pa.DataType) -> bool:
-    """Say whether a type is one of the four integers."""
-    return kind in _INTEGERS
 
 
 def is_decimal(kind: pa.DataType) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 import sqlglot
@@ -12,6 +14,7 @@ from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.functions.function_templates import RENDERINGS
 from rejoinder.sql.functions.aggregates import AGGREGATES, AggregateFunction, aggregate_of
 from rejoinder.sql.functions.expression_compiler import compile_expression
+from rejoinder.sql.functions.function_list import markdown
 from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME, FAMILIES, FUNCTIONS, SIGNATURES
 from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.parse.dialect import SparkSql
@@ -60,6 +63,11 @@ def test_names_and_classes_belong_to_one_function() -> None:
 
 def test_every_ordinary_function_has_a_template() -> None:
     assert {function.name for function in FUNCTIONS if function.form is None} <= RENDERINGS.keys()
+
+
+def test_the_page_of_functions_is_generated() -> None:
+    page = Path(__file__).parents[4] / "docs" / "functions.md"
+    assert page.read_text(encoding="utf-8") == markdown(), "python -m rejoinder.sql.functions.function_list rewrites it"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from rejoinder.sql.functions.expression_compiler import (
     compile_validity_time,
     compile_window,
 )
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, is_session, is_validity, window_type
+from rejoinder.sql.functions.time.window_functions import is_session, is_validity
+from rejoinder.sql.functions.time.windows import ColumnBounds, window_type
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, relabel

@@ -29,7 +29,7 @@ from rejoinder.ir.logical import Expand, Node
 from rejoinder.ir.operators import when
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Term, build
+from rejoinder.sql.types.terms import Term, call
 
 MOST_EXPRESSIONS = 32
 _SUFFIXES = ("rollup", "cube", "grouping_sets")
@@ -138,7 +138,7 @@ class GroupingSets:
             elements.append(number | copies[number] << self.keys)
             copies[number] += 1
         kind = spark_types.array_of(spark_types.BIGINT)
-        listed = build(f"[{', '.join(f'CAST({element} AS BIGINT)' for element in elements)}]", kind, makes_null=False)
+        listed = call("grouping_sets", kind, options=tuple(elements), nulls="never")
         return Expand(root, self.id, Expression(listed.node, f"grouping set of {self.text}"))
 
     def has_all(self, key: int) -> bool:
@@ -149,17 +149,17 @@ class GroupingSets:
         """A key, or a part of it: NULL in rows of sets that lack it."""
         if self.has_all(key):
             return expression
-        present = build(f"((({{0}} >> {self._bit(key)}) & 1) = 0)", spark_types.BOOLEAN, self._number)
+        present = call("is_in_set", spark_types.BOOLEAN, self._number, options=(self._bit(key),), nulls="propagated")
         return Expression(when(present.node, expression.node), expression.text)
 
     def grouping(self, key: int) -> Expression:
         """GROUPING of a key: 1 where the set lacks it."""
-        template = f"CAST(({{0}} >> {self._bit(key)}) & 1 AS TINYINT)"
-        return Expression(build(template, spark_types.TINYINT, self._number).node)
+        return Expression(call("grouping", spark_types.TINYINT, self._number, options=(self._bit(key),)).node)
 
     def grouping_id(self) -> Expression:
         """GROUPING_ID of all keys."""
-        return Expression(build(f"({{0}} & {(1 << self.keys) - 1})", spark_types.BIGINT, self._number).node)
+        mask = (1 << self.keys) - 1
+        return Expression(call("grouping_id", spark_types.BIGINT, self._number, options=(mask,)).node)
 
     @property
     def _number(self) -> Term:

@@ -16,11 +16,10 @@ from dataclasses import replace
 from rejoinder.ir import nodes
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Predicate, Project, Session
-from rejoinder.ir.operators import is_not_null, moved
-from rejoinder.sql.bind.aggregate_functions import Primitive
+from rejoinder.ir.operators import is_not_null, shifted
 from rejoinder.sql.bind.distinct_aggregates import aggregate_of
-from rejoinder.sql.functions.time.window_functions import ColumnBounds
-from rejoinder.sql.functions.time.window_times import ticks_of
+from rejoinder.sql.functions.aggregates import Primitive
+from rejoinder.sql.functions.time.windows import ColumnBounds
 
 
 def group_sessions(
@@ -52,5 +51,4 @@ def group_sessions(
 
 def moved_by(time: Expression, gap: int) -> Expression:
     """A time plus a gap, in the unit of the time."""
-    ticks = ticks_of(time.type)
-    return Expression(moved(time.node, ticks.of(f"{ticks.number} + {gap}"), gap))
+    return Expression(shifted(time.node, gap))

@@ -16,11 +16,11 @@ from rejoinder.ir import nodes
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Expand, Node, Query, Scan
 from rejoinder.plan.blocks.accumulators import UNIT, UNIT_SCHEMA
-from rejoinder.sql.bind.relations.generators import list_of_rows
+from rejoinder.sql.bind.relations.generators import field_at, list_of_rows
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.parse.clauses import text_of
-from rejoinder.sql.types.terms import Term, build, quote_text
+from rejoinder.sql.types.terms import Term
 
 NO_COLUMNS = Scope(())
 
@@ -47,5 +47,5 @@ def bind_values(node: exp.Values, numbers: Iterator[int]) -> Query:
     root = Expand(root, element, Expression(elements.list.node, f"row of {text_of(node)}"))
     kind = elements.list.type.value_type
     row = Term(nodes.Column(element, kind))
-    fields = [build(f"struct_extract({{0}}, {quote_text(field.name)})", field.type, row) for field in kind]
+    fields = [field_at(row, at) for at in range(kind.num_fields)]
     return Query(root, tuple((name, Expression(f.node)) for name, f in zip(elements.names, fields, strict=True)))

@@ -28,7 +28,8 @@ from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.functions.logic import together
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Term, build, combine, mismatch, quote_text
+from rejoinder.sql.types.terms import Term, mismatch
+from rejoinder.sql.types.terms import call as function_call
 
 _NODES: dict[type[exp.Expr], str] = {
     exp.Explode: "explode",
@@ -187,8 +188,7 @@ def _expanded(
         )
     listed = elements.list
     if outer or name.endswith(_OUTER):
-        empty = "CASE WHEN {0} IS NULL OR len({0}) = 0 THEN [NULL] ELSE {0} END"
-        listed = combine(empty, listed.type, listed)
+        listed = function_call("elements_or_null", listed.type, listed, evaluation="all", nulls="never")
     number = next(numbers)
     # An identifier begins with the number of its input, by which conditions know the sides of a join.
     place = listed.node.columns[0].split(".", 1)[0] if listed.node.columns else str(number)
@@ -200,8 +200,7 @@ def _expanded(
     for at, own in enumerate(elements.names):
         value = term
         if not elements.is_whole:
-            field = listed.type.value_type.field(at)
-            value = build(f"struct_extract({{0}}, {quote_text(field.name)})", field.type, term)
+            value = field_at(term, at)
         identifier = f"{element}/{at}"
         kept[identifier] = Expression(value.node, given[at] if given else own)
         columns.append(Column(qualifier, given[at] if given else own, identifier, value.type))
@@ -219,13 +218,10 @@ def _elements(call: exp.Expr, name: str, scope: Scope) -> _Elements:
     term = Term(compile_expression(arguments[0], scope).node)
     kind = term.type
     if pa.types.is_map(kind) and name != "inline":
-        entry = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
-        entries = build("map_entries({0})", spark_types.array_of(entry), term)
-        if name == "explode":
-            return _Elements(entries, ("key", "value"))
-        fields = [("key", kind.key_type, "struct_extract(entry, 'key')")]
-        fields.append(("value", kind.item_type, "struct_extract(entry, 'value')"))
-        return _numbered(entries, fields)
+        fields = [pa.field("key", kind.key_type), pa.field("value", kind.item_type)]
+        if name == "posexplode":
+            return _structs("numbered_entries", [pa.field("pos", spark_types.INT), *fields], term)
+        return _structs("map_entries", fields, term)
     if not pa.types.is_list(kind):
         wanted = "an array of structs" if name == "inline" else "an array or a map"
         hint = "take a column of type ARRAY or MAP" if name != "inline" else "explode takes any array"
@@ -237,15 +233,19 @@ def _elements(call: exp.Expr, name: str, scope: Scope) -> _Elements:
         return _Elements(term, tuple(field.name for field in kind.value_type))
     if name == "explode":
         return _Elements(term, ("col",), is_whole=True)
-    return _numbered(term, [("col", kind.value_type, "entry")])
+    return _structs("numbered_elements", [pa.field("pos", spark_types.INT), pa.field("col", kind.value_type)], term)
 
 
-def _numbered(entries: Term, fields: Sequence[tuple[str, pa.DataType, str]]) -> _Elements:
-    """The elements of a list with their positions, from 0."""
-    packed = ", ".join(["'pos': CAST(place - 1 AS INTEGER)", *(f"'{own}': {value}" for own, _, value in fields)])
-    kind = pa.struct([pa.field("pos", spark_types.INT), *(pa.field(own, kind) for own, kind, _ in fields)])
-    template = f"list_transform({{0}}, lambda entry, place: {{{packed}}})"
-    return _Elements(build(template, spark_types.array_of(kind), entries), tuple(kind.names))
+def _structs(function: str, fields: Sequence[pa.Field], term: Term) -> _Elements:
+    """The list of structs that a function makes."""
+    kind = spark_types.array_of(pa.struct(fields))
+    return _Elements(function_call(function, kind, term, nulls="propagated"), tuple(field.name for field in fields))
+
+
+def field_at(row: Term, place: int) -> Term:
+    """A field of a struct."""
+    field = row.type.field(place)
+    return function_call("field", field.type, row, options=(field.name,))
 
 
 def _stacked(call: exp.Expr, scope: Scope) -> _Elements:
@@ -285,9 +285,9 @@ def list_of_rows(rows: Sequence[Sequence[Term]], node: exp.Expr, name: str, *, f
         columns.append((terms, kind))
     names = tuple(name.format(at + first) for at in range(width))
     kind = pa.struct([pa.field(own, kind) for own, (_, kind) in zip(names, columns, strict=True)])
-    packed = [
-        "{" + ", ".join(f"'{own}': {{{at * width + place}}}" for place, own in enumerate(names)) + "}"
-        for at in range(len(rows))
+    rows_made = [
+        function_call("struct", kind, *(columns[at][0][row] for at in range(width)), evaluation="all", nulls="never")
+        for row in range(len(rows))
     ]
-    values = [columns[at][0][row] for row in range(len(rows)) for at in range(width)]
-    return _Elements(combine(f"[{', '.join(packed)}]", spark_types.array_of(kind), *values), names)
+    listed = function_call("array", spark_types.array_of(kind), *rows_made, evaluation="all", nulls="never")
+    return _Elements(listed, names)

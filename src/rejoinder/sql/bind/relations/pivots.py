@@ -30,13 +30,13 @@ from rejoinder.ir.nodes import Or
 from rejoinder.ir.operators import is_not_null
 from rejoinder.sql.bind.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.group_by import bind_groups
-from rejoinder.sql.bind.relations.generators import list_of_rows
+from rejoinder.sql.bind.relations.generators import field_at, list_of_rows
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression
 from rejoinder.sql.functions.output_names import output_name
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Term, build, quote_text
+from rejoinder.sql.types.terms import Term
 
 
 def bind_pivot(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int]) -> Query:
@@ -156,7 +156,7 @@ def _unpivoted(root: Node, scope: Scope, pivot: exp.Pivot, numbers: Iterator[int
     root = Expand(root, element, Expression(elements.list.node, f"column of {text_of(pivot)}"))
     kind = elements.list.type.value_type
     row = Term(nodes.Column(element, kind))
-    terms = [build(f"struct_extract({{0}}, {quote_text(field.name)})", field.type, row) for field in kind]
+    terms = [field_at(row, at) for at in range(kind.num_fields)]
     kept = [(c.name, column(c.id, c.type)) for c in scope.all(None, text_of(pivot)) if c.id not in used]
     names = [fields[0].this.name, *values]
     made = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ from rejoinder.ir.monotone import Step
 from rejoinder.ir.nodes import Call, Case, Node
 from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
 
+MANY_ROWS = "a scalar subquery has more than one row"
+"""What the message of a row begins with whose scalar subquery has several rows."""
 NULL_SAFE = "IS NOT DISTINCT FROM"
 _IS_NULL = ScalarOperation("({0} IS NULL)", "IS NULL", stops_at_null=False, makes_null=False)
 _IS_NOT_NULL = ScalarOperation("({0} IS NOT NULL)", "IS NOT NULL", stops_at_null=False, makes_null=False)
@@ -49,6 +52,13 @@ def coalesce(values: Sequence[Node]) -> Node:
 def least(values: Sequence[Node]) -> Node:
     """The smallest of the values that are not NULL."""
     return Call(ScalarOperation(f"least({places(len(values))})", stops_at_null=False), values, values[0].type)
+
+
+def at_most_one(many: Node, value: Node, text: str) -> Node:
+    """The value of a scalar subquery. The row fails where the subquery has `many` rows; `text` is the subquery."""
+    message = f"{MANY_ROWS}: {re.sub('[{}]', '', text)}"
+    template = f"CASE WHEN {{0}} THEN {{!{message}}} ELSE {{1}} END"
+    return Call(ScalarOperation(template, can_fail=True, stops_at_null=False), (many, value), value.type)
 
 
 def moved(time: Node, template: str, by: int) -> Node:

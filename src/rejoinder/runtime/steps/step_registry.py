@@ -8,6 +8,7 @@ from typing import Any
 from rejoinder.plan.physical.steps import (
     Aggregate,
     Arrange,
+    AtMostOne,
     Check,
     Clip,
     Coverage,
@@ -30,6 +31,7 @@ from rejoinder.plan.physical.steps import (
 )
 from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
+from rejoinder.runtime.steps.at_most_one import at_most_one
 from rejoinder.runtime.steps.check import check
 from rejoinder.runtime.steps.clip import clip
 from rejoinder.runtime.steps.derive import derive
@@ -53,6 +55,7 @@ from rejoinder.runtime.task import Task
 STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Aggregate: aggregate,
     Arrange: arrange,
+    AtMostOne: at_most_one,
     Check: check,
     Clip: clip,
     Derive: derive,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,8 @@ def held(folder: Path) -> dict[str, Any]:
         return {"epoch": -1, "rows": 0, "bytes": 0, "files": 0, "manifest": 0}
     state = State.from_json(manifest.spines)
     spines = [part for parts in state.arrangements.values() for part in parts]
-    files = sum(1 for _ in (folder / "state" / "runs").rglob("*.arrow"))
+    # os.walk passes over folders that garbage collection removes meanwhile
+    files = sum(name.endswith(".arrow") for _, _, names in os.walk(folder / "state" / "runs") for name in names)
     return {
         "epoch": manifest.epoch,
         "rows": sum(part.rows for part in spines),

@@ -32,7 +32,7 @@ class Bound:
 
 def bound_between(later: Expression, earlier: Expression, steps: tuple[Step, ...] = ()) -> Bound | None:
     """What `later >= steps of earlier` says about the columns that the two times rise with; None: nothing."""
-    above, below = later.rises, earlier.rises
+    above, below = later.monotone, earlier.monotone
     turned = None if above is None or later.repeats else above.least()
     if above is None or below is None or turned is None:
         return None

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rejoinder.ir.monotone import Step
 from rejoinder.ir.nodes import Call, Case, Node
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
 
 MANY_ROWS = "a scalar subquery has more than one row"
 """What the message of a row begins with whose scalar subquery has several rows."""
@@ -63,7 +63,7 @@ def at_most_one(many: Node, value: Node, text: str) -> Node:
 
 def moved(time: Node, template: str, by: int) -> Node:
     """A time to which a template adds a constant, in the unit of the time."""
-    return Call(ScalarOperation(template, monotone=Monotone(0, (Step(by),))), (time,), time.type)
+    return Call(ScalarOperation(template, monotone=MonotoneArgument(0, (Step(by),))), (time,), time.type)
 
 
 def places(count: int) -> str:

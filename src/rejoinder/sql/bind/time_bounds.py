@@ -22,7 +22,7 @@ from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Bound, bound_between
 from rejoinder.ir.monotone import Step, shift
 from rejoinder.ir.nodes import Call
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.interval_literals import MICROS, interval_of
@@ -93,7 +93,7 @@ def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
 
 def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
     """The bounds that the equality of two expressions of different inputs gives."""
-    if left.rises is None or right.rises is None:
+    if left.monotone is None or right.monotone is None:
         return ()
     apart = _Linear({_counted(left): 1, _counted(right): -1}).apart
     found = () if apart is None else (bound_between(*apart[:2]), bound_between(apart[1], apart[0]))
@@ -162,14 +162,14 @@ def _time(node: exp.Expr, scope: Scope) -> _Linear | None:
         made = compile_expression(node, scope)
     except PlanningError:
         return None
-    return None if made.rises is None else _Linear({_counted(made): 1})
+    return None if made.monotone is None else _Linear({_counted(made): 1})
 
 
 def _counted(time: Expression) -> Expression:
     """A time as something that is counted in microseconds, if it is a date."""
     if time.type != spark_types.DATE:
         return time
-    operation = ScalarOperation("CAST({0} AS TIMESTAMP)", monotone=Monotone(0, (Step(unit=MICROS["DAY"]),)))
+    operation = ScalarOperation("CAST({0} AS TIMESTAMP)", monotone=MonotoneArgument(0, (Step(unit=MICROS["DAY"]),)))
     return Expression(Call(operation, (time.node,), spark_types.TIMESTAMP), time.text)
 
 

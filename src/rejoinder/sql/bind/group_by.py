@@ -25,11 +25,9 @@ from rejoinder.sql.functions.expression_compiler import compile_expression, comp
 from rejoinder.sql.functions.function_names import SIGNATURES
 from rejoinder.sql.functions.refusals import not_offered
 from rejoinder.sql.functions.time.window_functions import ColumnBounds, is_validity, pack, window_type
-from rejoinder.sql.parse.clauses import MARKS, text_of
+from rejoinder.sql.parse.clauses import marked_name, text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, relabel
-
-_UNSEEN = str.maketrans("01", MARKS[1:])
 
 
 def is_grouped(node: exp.Select) -> bool:
@@ -360,8 +358,8 @@ def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
 
 
 def _marked(node: exp.Expr, number: int) -> str:
-    """The name of a column of the groups: the text, for messages, and after it a number that nobody sees or writes."""
-    return f"{text_of(node)}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
+    """The name of a column of the groups."""
+    return marked_name(text_of(node), number)
 
 
 def _reference(name: str) -> exp.Expr:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported, near_misses
+from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, near_misses
 from rejoinder.ir import nodes
 from rejoinder.ir.logical import Node
 from rejoinder.sql.functions.time.window_functions import ColumnBounds
@@ -20,7 +20,7 @@ class Column:
     """A column in scope: the relation's alias, its name, its identifier in the plan, its type.
 
     `hidden` columns (the side of USING that is not shown) answer to their qualified name only. A window's companions
-    are `bounds`.
+    are `bounds`. `text` is the subquery whose value the column holds; `can_fail`: the value fails on some rows.
     """
 
     qualifier: str
@@ -29,6 +29,8 @@ class Column:
     type: pa.DataType
     hidden: bool = False
     bounds: ColumnBounds | None = None
+    text: str = ""
+    can_fail: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,16 @@ class Scope:
     """Columns in the order of `*`. Names compare without case, as in Spark.
 
     `repeats` are the columns of window starts that rows were repeated for (HOP), by the list of all starts of a row.
-    In a subquery, `outer` is the scope around it. Its columns answer only where a condition can be moved out of the
-    subquery (`reaches_out`); elsewhere they are known for the error that says so. So are the columns that SEMI and ANTI
-    joins leave out, `left_out`.
+    In a subquery, `outer` is the scope around it, whose columns answer to names that are unknown here. The columns that
+    SEMI and ANTI joins leave out, `left_out`, are known for the error that says so. `computed` are the values of
+    subqueries, under names that nobody can write.
     """
 
     columns: tuple[Column, ...]
     repeats: tuple[tuple[nodes.Node, Column], ...] = ()
     outer: Scope | None = None
-    reaches_out: bool = False
     left_out: tuple[Column, ...] = ()
+    computed: tuple[Column, ...] = ()
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Scope:
@@ -54,8 +56,13 @@ class Scope:
 
     def beside(self, other: Scope) -> Scope:
         """Both scopes."""
-        left_out = self.left_out + other.left_out
-        return Scope((*self.columns, *other.columns), self.repeats + other.repeats, left_out=left_out)
+        return replace(
+            self,
+            columns=(*self.columns, *other.columns),
+            repeats=self.repeats + other.repeats,
+            left_out=self.left_out + other.left_out,
+            computed=self.computed + other.computed,
+        )
 
     def with_columns(self, columns: Sequence[Column]) -> Scope:
         """The same scope with its columns in another order, or some of them hidden."""
@@ -65,9 +72,21 @@ class Scope:
         """The same scope, after a SEMI or ANTI join with another."""
         return replace(self, left_out=(*self.left_out, *other.columns))
 
-    def inside(self, outer: Scope) -> Scope:
+    def inside(self, outer: Scope | None) -> Scope:
         """The same columns in a subquery, where those around it are in reach."""
-        return replace(self, outer=outer, reaches_out=True)
+        return replace(self, outer=outer)
+
+    def computing(self, column: Column) -> Scope:
+        """The same scope with the value of a subquery."""
+        return replace(self, computed=(*self.computed, column))
+
+    def subquery(self, text: str) -> Column | None:
+        """The column that holds the value of a subquery, by its text."""
+        return next((column for column in self.computed if column.text == text), None)
+
+    def around(self) -> set[str]:
+        """The identifiers of all columns of the queries around."""
+        return set() if self.outer is None else {*self.outer.carried(), *self.outer.around()}
 
     def repeating(self, starts: nodes.Node, column: Column) -> Scope:
         """The scope of rows that are repeated for the windows of HOP."""
@@ -84,7 +103,7 @@ class Scope:
 
     def carried(self) -> dict[str, pa.DataType]:
         """The identifiers of all columns, of the companions of windows, and of what rows were repeated for."""
-        result = {c.id: c.type for c in (*self.columns, *(column for _, column in self.repeats))}
+        result = {c.id: c.type for c in (*self.columns, *(column for _, column in self.repeats), *self.computed)}
         for c in self.columns:
             if c.bounds is not None:
                 result |= dict.fromkeys((c.bounds.start, c.bounds.end), c.type.field("start").type)
@@ -144,7 +163,7 @@ class Scope:
     def _named(self, qualifier: str | None, name: str) -> list[Column]:
         return [
             c
-            for c in self.columns
+            for c in (*self.columns, *self.computed)
             if c.name.lower() == name.lower()
             and (not c.hidden if qualifier is None else c.qualifier.lower() == qualifier.lower())
         ]
@@ -188,19 +207,9 @@ class Scope:
         """The column of the scope around; None if it has none, or if `a.b` may be a field of a column here."""
         if self.outer is None or any(c.name.lower() == column.table.lower() for c in self.columns):
             return None
-        text = column.sql(dialect="spark")
         if self.outer.knows(column):
-            if self.reaches_out:
-                return self.outer.find(column.table or None, column.name, place)
-            raise correlation_not_offered(text, place)
-        around = self.outer.outer
-        if around is not None and around.knows(column):
-            raise Unsupported(
-                f"`{text}` belongs to a query two levels up",
-                detail=f"in {place}",
-                hint="a subquery sees the columns of the query right around it; join the relation there",
-            )
-        return None
+            return self.outer.find(column.table or None, column.name, place)
+        return self.outer._find_outside(column, place)
 
     def knows(self, column: exp.Column) -> bool:
         """Say whether there is such a column here, one or more."""
@@ -209,15 +218,6 @@ class Scope:
             c.name.lower() == name and (c.qualifier.lower() == qualifier if qualifier else not c.hidden)
             for c in self.columns
         )
-
-
-def correlation_not_offered(text: str, place: str) -> Unsupported:
-    """Make the error for a column of the query around a subquery, in a place from which it cannot be moved out."""
-    return Unsupported(
-        f"`{text}` belongs to the query around, and is not supported here",
-        detail=f"in {place}",
-        hint="conditions on columns of the query around stand in the WHERE of a subquery without aggregates or UNION",
-    )
 
 
 @dataclass(frozen=True)

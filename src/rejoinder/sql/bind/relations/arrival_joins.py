@@ -16,8 +16,8 @@ from rejoinder.errors import Unsupported
 from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
-    AtMostOne,
     ArrivalKind,
+    AtMostOne,
     Distinct,
     Enrich,
     Expand,

@@ -195,7 +195,7 @@ class SimulatedDriver:
 
     def delivers(self, epoch: int) -> None:
         """Note a delivery to a target without fence. In prompt worlds, a driver that was replaced makes none."""
-        world, manifest = self.world, None if self.engine is None else self.engine.manifest
+        world, manifest = self.world, None if self.engine is None else self.engine.version.manifest
         is_excused = self.is_blinded and world.knobs.keep_versions < LONG_CHAIN
         if manifest is None or not world.knobs.is_prompt or is_excused:
             return

@@ -393,4 +393,4 @@ def test_a_batch_of_answers_in_another_type_is_cast() -> None:
     driver.insert("a", {"id": 1, "what": "x"})
     driver.step()
     assert driver.table("e") == [{"id": 1, "what": "x", "number": 0}]
-    assert pa.int64() == driver._engine.catalog.get("e").schema.field("number").type
+    assert pa.int64() == driver._engine.version.catalog.get("e").schema.field("number").type

@@ -208,8 +208,8 @@ def test_watermarks_of_the_past_are_not_kept(driver: Driver) -> None:
 
 def test_a_state_without_the_changes_of_its_sources_gets_their_content(driver: Driver) -> None:
     engine = driver._engine
-    engine.state.changelogs.pop("orders.changes")
-    engine.define(engine.catalog)
+    engine.version.state.changelogs.pop("orders.changes")
+    engine.define(engine.version.catalog)
     assert [(row["id"], row["_epoch"]) for row in driver.sql("SELECT STREAM id FROM orders")] == [(1, 3), (2, 3)]
     driver.insert("orders", {"id": 3, "item": "cup"})
     driver.step(at=at(4))

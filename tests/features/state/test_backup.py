@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from rejoinder.cli.main import app
-from rejoinder.engine.content import named_files
 from rejoinder.engine.maintenance.backup import backup, refs_of
 from rejoinder.engine.maintenance.backup_targets import check_place
+from rejoinder.engine.version import named_files
 from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, SinkFailed
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.object_store import ObjectStore, open_store

@@ -94,7 +94,7 @@ class _Pulling:
         self.outer = columns_of(left)
 
     def joined(self, p: Pulled, predicates: tuple[Predicate, ...], kind: JoinKind) -> Node:
-        """Join the left side with a subquery: with all columns of both, unless the kind leaves those of the right out."""
+        """Join the left side with a subquery. The result has the columns of both, as far as the kind keeps them."""
         if p.empty is not None and (kind in ("semi", "anti") or (kind == "left" and predicates)):
             p = self.settled(p)
         on = (*p.links, *p.inlined(predicates))

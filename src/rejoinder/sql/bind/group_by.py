@@ -15,10 +15,16 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.ir import nodes as expressions
 from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
-from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bind_call, is_aggregate, read_call
+from rejoinder.ir.logical import Aggregate, Call, Node, Project, Validity
+from rejoinder.sql.bind.aggregate_functions import (
+    Aggregated,
+    Primitive,
+    aggregates_in,
+    bind_call,
+    is_aggregate,
+    read_call,
+)
 from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
-from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
@@ -38,7 +44,7 @@ def is_grouped(node: exp.Select) -> bool:
 
 
 def bind_groups(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]) -> tuple[Node, Scope, exp.Select]:
-    """The groups of a SELECT, restricted by HAVING; their columns; and the SELECT list on these."""
+    """The groups of a SELECT; their columns; and the SELECT list and HAVING on these."""
     return _Groups(root, scope, node, numbers).bind()
 
 
@@ -86,12 +92,11 @@ class _Groups:
         self._bind_keys()
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
-        scope = self._scope()
-        root: Node = Project(self._valid(self._aggregate()), self._outputs())
-        if condition is not None:
-            root = Filter(root, bind_condition(condition, scope))
+        root = Project(self._valid(self._aggregate()), self._outputs())
         select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"))
-        return root, scope, select
+        if condition is not None:
+            select.set("having", exp.Having(this=condition))
+        return root, self._scope(), select
 
     # -- GROUP BY -----------------------------------------------------------------------------------------------------
 
@@ -218,15 +223,26 @@ class _Groups:
             return isinstance(part, exp.Interval)
 
     def _rewritten(self, node: exp.Expr, *, aliases: bool) -> exp.Expr:
-        """An expression on the columns of the groups; in HAVING, `aliases` of the SELECT list are known too."""
+        """An expression on the columns of the groups; in HAVING, `aliases` of the SELECT list are known too.
+
+        Subqueries stay as they are: they see the columns of the groups.
+        """
+        queries: list[exp.Expr] = []
+
+        def hide(part: exp.Expr) -> exp.Expr:
+            if not isinstance(part, exp.Query):
+                return part
+            queries.append(part)
+            return exp.Placeholder(this=str(len(queries) - 1))
+
+        def show(part: exp.Expr) -> exp.Expr:
+            return queries[int(part.name)] if isinstance(part, exp.Placeholder) else part
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
                 raise not_offered(part)
             if is_aggregate(part):
                 return _reference(self._result(part))
-            if isinstance(part, exp.Query):
-                return part
             key = self._key_of(part)
             if key is not None:
                 return _reference(key.name)
@@ -240,7 +256,7 @@ class _Groups:
                 self._check_grouped(part)
             return part
 
-        return node.transform(swap)
+        return node.transform(hide).transform(swap).transform(show)
 
     def _key_of(self, part: exp.Expr) -> _Key | None:
         """The grouping expression that a part of an expression is."""
@@ -267,7 +283,8 @@ class _Groups:
             made = compile_expression(part, self.scope)
         except PlanningError:
             return False
-        return set(made.columns) <= {i for key in self.keys if key.expression.is_column for i in key.expression.columns}
+        grouped = {i for key in self.keys if key.expression.is_column for i in key.expression.columns}
+        return set(made.columns) <= grouped | self.scope.around()
 
     def _check_grouped(self, part: exp.Column) -> None:
         if self._is_grouped(part) or self._is_field_of_window(part):
@@ -293,8 +310,22 @@ class _Groups:
         known = self.results.get(text)
         if known is None:
             name = _marked(node, len(self.keys) + len(self.results))
-            known = self.results[text] = (name, bind_call(read_call(node), self.scope, self._primitive))
+            call = read_call(node)
+            self._refuse_outer(call)
+            known = self.results[text] = (name, bind_call(call, self.scope, self._primitive))
         return known[0]
+
+    def _refuse_outer(self, call: Aggregated) -> None:
+        """Refuse an aggregate of the query around: all its columns belong to it."""
+        if self.scope.outer is None:
+            return
+        read = {i for node in call.arguments if not node.is_star for i in compile_expression(node, self.scope).columns}
+        if read and read <= self.scope.around():
+            raise Unsupported(
+                f"`{text_of(call.node)}` is an aggregate of the query around, in a subquery",
+                detail="all columns in it belong to the query around, and so do the rows that it would be about",
+                hint="compute it in the query around, or name a column of the subquery",
+            )
 
     def _primitive(self, primitive: Primitive) -> str:
         call = primitive.call
@@ -317,7 +348,7 @@ class _Groups:
                 columns.append(Column("", "window", key.id, key.expression.type, bounds=key.bounds))
         for at, (name, expression) in enumerate(self.results.values()):
             columns.append(Column("", name, f"{self.number}.v{at}", expression.type))
-        return replace(self.scope, columns=tuple(columns), repeats=())
+        return replace(self.scope, columns=tuple(columns), repeats=(), computed=())
 
     def _outputs(self) -> tuple[tuple[str, Expression], ...]:
         """The columns of the groups, from keys and primitives."""

@@ -49,7 +49,7 @@ _OFFERED = "INNER, LEFT, RIGHT, FULL, [LEFT | RIGHT] SEMI, [LEFT | RIGHT | FULL]
 
 def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], event_time: str | None = None) -> Side:
     """Bind a JOIN (or comma) of two sides; `event_time` is the right one's. Raises a `PlanningError`."""
-    kind, is_swapped = _kind(node)
+    kind, is_swapped = join_kind(node)
     left.scope.refuse_double_qualifiers(right.scope, text_of(node))
     names = _shared_names(left.scope, right.scope, node)
     on = node.args.get("on")
@@ -85,7 +85,8 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
     return Side(joined, _merged(left.scope, right.scope, shown, hidden))
 
 
-def _kind(node: exp.Join) -> tuple[JoinKind, bool]:
+def join_kind(node: exp.Join) -> tuple[JoinKind, bool]:
+    """The kind of a JOIN, and whether its sides are swapped. Raises `Unsupported` for words that are not supported."""
     found = KINDS.get((node.side.upper(), node.kind.upper()))
     if found is None or node.method.upper() not in ("", "NATURAL", "ASOF"):
         raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=_OFFERED)

@@ -62,7 +62,7 @@ def _named(node: exp.Expr) -> exp.Expr:
 
 
 def _without_copies(node: exp.Select, *, is_test: bool) -> exp.Select:
-    """A query of which only matters which rows it has: DISTINCT changes nothing, nor does a NULL that EXISTS ignores."""
+    """A query of which only matters which rows it has: without DISTINCT, and without NULL as a column of EXISTS."""
     node = node.copy()
     if not any(node.args.get(clause) for clause in ("limit", "offset", "qualify")):
         node.set("distinct", None)
@@ -70,4 +70,3 @@ def _without_copies(node: exp.Select, *, is_test: bool) -> exp.Select:
         if isinstance(item, exp.Alias) and isinstance(item.this, exp.Null):
             item.set("this", exp.Literal.number(1))
     return node
-

@@ -1,7 +1,7 @@
 """Subqueries as values: each becomes a column of the rows that it is computed for.
 
-The rows are joined with the subquery, LEFT, as if it were LATERAL; `plan.unnest` makes joins of independent relations of
-that. Then the expression has a column in the place of the subquery:
+The rows are joined with the subquery as if it were LATERAL, and the expression has a column in its place. `plan.unnest`
+makes joins of independent relations of that.
 
     SELECT o.id, (SELECT max(x) FROM l WHERE l.k = o.k) + 1 FROM o
     SELECT o.id, q.v + 1 FROM o LEFT JOIN LATERAL (SELECT max(x) AS v FROM l WHERE l.k = o.k) q ON TRUE
@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
+from rejoinder.errors import Unsupported
 from rejoinder.ir.expression import Expression, column, literal
 from rejoinder.ir.logical import Aggregate, AtMostOne, Distinct, Filter, Join, Node, Predicate, Project, Query
 from rejoinder.ir.operators import at_most_one, is_not_null
 from rejoinder.plan.unnest.tree_columns import columns_of, identity
+from rejoinder.sql.bind.aggregate_functions import aggregates_in
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.subqueries.bound_subquery import bind_subquery
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm, has_subquery, read_form
@@ -126,3 +128,37 @@ def _has_one_row_at_most(node: Node) -> bool:
             return node.kind in ("semi", "anti") and _has_one_row_at_most(node.left)
         case _:
             return False
+
+
+def without_subqueries(
+    binder: Binder, root: Node, scope: Scope, node: exp.Select, ctes: Ctes, *, in_aggregates: bool = False
+) -> tuple[Node, Scope, exp.Select]:
+    """Rows with the subqueries of a SELECT list as columns, and the SELECT on these.
+
+    `in_aggregates`: those in GROUP BY and in the arguments of aggregates, which are about rows and not about groups.
+    """
+    if not any(map(has_subquery, [*_listed(node), *([node.args["group"]] if node.args.get("group") else [])])):
+        return root, scope, node
+    rows = SubqueryValues(binder, root, scope, ctes)
+    bare = node.copy()
+    if in_aggregates:
+        for call in [call for part in _listed(bare) for call in aggregates_in(part)]:
+            if has_subquery(call):
+                call.replace(rows.without(call))
+        if bare.args.get("group"):
+            bare.set("group", rows.without(bare.args["group"]))
+    else:
+        for item in node.expressions:
+            if has_subquery(item) and not isinstance(item, exp.Alias):
+                raise Unsupported(
+                    "a subquery in the SELECT list needs a name",
+                    detail=text_of(item),
+                    hint=f"write {text_of(item)} AS name",
+                )
+        bare.set("expressions", [rows.without(item) for item in node.expressions])
+    return rows.root, rows.scope, bare
+
+
+def _listed(node: exp.Select) -> list[exp.Expr]:
+    having = node.args.get("having")
+    return [*node.expressions, *([having.this] if having is not None else [])]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from rejoinder.ir.expression import Expression, column, literal, substitute
+from rejoinder.ir.expression import Expression, column, literal, renamed, substitute
 from rejoinder.ir.logical import Node, Predicate, Project
 from rejoinder.ir.operators import when
-from rejoinder.plan.blocks.normal_form import inlined
+from rejoinder.plan.blocks.normal_form import rewritten
 from rejoinder.plan.blocks.padding import value_on_nulls
 from rejoinder.plan.unnest.tree_columns import columns_of, identity
 
@@ -26,6 +26,8 @@ class Pulled:
     """The conditions under which a row of `root` counts for an outer row."""
     empty: Mapping[str, Expression] | None = None
     """The columns of the one row that the original tree has if no row counts: that of an aggregate without keys."""
+    domain: Mapping[str, str] = field(default_factory=dict)
+    """The columns of the query around that `root` has too, from their domain, and what they are called there."""
 
     @classmethod
     def of(cls, root: Node) -> Pulled:
@@ -34,11 +36,15 @@ class Pulled:
 
     def inlined(self, predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
         """Predicates on the columns of the original tree, as predicates on those of `root`."""
-        return inlined(predicates, self.columns)
+        return tuple(rewritten(predicate, self.computed) for predicate in predicates)
+
+    def computed(self, expression: Expression) -> Expression:
+        """An expression on the columns of the original tree, as one on those of `root`."""
+        return substitute(renamed(expression, self.domain), self.columns)
 
     def projected(self, outputs: tuple[tuple[str, Expression], ...]) -> Pulled:
         """Compute other columns from those of the original tree."""
-        columns = {i: substitute(e, self.columns) for i, e in outputs}
+        columns = {i: self.computed(e) for i, e in outputs}
         empty = self.empty
         if empty is not None:
             empty = {i: _folded(substitute(e, empty)) for i, e in outputs}

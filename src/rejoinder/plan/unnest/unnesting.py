@@ -26,7 +26,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoinder.errors import Unsupported
-from rejoinder.ir.expression import Expression, column, literal, renamed, substitute
+from rejoinder.ir.expression import Expression, column, literal, renamed
 from rejoinder.ir.logical import (
     Aggregate,
     AtMostOne,
@@ -156,10 +156,10 @@ class _Pulling:
         arguments = [call.argument for _, call in node.calls if call.argument is not None]
         p, keys, links = self._keyed(node.input, [*(e for _, e in node.keys), *arguments])
         calls = tuple(
-            (i, call if call.argument is None else replace(call, argument=substitute(call.argument, p.columns)))
+            (i, call if call.argument is None else replace(call, argument=p.computed(call.argument)))
             for i, call in node.calls
         )
-        root = Aggregate(p.root, (*((i, substitute(e, p.columns)) for i, e in node.keys), *keys), calls)
+        root = Aggregate(p.root, (*((i, p.computed(e)) for i, e in node.keys), *keys), calls)
         empty = None
         if not node.keys:
             empty = {i: literal(0 if call.function == "count" else None, call.type) for i, call in node.calls}
@@ -221,9 +221,9 @@ class _Pulling:
 
     def _expand(self, node: Expand) -> Pulled:
         p = self.settled(self.pull(node.input))
-        if self._reads_outer([substitute(node.elements, p.columns)]):
+        if self._reads_outer([p.computed(node.elements)]):
             p = self._with_domain(p, p.read & self.outer.keys(), exact=node.elements.can_fail or self._can_fail(p))
-        root = Expand(p.root, node.output, substitute(node.elements, p.columns))
+        root = Expand(p.root, node.output, p.computed(node.elements))
         return replace(p, root=root, columns={**p.columns, **identity({node.output: node.elements.type.value_type})})
 
     def _validity(self, node: Validity) -> Pulled:
@@ -314,7 +314,7 @@ class _Pulling:
         `used` are the expressions of the operation on the columns of its input.
         """
         p = self.settled(self.pull(node))
-        computed = [substitute(e, p.columns) for e in used]
+        computed = [p.computed(e) for e in used]
         fails = any(e.can_fail for e in computed) or self._can_fail(p)
         if fails or self._needs_domain(p) or self._reads_outer(computed):
             needed = p.read | {i for e in computed for i in e.columns}
@@ -368,7 +368,7 @@ class _Pulling:
         links = tuple(same(column(i, self.outer[i]), column(renames[i], self.outer[i])) for i in needed)
         if names is not None:
             names.update(renames)
-        return Pulled(root, {i: renamed(e, renames) for i, e in p.columns.items()}, links)
+        return Pulled(root, {i: renamed(e, renames) for i, e in p.columns.items()}, links, domain=renames)
 
     def _split(self, predicates: tuple[Predicate, ...]) -> tuple[tuple[Predicate, ...], tuple[Predicate, ...]]:
         """Those that read the subquery alone, and those that link it."""

@@ -18,9 +18,10 @@ from rejoinder.engine.queries.adhoc_query import Ordered, run_query, split_order
 from rejoinder.engine.queries.change_replay import as_sources, replay
 from rejoinder.engine.status.explain_statements import explain, show
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
+from rejoinder.formats.text.plain_rows import Rows, plain_rows
 from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, View
 from rejoinder.plan.operations.side_outputs import noted, takes_every_row
-from rejoinder.sql.bind.emit_clause import is_waiting
+from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
 from rejoinder.sql.statements.statement_parser import Explain, Select, Show, Statement
@@ -29,13 +30,11 @@ from rejoinder.state.reading.changelog_reader import history_note, history_start
 from rejoinder.state.reading.renderings import (
     CHANGE_COLUMNS,
     Changes,
-    Rows,
     Snapshot,
     Snapshots,
     changes_of,
     described,
     filled,
-    plain_rows,
     settled,
     snapshots_of,
     stream_rows,
@@ -136,7 +135,7 @@ def _table(engine: Engine, statement: Select) -> Queried:
     text = statement.query
     named = {name.lower() for name in named_relations(text)}
     views = [view for view in engine.version.catalog.views if view.name.lower() in named]
-    needs_changelog = any(is_waiting(view.query) or view.name + LATE in engine.dataflow.views for view in views)
+    needs_changelog = any(defers_emission(view.query) or view.name + LATE in engine.dataflow.views for view in views)
     if not needs_changelog or whole_relation(text) is not None:
         return Queried(*run_query(engine, text, statement.starting))
     ordered = split_order(as_sources(engine, text), text)

@@ -96,7 +96,7 @@ class AtMostOne(Operation):
     @property
     def certificate(self) -> StateText | None:
         """Rows expire by an event time among the columns that link the subquery."""
-        return StateText("a scalar subquery", "a row", "link it with the query around by an equality of event times")
+        return StateText("a scalar subquery", "a row", "link it with the outer query by an equality of event times")
 
     def _rows(self, made: Derived) -> Arrangement:
         """The rows of the input by key, in which NULL is a value like any other."""

@@ -1,6 +1,6 @@
-"""The domain of a subquery: the distinct values, in the rows of the query around, of the columns that it reads.
+"""The domain of a subquery: the distinct values, in the rows of the outer query, of the columns that it reads.
 
-A subquery that is joined with its domain no longer depends on the query around. It is computed once for each
+A subquery that is joined with its domain no longer depends on the outer query. It is computed once for each
 combination of values, however many rows have it.
 """
 
@@ -32,7 +32,7 @@ def domain_of(node: Node, columns: Sequence[str], number: int, *, exact: bool) -
 
 
 def same(ours: Expression, theirs: Expression) -> Predicate:
-    """The predicate that a column of the query around and one of its domain are equal, or both NULL."""
+    """The predicate that a column of the outer query and one of its domain are equal, or both NULL."""
     return linked(ours, theirs, null_safe=True)
 
 

@@ -1,4 +1,4 @@
-"""A part of a subquery whose conditions on the query around are pulled up, to where the two are joined."""
+"""A part of a subquery whose conditions on the outer query are pulled up, to where the two are joined."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from rejoinder.plan.unnest.tree_columns import columns_of, identity
 
 @dataclass(frozen=True)
 class Pulled:
-    """A tree that reads nothing of the query around, and what makes the original tree of it for one outer row."""
+    """A tree that reads nothing of the outer query, and what makes the original tree of it for one outer row."""
 
     root: Node
     columns: Mapping[str, Expression]
-    """The columns of the original tree, from those of `root` and of the query around."""
+    """The columns of the original tree, from those of `root` and of the outer query."""
     links: tuple[Predicate, ...] = ()
     """The conditions under which a row of `root` counts for an outer row."""
     empty: Mapping[str, Expression] | None = None
     """The columns of the one row that the original tree has if no row counts: that of an aggregate without keys."""
     domain: Mapping[str, str] = field(default_factory=dict)
-    """The columns of the query around that `root` has too, from their domain, and what they are called there."""
+    """The columns of the outer query that `root` has too, from their domain, and what they are called there."""
 
     @classmethod
     def of(cls, root: Node) -> Pulled:
-        """A tree that reads nothing of the query around."""
+        """A tree that reads nothing of the outer query."""
         return cls(root, identity(columns_of(root)))
 
     def inlined(self, predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:

@@ -102,7 +102,7 @@ def expressions_of(node: Node) -> Iterator[Expression]:
 
 
 def free_columns(node: Node) -> frozenset[str]:
-    """The columns that a tree reads and no node of it has: those of the query around."""
+    """The columns that a tree reads and no node of it has: those of the outer query."""
     read = {i for e in expressions_of(node) for i in e.columns}
     for part in inputs_of(node):
         read |= free_columns(part)

@@ -1,6 +1,6 @@
 """Unnesting: every join whose right side reads its left side becomes joins of independent relations.
 
-After Neumann and Kemper (Unnesting Arbitrary Queries, BTW 2015), from the other end. Conditions on the query around
+After Neumann and Kemper (Unnesting Arbitrary Queries, BTW 2015), from the other end. Conditions on the outer query
 are pulled up through the subquery (`Pulled`). An operation that such a condition cannot pass is computed for each value
 of the outer columns: by the columns that an equality links with them,
 
@@ -14,7 +14,7 @@ or else by the columns of a domain, with which any condition is an equality:
       SELECT d.k, sum(x) AS s FROM (SELECT DISTINCT k FROM o) d JOIN l ON l.k < d.k GROUP BY d.k
     ) d ON d.k <=> o.k
 
-An expression that can fail is evaluated only for rows that the query around asks for, so a subquery with one is always
+An expression that can fail is evaluated only for rows that the outer query asks for, so a subquery with one is always
 computed for the exact domain.
 """
 
@@ -62,7 +62,7 @@ Keys = list[tuple[str, Expression]]
 def unnest(node: Node, numbers: Iterator[int]) -> Node:
     """A tree with the same rows and columns, in which no right side of a join reads the left one.
 
-    `numbers` are for new identifiers. Raises `Unsupported` if a subquery reads columns of the query around below an
+    `numbers` are for new identifiers. Raises `Unsupported` if a subquery reads columns of the outer query below an
     operation that cannot be computed for each of their values.
     """
     if isinstance(node, Join):
@@ -215,7 +215,7 @@ class _Pulling:
         return Pulled(root, identity(dict(node.columns)), links)
 
     def _place(self, link: Predicate) -> str:
-        """What a link says about the query around, as far as it is an equality with it."""
+        """What a link says about the outer query, as far as it is an equality with it."""
         sides = self._sides(link)
         return "" if sides is None else sides[0].key
 
@@ -235,7 +235,7 @@ class _Pulling:
         return Pulled(root, identity(columns_of(node)), links)
 
     def _join(self, node: Join) -> Pulled:
-        """A join below: what its right side reads of the query around becomes columns of its left side."""
+        """A join below: what its right side reads of the outer query becomes columns of its left side."""
         p = self.settled(self.pull(node.left))
         own = columns_of(node.left)
         is_dependent = bool(free_columns(node.right) & own.keys())
@@ -323,7 +323,7 @@ class _Pulling:
         return p, keys, links
 
     def _link_keys(self, p: Pulled) -> tuple[Keys, tuple[Predicate, ...]]:
-        """For each equality of a subquery with the query around a key of the subquery, and the links with the keys."""
+        """For each equality of a subquery with the outer query a key of the subquery, and the links with the keys."""
         keys: Keys = []
         links: list[Predicate] = []
         for link in p.links:
@@ -337,14 +337,14 @@ class _Pulling:
         return keys, tuple(links)
 
     def _needs_domain(self, p: Pulled) -> bool:
-        """Whether a link is neither an equality of the two queries nor about the query around alone."""
+        """Whether a link is neither an equality of the two queries nor about the outer query alone."""
         return any(self._sides(link) is None and not self._about_outer(link) for link in p.links)
 
     def _about_outer(self, link: Predicate) -> bool:
         return self.outer.keys() >= set(link.expression.columns)
 
     def _sides(self, link: Predicate) -> tuple[Expression, Expression] | None:
-        """The sides of an equality of the two queries, that of the query around first; None: it is no such link."""
+        """The sides of an equality of the two queries, that of the outer query first; None: it is no such link."""
         if link.equality is None:
             return None
         for ours, theirs in (link.equality, link.equality[::-1]):
@@ -399,7 +399,7 @@ def _is_one_row(node: Node) -> bool:
 def _not_below(operation: str, columns: Iterable[str]) -> Unsupported:
     listed = ", ".join(sorted(f"`{i.split('.', 1)[1]}`" for i in columns))
     return Unsupported(
-        f"{operation} cannot be computed for each row of the query around",
-        detail=f"a subquery reads columns of the query around below it: {listed}",
+        f"{operation} cannot be computed for each row of the outer query",
+        detail=f"a subquery reads columns of the outer query below it: {listed}",
         hint="put the condition on these columns outside of it",
     )

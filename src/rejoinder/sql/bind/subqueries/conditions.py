@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rejoinder.sql.bind.binder import Binder, Ctes
 
 
-def restrict(binder: Binder, root: Node, scope: Scope, condition: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
+def bind_where(binder: Binder, root: Node, scope: Scope, condition: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
     """Keep the rows for which a condition is TRUE: plain parts first, then those with a subquery, in their order."""
     parts = list(conjuncts(condition))
     plain = [predicate for part in parts if not has_subquery(part) for predicate in bind_conjunct(part, scope)]

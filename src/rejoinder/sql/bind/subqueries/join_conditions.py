@@ -29,7 +29,7 @@ from rejoinder.sql.bind.relations.as_of_joins import is_as_of
 from rejoinder.sql.bind.relations.joins import combine, join_kind
 from rejoinder.sql.bind.scope import Column, Scope, Side
 from rejoinder.sql.bind.subqueries.bound_subquery import bind_subquery
-from rejoinder.sql.bind.subqueries.conditions import restrict
+from rejoinder.sql.bind.subqueries.conditions import bind_where
 from rejoinder.sql.bind.subqueries.subquery_forms import SubqueryForm, has_subquery, read_form
 from rejoinder.sql.bind.subqueries.subquery_values import SubqueryValues
 from rejoinder.sql.functions.expression_compiler import compile_expression
@@ -54,7 +54,7 @@ def combine_with_subqueries(
         parts = list(conjuncts(on))
         joined = combine(left, right, _with_on(node, [p for p in parts if not has_subquery(p)]), binder.numbers)
         tested = exp.and_(*(part for part in parts if has_subquery(part)))
-        return Side(*restrict(binder, joined.root, joined.scope, tested, ctes))
+        return Side(*bind_where(binder, joined.root, joined.scope, tested, ctes))
     sides = _Sides(binder, *((right, left) if is_swapped else (left, right)), kind, ctes)
     condition = on.transform(sides.swap)
     first, second = (sides.second, sides.first) if is_swapped else (sides.first, sides.second)

@@ -1,7 +1,7 @@
 """IN, ANY and ALL as values: TRUE, FALSE or NULL, as SQL's three-valued logic says.
 
 `x op ANY (S)` is TRUE if it is TRUE of a row of S; else NULL if it is NULL of a row, because x is NULL or the row is;
-else FALSE. Two relations decide this, each with one row at most for a row of the query around: the row of S that
+else FALSE. Two relations decide this, each with one row at most for a row of the outer query: the row of S that
 equals x, and what S is as a whole (how many rows, how many of them not NULL, smallest and largest).
 
     x IN (S)      CASE WHEN x equals a row THEN TRUE

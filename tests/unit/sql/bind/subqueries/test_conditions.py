@@ -39,7 +39,7 @@ from tests.unit.sql.trees import CATALOG, join, tree
             "EXISTS (SELECT 1 FROM c) AND x > 1 AND (k > 2 AND NOT EXISTS (SELECT 1 FROM g))",
             "anti(semi(a[(a.x > CAST(1 AS INTEGER)) & (a.k > CAST(2 AS INTEGER))], c | ), g | )",
         ),
-        # a subquery in a subquery, each with a condition on the query around it
+        # a subquery in a subquery, each with a condition on its outer query
         (
             "EXISTS (SELECT 1 FROM c WHERE c.k = a.k AND z IN (SELECT w FROM g WHERE g.w > c.k))",
             "semi(a, semi(c, g | (g.w > c.K) & (c.z = g.w)) | (c.K = a.k))",
@@ -108,7 +108,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     (
         "x = (SELECT sum(a.x) FROM c)",
         Unsupported,
-        "`SUM(a.x)` is an aggregate of the query around, in a subquery",
+        "`SUM(a.x)` is an aggregate of the outer query, in a subquery",
     ),
 ]
 

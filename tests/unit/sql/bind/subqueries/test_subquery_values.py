@@ -62,7 +62,10 @@ def test_equal_subqueries_of_one_query_are_one_join() -> None:
             "SELECT a.k FROM a FULL JOIN c ON EXISTS (SELECT 1 FROM g WHERE g.w BETWEEN a.x AND c.z)",
             "a subquery that reads both sides of a FULL JOIN is not supported in its ON",
         ),
-        ("SELECT a.k FROM a RIGHT JOIN LATERAL (SELECT 1 AS o FROM c) q ON TRUE", "RIGHT JOIN LATERAL is not supported"),
+        (
+            "SELECT a.k FROM a RIGHT JOIN LATERAL (SELECT 1 AS o FROM c) q ON TRUE",
+            "RIGHT JOIN LATERAL is not supported",
+        ),
     ],
 )
 def test_what_is_not_supported_is_refused_with_detail_and_hint(query: str, fact: str) -> None:

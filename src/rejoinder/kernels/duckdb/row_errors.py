@@ -24,10 +24,10 @@ import pyarrow.compute as pc
 from rejoinder.errors import EvaluationError, SeveralRows
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.nodes import Attempt
-from rejoinder.ir.operators import MANY_ROWS
 from rejoinder.kernels.arrow.columns import ERROR, contiguous, replaced, single_chunk, take, without
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.duckdb.evaluate import filter_project, project, select_rows
+from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS
 from rejoinder.kernels.duckdb.render import duckdb_text
 
 SAMPLED = 32
@@ -53,7 +53,7 @@ def truths(table: pa.Table, condition: Expression) -> tuple[Mask, pa.Array | Non
         pass
     mask = np.ones(table.num_rows, bool)
     errors = pa.nulls(table.num_rows, pa.string())
-    for part in condition.conjuncts or (condition,):
+    for part in condition.conjuncts:
         failed = _failed(table, [part])[0]
         tried = project(table, [("passed", _attempt(part))])
         mask &= failed | np.asarray(tried.column("passed").fill_null(False))
@@ -143,7 +143,7 @@ def split_marked(table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
 def error_of(text: str) -> EvaluationError:
     """Make the exception that a mark stands for."""
     fact, detail, hint, values = text.split(_SEPARATOR, 3)
-    kind = SeveralRows if fact == MANY_ROWS else EvaluationError
+    kind = SeveralRows if fact == SEVERAL_ROWS else EvaluationError
     return kind(fact, detail=detail or None, hint=hint or None, values=values or None)
 
 

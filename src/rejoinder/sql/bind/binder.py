@@ -47,7 +47,7 @@ from rejoinder.sql.bind.subqueries.conditions import bind_where
 from rejoinder.sql.bind.subqueries.join_conditions import combine_with_subqueries
 from rejoinder.sql.bind.subqueries.subquery_values import without_subqueries
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, ends_of_column
+from rejoinder.sql.functions.time.windows import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
     refuse_duplicate_names,

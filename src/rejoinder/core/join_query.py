@@ -7,6 +7,7 @@ import pyarrow as pa
 from rejoinder.core.join_condition import JoinCondition
 from rejoinder.core.running_query import ARRIVAL, RunningQuery, stream
 from rejoinder.ir.expression import Expression, column, literal, renamed
+from rejoinder.ir.identities import SourceRows
 from rejoinder.ir.logical import Bound, Emission, Join, JoinKind, Predicate, Query, Scan
 from rejoinder.ir.monotone import shift
 from rejoinder.ir.operators import compared
@@ -21,7 +22,7 @@ def running_join(join: JoinCondition, *, is_capped: bool) -> RunningQuery:
     arrival = pa.field(ARRIVAL, pa.int64())
     sources = [stream(SIDES[at], join.schemas[at].append(arrival), list(join.times[at])) for at in (0, 1)]
     scans = [
-        Scan(each.name, tuple((_id(at, name), name) for name in each.schema.names), each.schema)
+        Scan(SourceRows(each.name), tuple((_id(at, name), name) for name in each.schema.names), each.schema)
         for at, each in enumerate(sources)
     ]
     left, right = reversed(scans) if join.preserved == {1} else scans

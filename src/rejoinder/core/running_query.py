@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.ir.identities import source_of
 from rejoinder.ir.logical import Query
-from rejoinder.ir.source_variants import source_of
 from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, numbers, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.ordered import LEAST

@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
 from rejoinder.ir.expression import Expression
-from rejoinder.ir.source_variants import EVERYTHING, Reading
+from rejoinder.ir.identities import RelationId, SideOutput, SourceRows, ViewRows
+from rejoinder.ir.source_reading import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
 FILE_FORMATS = ("arrow", "csv", "json", "parquet")
-SOURCE_CHANGES = ".changes"
-REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
@@ -25,9 +24,8 @@ REJECTED_RECORDS = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), *list(REJECTED_SCHEMA)[2:]]
 )
 
-LATE = ".late"
-NOTES = "notes"
-"""The format of what a flow writes down itself, see `rejoinder.plan.operations.side_outputs`."""
+SIDE_OUTPUT = "side output"
+"""The format of what a flow writes itself, see `rejoinder.plan.operations.side_outputs`."""
 LATE_SCHEMA = pa.schema(
     [
         ("input", pa.string()),
@@ -62,6 +60,8 @@ class Source:
     """The same, bound; empty until the flow is planned."""
     incomplete: bool = field(default=False, compare=False)
     """Whether rows were lost that no view needs: then the others are not kept for later views either."""
+    side_output: SideOutput | None = None
+    """The side output that it stands for; None for a source that is defined."""
 
     @property
     def recorded(self) -> Source:
@@ -72,9 +72,14 @@ class Source:
         return replace(self, schema=pa.schema([f for f in self.schema if f.name not in names]), computed=(), outputs=())
 
     @property
-    def rejected(self) -> str:
+    def relation(self) -> RelationId:
+        """The relation with all its rows."""
+        return self.side_output or SourceRows(self.name)
+
+    @property
+    def rejected(self) -> SideOutput:
         """The relation of the records that could not be read."""
-        return f"{self.name}{REJECTED}"
+        return SideOutput(self.name, "rejected")
 
     @property
     def rejected_schema(self) -> pa.Schema:
@@ -92,9 +97,9 @@ class Source:
         return self.format == "memory"
 
     @property
-    def changes(self) -> str:
+    def changes(self) -> SideOutput:
         """The changelog of a source that keeps its changes."""
-        return f"{self.name}{SOURCE_CHANGES}"
+        return SideOutput(self.name, "changes")
 
     @property
     def partitions(self) -> int:
@@ -169,6 +174,11 @@ class View:
     """Where its incomplete sources begin, as `STARTING AT` said it; None: it is refused if a source is incomplete."""
     reading: Reading = EVERYTHING
     """How it reads its sources; settled when it is created."""
+
+    @property
+    def relation(self) -> ViewRows:
+        """The relation with its rows."""
+        return ViewRows(self.name)
 
 
 @dataclass(frozen=True)

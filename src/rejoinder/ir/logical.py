@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.identities import RelationId
 from rejoinder.ir.monotone import Step, simplified
 from rejoinder.ir.operators import moved
 
@@ -64,7 +65,7 @@ class Scan:
     `imposed` are watermarks that the query itself declares: columns, and how far they stay behind.
     """
 
-    relation: str
+    relation: RelationId
     columns: tuple[tuple[str, str], ...]
     schema: pa.Schema
     imposed: tuple[tuple[str, int], ...] = ()

@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column, literal, substitute
+from rejoinder.ir.identities import RelationId, SourceRows
 from rejoinder.ir.logical import Bound, Node, Predicate, Query, after
 from rejoinder.ir.operators import NULL_SAFE, compared, when
-from rejoinder.ir.source_variants import EVERYTHING, Reading
+from rejoinder.ir.source_reading import EVERYTHING, Reading
 from rejoinder.plan.blocks.containment import containment
 from rejoinder.plan.blocks.normal_form import (
     PRESENT,
@@ -46,7 +47,7 @@ from rejoinder.plan.operations.union import Union
 from rejoinder.plan.operations.validity_windows import valid
 
 
-class Known(dict[str, Derived]):
+class Known(dict[RelationId, Derived]):
     """The derived relations of a query, and numbers for identifiers that nobody wrote."""
 
     def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, judges: bool) -> None:
@@ -54,10 +55,13 @@ class Known(dict[str, Derived]):
         self.numbers = count()
         self.on_time, self.reading, self.imposed, self.judges = on_time, reading, imposed, judges
 
-    def relation(self, scan: logical.Scan) -> str:
+    def relation(self, scan: logical.Scan) -> RelationId:
         """The relation that a scan reads."""
-        on_time = scan.relation in self.on_time or (self.imposed and bool(scan.imposed))
-        return self.reading.relation(scan.relation, on_time=on_time)
+        if not isinstance(scan.relation, SourceRows):
+            return scan.relation
+        source = scan.relation.source
+        on_time = source in self.on_time or (self.imposed and bool(scan.imposed))
+        return self.reading.relation(source, on_time=on_time)
 
 
 def normalise(

@@ -111,13 +111,13 @@ def scan(
         place = split.path
     for is_usable, table in tables:
         if not is_usable:
-            yield source.rejected, table
+            yield str(source.rejected), table
         elif table.num_rows:
             delta, failed = with_computed(_as_delta(table, recorded, sequence, place), source, split.path)
             delta, future = split_future_rows(delta, source, now, split.path)
             for rejected in (failed, future):
                 if rejected is not None:
-                    yield source.rejected, rejected
+                    yield str(source.rejected), rejected
             if delta.num_rows:
                 yield scan_.stream, delta
 

@@ -59,7 +59,8 @@ from rejoinder.errors import (
 )
 from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
-from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
+from rejoinder.ir.catalog import Catalog, Sink, Source
+from rejoinder.ir.identities import SideOutput
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
@@ -334,11 +335,11 @@ class Driver:
         for notice in () if progress is None else progress.notices:
             if notice != self._engine.time.notice:  # the caller of step controls the clock
                 _warn(notice)
-        changes = {}
-        for view, schema in self._engine.dataflow.views.items():
+        changes, dataflow = {}, self._engine.dataflow
+        for view, schema in dataflow.views.items():
             with deletion_named(self._engine):
                 changed = net_changes(self._store, self._manifest, view, schema, epoch)
-            if "." not in view or (changed and not view.endswith(SOURCE_CHANGES)):
+            if view in self._engine.version.plan.program.views or (changed and view not in dataflow.source_changes):
                 changes[view] = changed
         return changes
 
@@ -400,7 +401,8 @@ class Driver:
     def late(self, view: str) -> list[Row]:
         """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
         name, _ = find_view(self._engine, view)
-        return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
+        late = str(SideOutput(name, "late"))
+        return self.table(late) if late in self._engine.dataflow.views else []
 
     def messages(self, sink: str) -> list[Row]:
         """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""

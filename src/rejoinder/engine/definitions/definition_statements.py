@@ -9,7 +9,8 @@ import pyarrow as pa
 from rejoinder.engine.definitions.dependents import key_of, with_dependents, without
 from rejoinder.engine.status.watermark_status import delay_text
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
-from rejoinder.ir.catalog import NOTES, Catalog, Index, Kind, Sink, Source, View
+from rejoinder.ir.catalog import Catalog, Index, Kind, Sink, Source, View
+from rejoinder.ir.identities import owner_of
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import Binder, bind, bind_view
@@ -289,7 +290,7 @@ def _with_sink(catalog: Catalog, statement: CreateSink) -> Catalog:
         return catalog
     check_name(sink.name)
     view = readable(catalog, sink.view)
-    if isinstance(view, Source) and view.format != NOTES:
+    if isinstance(view, Source) and view.side_output is None:
         raise Unsupported(
             f"sink `{sink.name}` would read `{view.name}`, which is a source",
             detail="a sink takes the changes of a view",
@@ -343,7 +344,7 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
         )
     if statement.cascade:
         return without(catalog, map(key_of, with_dependents(catalog, relation)))
-    fed = [sink.name for sink in catalog.sinks if sink.view.partition(".")[0] == relation.name]
+    fed = [sink.name for sink in catalog.sinks if owner_of(sink.view) == relation.name]
     if fed:
         raise DefinitionConflict(
             f"`{relation.name}` is read by sink `{fed[0]}`",

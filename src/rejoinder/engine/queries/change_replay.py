@@ -21,10 +21,11 @@ from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import NAME, run_query
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.host.entropy import token
-from rejoinder.ir.catalog import LATE, NOTES, Catalog, Kind, Source, View
+from rejoinder.ir.catalog import Catalog, Kind, Source, View
+from rejoinder.ir.identities import SideOutput
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.arrow.scatter import encode
-from rejoinder.plan.operations.side_outputs import noted, takes_every_row
+from rejoinder.plan.operations.side_outputs import find_side_output, takes_every_row
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.bind.emit_clause import split_emission
 from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
@@ -54,11 +55,14 @@ def as_sources(engine: Engine, query: str) -> Catalog:
 
 def _named(engine: Engine, query: str) -> dict[str, Source | View]:
     names = named_relations(query)
-    relations = [engine.version.catalog.find(name) or noted(engine.version.catalog, name) for name in names]
-    for name in (relation.name for relation in relations if relation is not None and relation.name.endswith(LATE)):
-        if name not in engine.dataflow.views:
-            raise takes_every_row(name.removesuffix(LATE))
-    return {relation.name: relation for relation in relations if relation is not None}
+    catalog = engine.version.catalog
+    found = [catalog.find(name) or find_side_output(catalog, name) for name in names]
+    relations = {relation.name: relation for relation in found if relation is not None}
+    for name, relation in relations.items():
+        side = relation.relation
+        if isinstance(side, SideOutput) and side.output == "late" and name not in engine.dataflow.views:
+            raise takes_every_row(side.owner)
+    return relations
 
 
 def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str | None = None) -> Replayed:
@@ -145,11 +149,11 @@ def _start(manifest: Manifest, relation: Source | View) -> int | None:
 
 
 def _changelog_name(relation: Source | View) -> str:
-    return relation.changes if isinstance(relation, Source) and relation.keeps_changes else relation.name
+    return str(relation.changes) if isinstance(relation, Source) and relation.keeps_changes else relation.name
 
 
 def _has_history(relation: Source | View) -> bool:
-    return isinstance(relation, View) or relation.keeps_changes or relation.format == NOTES
+    return isinstance(relation, View) or relation.keeps_changes or relation.side_output is not None
 
 
 def _history(engine: Engine, relation: Source | View, starting: str | None) -> tuple[pa.Table, str | None]:

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from rejoinder.ir.canonical import canonical_text
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.normal_form import Block, Input, Mode
 from rejoinder.plan.blocks.padding import is_null_on_padding
 from rejoinder.plan.join.block_bounds import direct_bounds
@@ -128,7 +129,7 @@ class PathFinder:
         block: Block,
         graph: JoinGraph,
         statistics: Mapping[str, Statistics],
-        primary_keys: Mapping[str, set[str]],
+        primary_keys: Mapping[RelationId, set[str]],
     ) -> None:
         self.block = block
         self.graph = graph

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rejoinder.ir.identities import RelationId, ViewRows
 from rejoinder.plan.blocks.normal_form import Block, Columns, Derived, derive
 from rejoinder.plan.operations.idle_unions import on_time_fragments
 from rejoinder.plan.operations.operation import SetOperation
@@ -25,7 +26,7 @@ class Union(SetOperation):
         """What is computed."""
         return "union"
 
-    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[str, Derived]) -> Block:
+    def read(self, blocks: tuple[Block, ...], columns: Columns, known: dict[RelationId, Derived]) -> Block:
         """The block that reads the rows of several blocks."""
         return derive("union", self, blocks, columns, known)
 
@@ -33,8 +34,8 @@ class Union(SetOperation):
         """Take the changes of the blocks together. Rows that were delivered before a hydration are not late."""
         branches = rounds.branches(made)
         fragments = [fragment for branch in branches for fragment in branch]
-        rounds.fragments[made.name] = fragments if whole else on_time_fragments(rounds, made, branches)
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = fragments if whole else on_time_fragments(rounds, made, branches)
+        rounds.arrange(made.id, check=False)
 
     def is_append_only(self, *, input_is: bool) -> bool:
         """It is if its blocks are."""
@@ -66,4 +67,4 @@ class Union(SetOperation):
 
 def as_relation(view: str, block: Block) -> Derived:
     """A view that is read as it is, as a relation made from its block."""
-    return Derived(view, (block,), Union(), block.schema)
+    return Derived(ViewRows(view), (block,), Union(), block.schema)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import RelationId
 from rejoinder.kernels.arrow.hashing import is_exact
 from rejoinder.kernels.duckdb.render import duckdb_text
 
@@ -69,13 +70,13 @@ class Arrangement:
     `order` names a column (a timestamp, date or integer) by which the rows of a key are sorted, NULL first.
     """
 
-    relation: str
+    relation: RelationId
     key: Key
     schema: pa.Schema
     order: str | None = None
 
     @classmethod
-    def by_row(cls, relation: str, schema: pa.Schema) -> Arrangement:
+    def by_row(cls, relation: RelationId, schema: pa.Schema) -> Arrangement:
         """An arrangement by the whole row, in which NULL is a value like any other."""
         parts = tuple(column(f.name, f.type) for f in schema)
         return cls(relation, Key(parts, frozenset(range(len(parts))), whole=True), schema)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pyarrow as pa
 
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.identities import Defined, RelationId
 from rejoinder.plan.blocks.normal_form import Mode
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Retention
@@ -60,6 +62,9 @@ class DueScan:
     until: int
 
 
+Purpose = Literal["index", "retain", "primary key", "source", "deletes"]
+User = Defined | Purpose
+"""What an arrangement is kept for: the lookups of a view or derived relation, or another purpose."""
 Scan = SourceScan | ArrangementScan | ChangelogScan | UnitScan | DueScan
 
 
@@ -73,7 +78,7 @@ class PathHop:
 
     arrangement: str
     key: str
-    relation: str
+    relation: RelationId
     after: bool
     mode: Mode = "inner"
     within: str = ""
@@ -90,8 +95,8 @@ class Path:
     `covers`: the input pads the times before its first version. `judges`: it decides who has a partner, row by row.
     """
 
-    view: str
-    start: str
+    view: Defined
+    start: RelationId
     hops: tuple[PathHop, ...]
     mode: Mode = "inner"
     condition: str = ""
@@ -106,10 +111,12 @@ class Dataflow:
     scans: dict[str, Scan] = field(default_factory=dict)
     rounds: tuple[tuple[Step, ...], ...] = ((),)
     arrangements: tuple[Arrangement, ...] = ()
-    users: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    users: dict[str, tuple[User, ...]] = field(default_factory=dict)
     paths: tuple[Path, ...] = ()
     views: dict[str, pa.Schema] = field(default_factory=dict)
     retentions: dict[str, Retention] = field(default_factory=dict)
+    source_changes: frozenset[str] = frozenset()
+    """The `views` that are the changes of sources that keep them. They are not shown."""
 
     def steps(self) -> Iterator[Step]:
         """All steps, round by round."""

@@ -159,6 +159,8 @@ class Lookup:
     strict: bool = False
     near: tuple[Expression, int, int] | None = None
     last: bool = False
+    user: str = ""
+    """The views that the path belongs to, for errors."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,8 @@ class Presence:
     keys: tuple[str, ...]
     outputs: Outputs = ()
     present: str | None = None
+    user: str = ""
+    """The views that the path belongs to, for errors."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,8 @@ class MatchStatus:
     outputs: tuple[str, ...] = ()
     present: str | None = None
     restriction: Expression | None = None
+    user: str = ""
+    """The views that the path belongs to, for errors."""
 
 
 @dataclass(frozen=True)

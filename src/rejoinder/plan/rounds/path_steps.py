@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
+from rejoinder.ir.identities import Defined, RelationId
 from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
 from rejoinder.plan.join.delta_paths import FROM, TO, Hop
 from rejoinder.plan.join.join_graph import JoinGraph, equal, inputs_of
@@ -63,18 +64,19 @@ def check_keys(rounds: Rounds, join: JoinPlan) -> None:
             rounds.add(fragment.round, Check(fragment.stream, predicate, plain))
 
 
-def path(rounds: Rounds, join: JoinPlan, view: str, start: int, *, all_after: bool) -> Fragment:
+def path(rounds: Rounds, join: JoinPlan, view: Defined, start: int, *, all_after: bool) -> Fragment:
     """One path: the changes of input `start` meet the other inputs, as they are if `all_after` is set."""
     return _Path(rounds, join, view, start, all_after=all_after).build()
 
 
 class _Path:
-    def __init__(self, rounds: Rounds, join: JoinPlan, view: str, start: int, *, all_after: bool) -> None:
+    def __init__(self, rounds: Rounds, join: JoinPlan, view: Defined, start: int, *, all_after: bool) -> None:
         self.rounds, self.block, self.graph = rounds, join.block, join.graph
         self.view, self.start, self.all_after = view, start, all_after
         self.hops = join.paths[start]
         self.relation = join.block.inputs[start].relation
-        self.label = f"{', '.join(rounds.program.named([view]))}/{self.relation}"
+        self.user = ", ".join(rounds.program.named([view]))
+        self.label = f"{self.user}/{self.relation}"
         self.tests = list(join.graph.residual)
         self.names = self._names()
         self.described: list[PathHop] = []
@@ -146,7 +148,7 @@ class _Path:
         self.rounds.add(number, Sweep(stream, swept, start, end))
         return swept
 
-    def _keys_of(self, relation: str) -> set[str]:
+    def _keys_of(self, relation: RelationId) -> set[str]:
         return {arrangement.key.text for arrangement in self.rounds.needed.get(relation, {}).values()}
 
     def _presence(self) -> Fragment:
@@ -170,7 +172,7 @@ class _Path:
         else:
             filters = conjunction([_plain(p, names) for p in self.graph.filters[self.start]])
             shown = kept if each.mode == "left" else ()
-            step = Presence(at.stream, stream, arrangement, each.mode, filters, named, shown, present)
+            step = Presence(at.stream, stream, arrangement, each.mode, filters, named, shown, present, self.user)
         self.rounds.add(at.round, step)
         stream = self._swept(at.round, stream, wanted)
         same = self.hops[0].key.parts == tuple(keys[number] for number in order)
@@ -231,6 +233,7 @@ class _Path:
                 outputs,
                 present,
                 restriction,
+                self.user,
             ),
         )
         return Fragment(number, output)
@@ -292,6 +295,7 @@ class _Path:
             strict=hop.strict,
             near=hop.near,
             last=last,
+            user=self.user,
         )
         self.rounds.add(state.round, step)
         return Fragment(state.round, output, None if hop.everywhere else state.partition)

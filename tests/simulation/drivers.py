@@ -154,6 +154,12 @@ class SimulatedDriver:
         """The rows that the next step takes."""
         return [] if self.driver is None else [(source.name, row, sign) for source, row, sign in self.driver._pending]
 
+    def has_delivered(self, sink: str) -> bool:
+        """Whether the driver knows of a delivery to a sink, its own or one that the state records."""
+        version = None if self.engine is None else self.engine.version
+        delivered = None if version is None else version.delivered.get(version.sinks[sink].identity)
+        return delivered is not None and delivered.changed is not None
+
     def kill(self) -> None:
         """End the process where it stands."""
         self.is_dead = True

@@ -21,7 +21,7 @@ from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
 from rejoinder.ir.catalog import View
 from rejoinder.ir.identities import SideOutput, side_output
 from rejoinder.plan.operations.side_outputs import find_side_output, takes_every_row
-from rejoinder.sql.bind.emit_clause import is_waiting
+from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
 from rejoinder.sql.statements.statement_parser import Explain, Select, Show, Statement
@@ -138,7 +138,7 @@ def _table(engine: Engine, statement: Select) -> Queried:
     named = {name.lower() for name in named_relations(text)}
     views = [view for view in engine.version.catalog.views if view.name.lower() in named]
     needs_changelog = any(
-        is_waiting(view.query) or str(SideOutput(view.name, "late")) in engine.dataflow.views for view in views
+        defers_emission(view.query) or str(SideOutput(view.name, "late")) in engine.dataflow.views for view in views
     )
     if not needs_changelog or whole_relation(text) is not None:
         return Queried(*run_query(engine, text, statement.starting))

@@ -44,7 +44,7 @@ def test_definitions_of_one_text_are_one_commit() -> None:
 
 
 def test_a_name_twice_in_one_text_is_a_conflict() -> None:
-    with pytest.raises(DefinitionConflict, match="`V` is defined already"):
+    with pytest.raises(DefinitionConflict, match="`V` is already defined"):
         Driver().sql("CREATE STREAM s (k INT); CREATE VIEW v AS SELECT k FROM s; CREATE VIEW V AS SELECT k FROM s")
 
 

@@ -142,7 +142,7 @@ def test_what_cannot_be_rendered_is_refused(driver: Driver) -> None:
         (
             "SELECT TABLE Sys.Undo FROM orders",
             InvalidSql,
-            "`Sys.Undo` says something of a change, and TABLE shows rows",
+            "`Sys.Undo` is a column of changes, and TABLE shows rows",
         ),
         ("SELECT STREAM id FROM nothing", UnknownName, "there is no relation `nothing`"),
         ("SELECT TVR id, id FROM orders", InvalidSql, "column `id` appears twice in the result"),

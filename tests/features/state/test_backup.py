@@ -268,6 +268,31 @@ def test_an_interrupted_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2]
 
 
+def test_two_interrupted_backups_leave_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one is interrupted before it writes the hint, the second one before it writes the manifest."""
+    put = ObjectStore.put
+
+    def copy_until(end: str) -> None:
+        def failing(self: ObjectStore, name: str, data: bytes) -> None:
+            if name.startswith("manifests/") and name.endswith(end):
+                raise KeyboardInterrupt
+            put(self, name, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ObjectStore, "put", failing)
+            with pytest.raises(KeyboardInterrupt):
+                copy(tmp_path)
+
+    driver = opened(tmp_path / "s", tmp_path / "out", [])
+    insert(driver, 0, 1, 2)
+    copy_until("latest")
+    insert(driver, 3, 4)
+    copy_until(".json")
+    assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2]
+    copy(tmp_path)
+    assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2, 3, 4]
+
+
 def test_a_copy_that_has_lost_its_hint_is_whole(tmp_path: Path) -> None:
     """It holds one manifest, which says that older ones are retained: they are not lost, they were never there."""
     insert(opened(tmp_path / "s", tmp_path / "out", []), *range(12))

@@ -308,7 +308,7 @@ def test_partitions_that_are_not_there_are_refused() -> None:
     [
         ("max_ahead 'soon'", InvalidSql, "max_ahead INTERVAL soon is not a length of time"),
         ("max_ahead INTERVAL 1 HOUR", InvalidSql, "as in max_ahead '1 hour'"),
-        ("late 'keep', LATE 'drop'", InvalidSql, "option `late` is given twice"),
+        ("late 'keep', LATE 'drop'", InvalidSql, "option `late` appears twice"),
         ("partition_by 'q'", UnknownName, "no column `q`"),
         ("partition_by 'w'", InvalidSql, "is of type double"),
         ("partitions '0'", InvalidSql, "`partitions` of `s` is `0`"),
@@ -337,7 +337,7 @@ def test_options_that_make_no_sense_are_refused(options: str, error: type[Except
         ("WATERMARK i DELAY OF INTERVAL 1 SECOND", "does not fit column `i`"),
         ("WATERMARK i DELAY OF -5", "an integer column takes a number, 0 or more"),
         ("WATERMARK i DELAY OF 1.5", "an integer column takes a number, 0 or more"),
-        ("WATERMARK t DELAY OF 5", "Detail: it is no interval"),
+        ("WATERMARK t DELAY OF 5", "Detail: it is not an interval"),
         ("WATERMARK t DELAY OF INTERVAL 1 MONTH", "Detail: months have no fixed length"),
         ("WATERMARK t DELAY OF INTERVAL 5", "Detail: `INTERVAL '5'` is not an interval that can be read"),
         ("WATERMARK t, WATERMARK T DELAY OF INTERVAL 1 SECOND", "`s` has two watermarks of `T`"),

@@ -14,11 +14,11 @@ from rejoinder.ir.identities import owner_of
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import Binder, bind, bind_view
-from rejoinder.sql.bind.emit_clause import is_waiting
+from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.definitions.message_definition import tells_changes
 from rejoinder.sql.definitions.sink_definition import check_against
 from rejoinder.sql.definitions.source_timing import TIMING
-from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.statements.query_text import same_text
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
@@ -47,7 +47,7 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
                 return catalog
             check_name(statement.name)
             query = bind(statement.query, catalog, names=statement.names, relation=statement.name)
-            refuse_doubles(query.schema.names, f"in view `{statement.name}`")
+            refuse_duplicate_names(query.schema.names, f"in view `{statement.name}`")
             refuse_reserved(query.schema.names, f"of `{statement.name}`", CHANGE_COLUMNS.names)
             text, options = statement.query.strip(), dict(statement.options)
             view = View(statement.name, text, query.schema, options, statement.names, statement.starting)
@@ -236,7 +236,7 @@ def _columns(source: Source) -> str:
 
 def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
     relation = catalog.get(statement.relation)
-    if isinstance(relation, View) and is_waiting(relation.query):
+    if isinstance(relation, View) and defers_emission(relation.query):
         raise Unsupported(
             f"an index on `{relation.name}`, which has an EMIT clause, is not supported",
             detail=f"{relation.name}: {relation.query}",
@@ -253,7 +253,7 @@ def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
                 hint=near_misses(name, relation.schema.names) or "an index is on columns, not on expressions",
             )
         columns.append(column)
-    refuse_doubles(columns, f"in index `{statement.name}`")
+    refuse_duplicate_names(columns, f"in index `{statement.name}`")
     if statement.if_not_exists and any(i.name.lower() == statement.name.lower() for i in catalog.indexes):
         return catalog
     check_name(statement.name)

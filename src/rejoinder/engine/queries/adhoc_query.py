@@ -20,7 +20,7 @@ from rejoinder.kernels.arrow.sorting import rank_values
 from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
 from rejoinder.sql.bind.binder import bind
-from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.statements.query_text import whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering, with_order_columns
@@ -108,7 +108,7 @@ def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table,
             return prepare(version, replay, plan(catalog, version.state.statistics()), version.times)
 
         bound = bind(query, version.catalog)
-        refuse_doubles(bound.schema.names, "in the result")
+        refuse_duplicate_names(bound.schema.names, "in the result")
         refuse_reserved(bound.schema.names, "in the result")
         view = View(NAME, query, bound.schema, starting=starting)
         catalog = settled(version.catalog.with_relation(view), version.state, version.deliveries)

@@ -28,7 +28,7 @@ from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.plan.operations.side_outputs import find_side_output, takes_every_row
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.bind.emit_clause import split_emission
-from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.reading.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
@@ -80,7 +80,7 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
         except UnknownName:
             bind(query, engine.version.catalog)  # raises the error with near misses among all names
             raise
-        refuse_doubles(schema.names, "in the result")
+        refuse_duplicate_names(schema.names, "in the result")
         refuse_reserved(schema.names, "in the result", added)
         _, emission = split_emission(query)
         if emission is not None and emission.policy in ("watermark", "final"):

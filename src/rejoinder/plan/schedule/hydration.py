@@ -242,5 +242,5 @@ class Hydration(Builder):
 
 
 def _maker(relation: RelationId) -> RelationId:
-    """The relation with whose rows those of another one are computed: the input of an operation comes with its result."""
+    """The relation to compute for the rows of another one: the input of an operation comes with its result."""
     return relation.of if isinstance(relation, OperationInput) else relation

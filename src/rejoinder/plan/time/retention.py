@@ -162,8 +162,8 @@ def refuse_unfinished(
                     f"a row of {named(changes)} can change groups of any window, so that none is ever final",
                     detail=f"no condition says how far back changes of {named(changes)} reach among rows of "
                     f"{named(rows)}, by event-time columns and constants",
-                    hint=f"{missing_edit(rows, changes, sources, normal.derived)}; or emit groups as they are then: EMIT WHEN "
-                    "WATERMARK PAST WINDOW_END(w)",
+                    hint=f"{missing_edit(rows, changes, sources, normal.derived)}; or emit groups as they are then: "
+                    "EMIT WHEN WATERMARK PAST WINDOW_END(w)",
                 )
 
 

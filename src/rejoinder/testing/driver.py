@@ -61,11 +61,12 @@ from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
 from rejoinder.ir.catalog import Catalog, Sink, Source
 from rejoinder.ir.identities import SideOutput
+from rejoinder.ir.splits import RowsSplit, Split, split_batch
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
-from rejoinder.state.executor import LocalExecutor, split_batch
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.reading.changelog_reader import epoch_of
 from rejoinder.state.reading.renderings import (
     Row,
@@ -312,10 +313,10 @@ class Driver:
         signals, self._signals = self._signals, PendingSignals()
         epoch = self._engine.epoch + 1
         try:
-            splits: list[tuple[str, str | None, int, bytes | None]] = []
+            splits: list[Split] = []
             for name, source in {source.name: source for source, _, _ in pending}.items():
                 entries = [(row, sign) for into, row, sign in pending if into.name == name]
-                splits += [(name, None, 0, encoded(source, entries))]
+                splits.append(RowsSplit(name, encoded(source, entries)))
             with deletion_named(self._engine):
                 positions, files = new_files(self._engine)
             splits += files

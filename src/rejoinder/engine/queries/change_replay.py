@@ -23,6 +23,7 @@ from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.host.entropy import token
 from rejoinder.ir.catalog import Catalog, Kind, Source, View
 from rejoinder.ir.identities import SideOutput
+from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.plan.operations.side_outputs import find_side_output, takes_every_row
@@ -30,7 +31,7 @@ from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.bind.emit_clause import split_emission
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
-from rejoinder.state.executor import LocalExecutor, split_batch
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.reading.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
 from rejoinder.state.reading.renderings import Changes, changes_of
 from rejoinder.store.commits.manifest import Manifest
@@ -123,9 +124,7 @@ def _run(
         scratch = Engine(open_store(f"memory://{place}"), LocalExecutor(), buckets=1, history=len(epochs) + 1)
         scratch.define(catalog)
         for number, epoch in enumerate(epochs):
-            splits: list[tuple[str, str | None, int, bytes | None]] = [
-                (name, None, 0, encode(rows[epoch])) for name, rows in histories.items() if epoch in rows
-            ]
+            splits = [RowsSplit(name, encode(rows[epoch])) for name, rows in histories.items() if epoch in rows]
             scratch.run_epoch(number, [split_batch(splits)], time_ms=times.get(epoch, 0))
         assert scratch.version.manifest is not None
         changes = changes_of(scratch.store, scratch.version.manifest, view.name, view.schema)

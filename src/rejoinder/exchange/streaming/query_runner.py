@@ -280,7 +280,7 @@ class Runner:
             number = F.regexp_extract("path", r"(\d+)-[0-9a-f]{8}\.arrow$", 1).cast("bigint")
             # Files are identified by name, not by folder, so that the state may be moved.
             options = {**source.options, "path": f"{literal(inbox(source.name))}/*.arrow", "filenameonly": "true"}
-            return file_splits(self.session, source.name, options).withColumn("modified", number)
+            return file_splits(self.session, source.name, options).withColumn("number", number)
         return file_splits(self.session, source.name, source.options)
 
 

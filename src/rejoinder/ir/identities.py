@@ -1,8 +1,8 @@
-"""Identities of relations, of columns in a block, and of splits; each with one text form, in which it is stored.
+"""Identities of relations and of columns; each has one text form, in which it is stored.
 
 A relation is the rows of a source or some of them, a view, a side output, or what the plan derives from others. Code
-asks the class and the fields of an identity. The text form names state in manifests, and streams in EXPLAIN; it is
-never parsed, except that users write names of side outputs (`side_output`).
+asks the class and the fields of an identity. The text form names state in manifests, and streams in EXPLAIN. Only this
+module parses it: the columns of an expression (`column_id`), and side outputs that users name (`side_output`).
 
 - `orders`: every row that the source delivered;
 - `orders#from@7`: the rows that it delivered after epoch 7, for a view STARTING AT an epoch;
@@ -18,6 +18,7 @@ never parsed, except that users write names of side outputs (`side_output`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 NEVER = -1
@@ -126,6 +127,17 @@ class UnitRow:
         return "unit#"
 
 
+@dataclass(frozen=True)
+class ColumnId:
+    """A column of a query or a block: the number of its input, and its name there. Expressions hold the text form."""
+
+    input: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.input}.{self.name}"
+
+
 UNIT = UnitRow()
 """The relation of one row that is always there. It gives an aggregate without keys its row."""
 Defined = DerivedRows | ViewRows
@@ -147,6 +159,13 @@ def all_rows(relation: RelationId) -> RelationId:
 def is_on_time(relation: RelationId) -> bool:
     """Whether late rows of a source are left out of a relation."""
     return isinstance(relation, SourceRows) and relation.on_time
+
+
+@lru_cache(maxsize=65_536)
+def column_id(text: str) -> ColumnId:
+    """The column that an expression names."""
+    number, _, name = text.partition(".")
+    return ColumnId(int(number), name)
 
 
 def side_output(name: str) -> SideOutput | None:

@@ -171,7 +171,7 @@ class PathFinder:
             on = self.graph.on[start]
             walk.links = [
                 Link((link.sides[0], key), link.null_safe)
-                for link, key in zip(on.links, key_columns(self.block, self.graph, start), strict=True)
+                for link, key in zip(on.links, key_columns(self.graph, start), strict=True)
             ]
             walk.tests = list(on.guards)
             walk.windows += [] if on.window is None else [ranged(on.window)]

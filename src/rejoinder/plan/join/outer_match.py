@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rejoinder.ir.canonical import canonical_text
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
+from rejoinder.ir.identities import ColumnId
 from rejoinder.plan.blocks.normal_form import Block, Input
 from rejoinder.plan.join.join_graph import JoinGraph
 from rejoinder.plan.physical.arrangement import Arrangement, Key
@@ -35,9 +36,12 @@ def arranged(each: Input, key: Key) -> Arrangement:
     return Arrangement(each.relation, Key(parts, key.null_safe), each.schema)
 
 
-def key_columns(block: Block, graph: JoinGraph, at: int) -> tuple[Expression, ...]:
+def key_columns(graph: JoinGraph, at: int) -> tuple[Expression, ...]:
     """The columns that carry the key of an input with a mode when its changes start a path: padding has no others."""
-    return tuple(column(f"{at}.__key{number}", link.sides[1].type) for number, link in enumerate(graph.on[at].links))
+    return tuple(
+        column(str(ColumnId(at, f"__key{number}")), link.sides[1].type)
+        for number, link in enumerate(graph.on[at].links)
+    )
 
 
 def judged_input(graph: JoinGraph, at: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
-from rejoinder.ir.identities import Defined, RelationId
+from rejoinder.ir.identities import ColumnId, Defined, RelationId
 from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
 from rejoinder.plan.join.delta_paths import FROM, TO, Hop
 from rejoinder.plan.join.join_graph import JoinGraph, equal, inputs_of
@@ -134,12 +134,12 @@ class _Path:
 
     def _bounds(self, versions: VersionColumns) -> dict[str, str]:
         """The columns that carry the bounds of a window whose changes start the path."""
-        return {f"{self.start}.{FROM}": versions.time, f"{self.start}.{TO}": versions.end}
+        return {str(ColumnId(self.start, FROM)): versions.time, str(ColumnId(self.start, TO)): versions.end}
 
     def _swept(self, number: int, stream: str, wanted: Collection[str]) -> str:
         """Cancel windows that only moved their end, if the end is not shown: the rest of the row is as it was."""
         each = self.block.inputs[self.start]
-        start, end = f"{self.start}.{FROM}", f"{self.start}.{TO}"
+        start, end = str(ColumnId(self.start, FROM)), str(ColumnId(self.start, TO))
         if each.versions is None or start not in wanted:
             return stream
         if any(i in wanted for i, name in each.columns if name == each.versions.end):
@@ -157,7 +157,7 @@ class _Path:
         names = dict(each.columns)
         arrangement, order = own_arrangement(self.block, self.graph, self.start)
         at = self.rounds.deliver(self.relation, arrangement.key)
-        keys = key_columns(self.block, self.graph, self.start)
+        keys = key_columns(self.graph, self.start)
         wanted = self._wanted(-1, self.tests)
         present = next((i for i, name in each.columns if name == PRESENT and i in wanted), None)
         kept = tuple(
@@ -323,7 +323,7 @@ class _Path:
             inputs.append(self.block.inputs[judged_input(self.graph, self.start)])
         columns = {i: column(i, each.type_of(name)) for each in inputs for i, name in each.columns}
         if first.mode != "inner":
-            columns |= {key.columns[0]: key for key in key_columns(self.block, self.graph, self.start)}
+            columns |= {key.columns[0]: key for key in key_columns(self.graph, self.start)}
         if first.versions is not None:
             columns |= {i: column(i, first.type_of(name)) for i, name in self._bounds(first.versions).items()}
         return columns
@@ -331,8 +331,8 @@ class _Path:
     def _names(self) -> dict[str, str]:
         """What people call the columns that the path carries."""
         names = self.rounds.labels.names(self.block)
-        for number, link in enumerate(self.graph.on[self.start].links):
-            names[f"{self.start}.__key{number}"] = shown(link.sides[1], names)
+        for key, link in zip(key_columns(self.graph, self.start), self.graph.on[self.start].links, strict=True):
+            names[key.columns[0]] = shown(link.sides[1], names)
         versions = self.block.inputs[self.start].versions
         for i, name in ({} if versions is None else self._bounds(versions)).items():
             names[i] = self.rounds.labels.column(self.relation, name)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Catalog
 from rejoinder.ir.identities import RelationId
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import Dataflow
 from rejoinder.plan.planning import Plan, Planning
 from rejoinder.sql.bind.binder import bind_view

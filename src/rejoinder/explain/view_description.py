@@ -113,7 +113,7 @@ class _Text:
     def _start(self, path: Path) -> str:
         """Describe the changes at the start of a path: of rows, of keys, or of match status."""
         text = f"changes of {self.labels.relation(path.start)}"
-        if path.judges:
+        if path.has_pairs:
             status = "of which rows have a partner"
             text = f"{text} and {status} in it" if path.mode == "left" else text.replace("of", f"{status} in", 1)
         elif path.mode in ("semi", "anti"):

@@ -3,9 +3,9 @@
 - Inner joins, filters and projections melt.
 - LEFT, SEMI and ANTI joins melt too, as inputs with a mode. The padded or tested side is one relation. If the
   condition says nothing about a *pair* of rows but equalities, whether a row has a partner is a matter of its key; if
-  it says more, all of it has to be about one input of the other side, whose rows are judged one by one.
-- Without an equality, or where partners would have to be kept for ever to judge a row, the rows that have a partner are
-  kept as a relation (each once), and the others are those that it lacks.
+  it says more, all of it has to be about one input of the other side, whose rows have their match status computed one by one.
+- Without an equality, or where partners would have to be kept for ever, the rows that have a partner are kept as a
+  relation (each once), and the others are those that it lacks.
 - FULL joins are unions: of the LEFT join, and of the padded rows of the right side.
 - Joins at arrival are relations of their own.
 """
@@ -50,10 +50,10 @@ from rejoinder.plan.operations.validity_windows import valid
 class Known(dict[RelationId, Derived]):
     """The derived relations of a query, and numbers for identifiers that nobody wrote."""
 
-    def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, judges: bool) -> None:
+    def __init__(self, on_time: frozenset[str], reading: Reading, *, imposed: bool, by_partners: bool) -> None:
         super().__init__()
         self.numbers = count()
-        self.on_time, self.reading, self.imposed, self.judges = on_time, reading, imposed, judges
+        self.on_time, self.reading, self.imposed, self.by_partners = on_time, reading, imposed, by_partners
 
     def relation(self, scan: logical.Scan) -> RelationId:
         """The relation that a scan reads."""
@@ -70,13 +70,14 @@ def normalise(
     reading: Reading = EVERYTHING,
     *,
     imposed: bool = False,
-    judges: bool = True,
+    by_partners: bool = True,
 ) -> Normalised:
     """Bring a query to normal form; late rows of sources in `on_time`, and where an order is `imposed`, stay out.
 
-    Unless it `judges`, rows that have a partner are kept as a relation even where there is an equality.
+    With `by_partners`, the match status of a row follows from its partners wherever there is an equality. Otherwise the
+    rows that have a partner are kept as a relation.
     """
-    derived = Known(on_time, reading, imposed=imposed, judges=judges)
+    derived = Known(on_time, reading, imposed=imposed, by_partners=by_partners)
     block = melt(query.root, derived)
     return finished(_released_sooner(query, block), block, derived)
 
@@ -169,7 +170,8 @@ def _join(node: logical.Join, derived: Known) -> Block:
             else:
                 first = _padded(_one_sided(left, right, node.predicates, "anti", derived), left, right)
             columns = (*left.columns, *right.columns)
-            return derive("union", Union(f"{node.kind.upper()} JOIN"), (first, unmatched_right), columns, derived)
+            union = Union(f"{node.kind.upper()} JOIN", is_outer_join=True)
+            return derive("union", union, (first, unmatched_right), columns, derived)
 
 
 def _arrival(node: logical.Arrival, derived: Known) -> Block:
@@ -216,7 +218,7 @@ def _one_sided(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode,
     if len(right.inputs) > 1:
         right = _relation(right, derived)
     conditions = Conditions.of(left, right, on, mode)
-    if conditions.residual and not (conditions.keyed and derived.judges):
+    if conditions.residual and not (conditions.keyed and derived.by_partners):
         return _counted(left, right, on, mode, derived)
     if conditions.needs_one_input:
         left = _relation(left, derived)
@@ -261,7 +263,9 @@ def _counted(left: Block, right: Block, on: tuple[Predicate, ...], mode: Mode, d
     if mode != "left":
         return _one_sided(left, matched, same, mode, derived)
     unmatched = _padded(_one_sided(left, matched, same, "anti", derived), left, right)
-    return derive("union", Union("LEFT JOIN"), (pairs, unmatched), (*left.columns, *right.columns), derived)
+    return derive(
+        "union", Union("LEFT JOIN", is_outer_join=True), (pairs, unmatched), (*left.columns, *right.columns), derived
+    )
 
 
 def _same(ours: Expression, theirs: Expression) -> Predicate:

@@ -14,7 +14,7 @@ from rejoinder.ir.identities import RelationId
 from rejoinder.ir.logical import Query
 from rejoinder.ir.source_reading import EVERYTHING, Reading
 from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.normalize import normalise
 from rejoinder.plan.operations.operation import depends_on_past
 from rejoinder.plan.operations.side_outputs import refuse_missing
@@ -125,5 +125,5 @@ class Planning:
         by_partners = normalise(query, declared, reading, imposed=True)
         if is_timed(by_partners, self._sources, self._relations):
             return by_partners
-        persisted = normalise(query, declared, reading, imposed=True, judges=False)
+        persisted = normalise(query, declared, reading, imposed=True, by_partners=False)
         return persisted if is_timed(persisted, self._sources, self._relations) else by_partners

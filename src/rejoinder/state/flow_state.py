@@ -10,7 +10,7 @@ from rejoinder.ir.logical import EMIT_AT
 from rejoinder.ir.splits import Split, StateSplit
 from rejoinder.kernels.arrow.columns import diffs
 from rejoinder.kernels.arrow.sorting import hash_range
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.physical.dataflow import ArrangementScan, ChangelogScan, Dataflow, DueScan, UnitScan
 from rejoinder.plan.physical.retention_bound import Retention
 from rejoinder.plan.rounds.program import Gate

@@ -20,6 +20,7 @@ class Union(SetOperation):
     """All rows of all blocks; `words` is the clause that makes it one, for EXPLAIN."""
 
     words: str = field(default="", compare=False)
+    is_outer_join: bool = field(default=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -53,8 +54,8 @@ class Union(SetOperation):
 
     @property
     def pads(self) -> bool:
-        """A FULL join is the union of the pairs and of the rows without a partner."""
-        return self.words.endswith("JOIN")
+        """An outer join is the union of the pairs and of the rows without a partner."""
+        return self.is_outer_join
 
     def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
         """Its clause and its blocks; or what repeats the rows of its only block."""

@@ -92,7 +92,8 @@ class PathHop:
 class Path:
     """How one input's changes reach a view: for EXPLAIN; the steps carry it out.
 
-    `covers`: the input pads the times before its first version. `judges`: it decides who has a partner, row by row.
+    `covers`: the input pads the times before its first version. `has_pairs`: conditions on pairs decide which rows have
+    a partner.
     """
 
     view: Defined
@@ -101,7 +102,7 @@ class Path:
     mode: Mode = "inner"
     condition: str = ""
     covers: bool = False
-    judges: bool = False
+    has_pairs: bool = False
 
 
 @dataclass(frozen=True)

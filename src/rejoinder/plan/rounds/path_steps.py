@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from rejoinder.ir.expression import Expression, column, conjunction, renamed
 from rejoinder.ir.identities import ColumnId, Defined, RelationId
 from rejoinder.plan.blocks.normal_form import PRESENT, Block, VersionColumns
-from rejoinder.plan.join.delta_paths import FROM, TO, Hop
+from rejoinder.plan.join.hop import FROM, TO, Hop
 from rejoinder.plan.join.join_graph import JoinGraph, equal, inputs_of
-from rejoinder.plan.join.outer_match import arranged, judged_arrangement, judged_input, key_columns, own_arrangement
+from rejoinder.plan.join.outer_match import arranged, key_columns, left_arrangement, left_input, own_arrangement
 from rejoinder.plan.physical.arrangement import Key
 from rejoinder.plan.physical.dataflow import Path, PathHop
 from rejoinder.plan.physical.fragments import Fragment, Rounds
@@ -88,8 +88,8 @@ class _Path:
         moded = self.block.inputs[self.start].mode != "inner"
         met = {self.start}
         if self.graph.on[self.start].pairs:
-            state = self._judged()
-            met.add(judged_input(self.graph, self.start))
+            state = self._match_status()
+            met.add(left_input(self.graph, self.start))
         else:
             state = self._presence() if moded else self._beginning()
         for at, hop in enumerate(self.hops):
@@ -105,8 +105,10 @@ class _Path:
         mode = self.block.inputs[self.start].mode
         filters = self.rounds.labels.conditions(self.graph.filters[self.start], self.block, self.names)
         covers = self.graph.on[self.start].window is not None
-        judges = bool(self.graph.on[self.start].pairs)
-        self.rounds.paths.append(Path(self.view, self.relation, tuple(self.described), mode, filters, covers, judges))
+        has_pairs = bool(self.graph.on[self.start].pairs)
+        self.rounds.paths.append(
+            Path(self.view, self.relation, tuple(self.described), mode, filters, covers, has_pairs)
+        )
         return Fragment(state.round, state.stream)
 
     def _beginning(self) -> Fragment:
@@ -179,13 +181,13 @@ class _Path:
         same = same and not self.hops[0].everywhere
         return Fragment(at.round, stream, _partition(self.hops[0]) if same else None, hashed=same)
 
-    def _judged(self) -> Fragment:
+    def _match_status(self) -> Fragment:
         """The changes of an input with conditions on pairs, with the rows of the input that these are about."""
         each, on = self.block.inputs[self.start], self.graph.on[self.start]
-        at = judged_input(self.graph, self.start)
+        at = left_input(self.graph, self.start)
         other = self.block.inputs[at]
         arrangement, _ = own_arrangement(self.block, self.graph, self.start)
-        left, key = judged_arrangement(self.block, self.graph, self.start)
+        left, key = left_arrangement(self.block, self.graph, self.start)
         own = [*self.graph.filters[self.start], *self.graph.filters[at], *on.guards, *on.pairs]
         restriction = conjunction([p for p in self.graph.filters[at] if p.can_fail])
         classes = [g for g in self.graph.classes if g.members[self.start] and g.members[at]]
@@ -320,7 +322,7 @@ class _Path:
         first = self.block.inputs[self.start]
         inputs = [first]
         if self.graph.on[self.start].pairs:
-            inputs.append(self.block.inputs[judged_input(self.graph, self.start)])
+            inputs.append(self.block.inputs[left_input(self.graph, self.start)])
         columns = {i: column(i, each.type_of(name)) for each in inputs for i, name in each.columns}
         if first.mode != "inner":
             columns |= {key.columns[0]: key for key in key_columns(self.graph, self.start)}

@@ -19,7 +19,7 @@ from rejoinder.ir.identities import (
     source_of,
 )
 from rejoinder.plan.blocks.normal_form import Block, Derived
-from rejoinder.plan.join.delta_paths import Statistics
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.operations.union import as_relation
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.dataflow import User

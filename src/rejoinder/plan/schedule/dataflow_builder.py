@@ -32,9 +32,10 @@ from rejoinder.ir.identities import (
 )
 from rejoinder.ir.logical import EMIT_AT, GATE
 from rejoinder.plan.blocks.normal_form import Block, Derived
-from rejoinder.plan.join.delta_paths import PathFinder, asked_for
+from rejoinder.plan.join.delta_paths import PathFinder
+from rejoinder.plan.join.hop import needed_rows
 from rejoinder.plan.join.join_graph import join_graph
-from rejoinder.plan.join.outer_match import judged_arrangement, judged_input, judged_rows, own_arrangement, tested_rows
+from rejoinder.plan.join.outer_match import left_arrangement, left_input, left_rows, own_arrangement, tested_rows
 from rejoinder.plan.operations.side_outputs import filter_late
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.dataflow import Dataflow, Path, Scan, SourceScan, User
@@ -113,16 +114,16 @@ class Builder:
         for start, hops in enumerate(paths if len(block.inputs) > 1 else ()):
             for hop in hops:
                 limits = self.retentions.met(block, start, hop.input)
-                self.require(hop.arrangement, user, limits, asked_for(block, graph, hop))
+                self.require(hop.arrangement, user, limits, needed_rows(block, graph, hop))
             if block.inputs[start].mode != "inner" and not block.inputs[start].arrival:
                 arrangement, _ = own_arrangement(block, graph, start)
                 limits = self.retentions.again(block, start)
                 self.require(arrangement, user, limits, tested_rows(block, graph, start))
                 if graph.on[start].pairs:
-                    at = judged_input(graph, start)
-                    judged, _ = judged_arrangement(block, graph, start)
+                    at = left_input(graph, start)
+                    left, _ = left_arrangement(block, graph, start)
                     limits = self.retentions.met(block, start, at)
-                    self.require(judged, user, limits, judged_rows(block, graph, start))
+                    self.require(left, user, limits, left_rows(block, graph, start))
         return JoinPlan(block, graph, paths)
 
     # -- steps, channels, streams -----------------------------------------------------------------------------------

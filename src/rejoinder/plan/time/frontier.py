@@ -217,7 +217,7 @@ class Frontiers:
         """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.
 
         Its own changes ask that too, so a row is needed until no other one of its key can come, or go. If rows of
-        another input are judged, it is needed as long as those that could be its partners can be met.
+        another input have a match status, it is needed as long as those that could be its partners can be met.
         """
         each = block.inputs[at]
         names = dict(each.columns)

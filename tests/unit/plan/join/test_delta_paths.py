@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from rejoinder.ir.identities import SourceRows
-from rejoinder.plan.join.delta_paths import PathFinder, Statistics
+from rejoinder.plan.join.delta_paths import PathFinder
+from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.join.join_graph import join_graph
 from rejoinder.plan.physical.steps import Lookup
 from rejoinder.testing import Driver

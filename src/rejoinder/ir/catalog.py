@@ -15,17 +15,12 @@ from rejoinder.ir.source_reading import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
-FILE_FORMATS = ("arrow", "csv", "json", "parquet")
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
 
-REJECTED_RECORDS = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), *list(REJECTED_SCHEMA)[2:]]
-)
-
-SIDE_OUTPUT = "side output"
-"""The format of what a flow writes itself, see `rejoinder.plan.operations.side_outputs`."""
+INTERNAL = "internal"
+"""The format of relations that Rejoinder feeds itself: side outputs, replayed changes, inputs of the core API."""
 LATE_SCHEMA = pa.schema(
     [
         ("input", pa.string()),
@@ -86,19 +81,14 @@ class Source:
         return SideOutput(self.name, "rejected")
 
     @property
-    def rejected_schema(self) -> pa.Schema:
-        """Return the columns of `rejected`."""
-        return REJECTED_RECORDS if self.format == "kafka" else REJECTED_SCHEMA
+    def is_internal(self) -> bool:
+        """Return whether Rejoinder feeds it itself, without a connector."""
+        return self.format == INTERNAL
 
     @property
     def is_enveloped(self) -> bool:
         """Return whether records are rows in Debezium's envelope."""
         return self.options.get("envelope") == "debezium"
-
-    @property
-    def keeps_changes(self) -> bool:
-        """Return whether the flow stores its changes, because inserted rows cannot be read again from anywhere else."""
-        return self.format == "memory"
 
     @property
     def changes(self) -> SideOutput:
@@ -116,11 +106,6 @@ class Source:
         return self.options.get("partition_by")
 
     @property
-    def is_partitioned(self) -> bool:
-        """Return whether its rows have a partition."""
-        return self.partition_by is not None or self.format == "kafka"
-
-    @property
     def has_explicit_watermarks(self) -> bool:
         """Return whether it has an event-time column without a delay, whose watermark is always explicit."""
         return None in self.watermarks.values()
@@ -134,11 +119,6 @@ class Source:
     def max_ahead(self) -> int | None:
         """Return by how many microseconds an event time may be ahead of the clock; None: by any amount."""
         return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
-
-    @property
-    def is_file(self) -> bool:
-        """Return whether it is read from files, which can be read again."""
-        return self.format in FILE_FORMATS
 
     @property
     def retains_all(self) -> bool:

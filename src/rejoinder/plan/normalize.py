@@ -1,9 +1,9 @@
-"""From the logical tree to the normal form: what melts into one block, and what becomes a derived relation.
+"""From the logical tree to the normal form: what is flattened into one block, and what becomes a derived relation.
 
-- Inner joins, filters and projections melt.
-- LEFT, SEMI and ANTI joins melt too, as inputs with a mode. The padded or tested side is one relation. If the
-  condition says nothing about a *pair* of rows but equalities, whether a row has a partner is a matter of its key; if
-  it says more, all of it has to be about one input of the other side, whose rows have their match status computed one by one.
+- Inner joins, filters and projections are flattened.
+- LEFT, SEMI and ANTI joins are flattened too, as inputs with a mode. The padded or tested side is one relation. With
+  equalities alone, whether a row has a partner depends on its key. Other conditions on a *pair* of rows have to be
+  about one input of the other side. Then each row of that input has a match status.
 - Without an equality, or where partners would have to be kept for ever, the rows that have a partner are kept as a
   relation (each once), and the others are those that it lacks.
 - FULL joins are unions: of the LEFT join, and of the padded rows of the right side.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.ir.splits import FileSplit, Split
 from rejoinder.plan.physical.dataflow import Scan, SourceScan
 from rejoinder.runtime.task import Report
@@ -27,7 +28,7 @@ class NullColumns:
     @classmethod
     def of(cls, scan: Scan, split: Split) -> NullColumns:
         """Return the check for a split; it checks nothing unless the split is a JSON file."""
-        if not isinstance(split, FileSplit) or not isinstance(scan, SourceScan) or scan.source.format != "json":
+        if not isinstance(split, FileSplit) or not isinstance(scan, SourceScan) or source_side(scan.source).is_typed:
             return cls(split.scan, "", "")
         return cls(split.scan, split.path, scan.stream, set(scan.source.recorded.schema.names))
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import NAME, run_query
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.host.entropy import token
-from rejoinder.ir.catalog import Catalog, Kind, Source, View
+from rejoinder.ir.catalog import INTERNAL, Catalog, Kind, Source, View
 from rejoinder.ir.identities import SideOutput
 from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, numbers, replaced, take, without
@@ -139,7 +140,7 @@ def _changelog(relation: Source | View) -> Source:
     """Return a relation as a source of its changes, with the event-time columns that versions need."""
     watermarks = relation.watermarks if isinstance(relation, Source) else {}
     kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
-    return Source(relation.name, kind, relation.schema, format="replay", watermarks=watermarks)
+    return Source(relation.name, kind, relation.schema, format=INTERNAL, watermarks=watermarks)
 
 
 def _start(manifest: Manifest, relation: Source | View) -> int | None:
@@ -148,11 +149,12 @@ def _start(manifest: Manifest, relation: Source | View) -> int | None:
 
 
 def _changelog_name(relation: Source | View) -> str:
-    return str(relation.changes) if isinstance(relation, Source) and relation.keeps_changes else relation.name
+    is_kept = isinstance(relation, Source) and source_side(relation).keeps_changes
+    return str(relation.changes) if isinstance(relation, Source) and is_kept else relation.name
 
 
 def _has_history(relation: Source | View) -> bool:
-    return isinstance(relation, View) or relation.keeps_changes or relation.side_output is not None
+    return isinstance(relation, View) or relation.is_internal or source_side(relation).keeps_changes
 
 
 def _history(engine: Engine, relation: Source | View, starting: str | None) -> tuple[pa.Table, str | None]:

@@ -11,8 +11,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.errors import UnknownName
-from rejoinder.ir.catalog import LATE_SCHEMA, SIDE_OUTPUT, Catalog, Relation, Source, View
+from rejoinder.ir.catalog import INTERNAL, LATE_SCHEMA, Catalog, Relation, Source, View
 from rejoinder.ir.identities import SideOutput, side_output
 from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.steps import Emit, OnTime
@@ -32,10 +33,10 @@ def find_side_output(catalog: Catalog, name: str) -> Source | None:
     if isinstance(owner, Source):
         if named.output != "rejected" or not owner.rejects:
             return None
-        schema = owner.rejected_schema
+        schema = source_side(owner).rejected_schema
     elif named.output != "late":
         return None
-    return Source(str(side), "stream", schema, format=SIDE_OUTPUT, side_output=side)
+    return Source(str(side), "stream", schema, format=INTERNAL, side_output=side)
 
 
 def readable(catalog: Catalog, name: str) -> Relation:

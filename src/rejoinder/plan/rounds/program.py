@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.expression import column
 from rejoinder.ir.identities import (
@@ -129,7 +130,9 @@ def program_of(
         side_output(sink.view) or ViewRows(sink.view) for sink in catalog.sinks
     }
     used = {relation.owner if isinstance(relation, SideOutput) else source_of(relation) for relation in read}
-    used |= {source.name for source in catalog.sources if source.format == "memory" or "retain" in source.options}
+    used |= {
+        source.name for source in catalog.sources if source_side(source).keeps_changes or "retain" in source.options
+    }
     sources = {source.name: source for source in catalog.sources if source.name in used}
     views = {name: block for name, (block, _) in blocks.items()}
     return Program(sources, derived, views, tuple(indexes), statistics)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.identities import (
@@ -88,7 +89,7 @@ class Hydration(Builder):
                 refused.is_needed = set(self.users[arrangement.id]) != {LATER_VIEWS}
                 raise
         for source in self.program.sources.values():
-            if source.keeps_changes and str(source.changes) not in known:
+            if source_side(source).keeps_changes and str(source.changes) not in known:
                 self.relation(source.relation)
                 self.record(source)
         read = {getattr(step, "input", None) for steps in self.rounds for step in steps}
@@ -188,7 +189,7 @@ class Hydration(Builder):
         ]
         if source.name not in holdings.delivered:
             self.fragments[source.relation] = []
-        elif source.keeps_changes and str(source.changes) in holdings.views:
+        elif source_side(source).keeps_changes and str(source.changes) in holdings.views:
             self._scan(source.relation, ChangelogScan(str(source.changes), stream))
         elif on_time:
             self._scan(source.relation, ArrangementScan(on_time[-1], stream))

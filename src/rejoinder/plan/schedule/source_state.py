@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.identities import OperationInput, RelationId, SourceRows, ViewRows, is_on_time
 from rejoinder.plan.physical.dataflow import Purpose
@@ -65,7 +66,7 @@ def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[Sour
     """
     inputs = [each for joins in builder.joins.values() for join in joins for each in join.block.inputs]
     followed = {each.relation for each in inputs if not each.arrival}
-    followed |= {changelog.relation} if changelog.keeps_changes else set()
+    followed |= {changelog.relation} if source_side(changelog).keeps_changes else set()
     users: dict[RelationId, Purpose] = dict.fromkeys(variants, DELETES)
     users |= {} if changelog.incomplete else {changelog.relation: LATER_VIEWS}
     for relation, user in users.items():
@@ -76,7 +77,8 @@ def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[Sour
 
 def _is_lost(builder: Builder, source: Source) -> bool:
     """Whether views that take every row of a source would be the last to see it: it cannot be read again."""
-    is_kept = source.keeps_changes or source.is_file
+    side = source_side(source)
+    is_kept = side.keeps_changes or side.rereads_files
     return not is_kept and any(builder.reads(ViewRows(view), source.relation) for view in builder.program.views)
 
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.steps import (
     Aggregate,
     Arrange,
     Check,
     Clip,
-    Coverage,
     Derive,
     Distinct,
     Emit,
     Enrich,
     Hold,
     IntersectExcept,
-    Lookup,
-    MatchStatus,
     OnTime,
-    Presence,
     Record,
     Send,
     Step,

@@ -10,7 +10,7 @@ from rejoinder.ir.identities import SourceRows
 from rejoinder.plan.join.delta_paths import PathFinder
 from rejoinder.plan.join.fan_out import Statistics
 from rejoinder.plan.join.join_graph import join_graph
-from rejoinder.plan.physical.steps import Lookup
+from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.testing import Driver
 from tests.unit.plan.queries import normal, planned
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import RelationId
 from rejoinder.plan.blocks.accumulators import Layout
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.append_only import appends
@@ -63,10 +64,10 @@ class Sessions(Operation):
         """Turn changes of rows into changes of rows with starts."""
         arrangement = self._by_time(made)
         at = rounds.deliver(rounds.collect_input(made), arrangement.key)
-        change = rounds.stream(made.name)
+        change = rounds.stream(made.id)
         rounds.add(at.round, steps.Session(at.stream, change, arrangement, self._start(made), self.gap, whole=whole))
-        rounds.fragments[made.name] = [Fragment(at.round, change, arrangement.key.text, hashed=True)]
-        rounds.arrange(made.name, check=False)
+        rounds.fragments[made.id] = [Fragment(at.round, change, arrangement.key.text, hashed=True)]
+        rounds.arrange(made.id, check=False)
 
     def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
         """That of the time. A change moves the starts of later rows, whatever their other columns are."""
@@ -110,7 +111,7 @@ class Sessions(Operation):
     def _by_time(self, made: Derived) -> Arrangement:
         """The rows by partition, in which NULL is a value like any other, ordered by time."""
         parts = tuple(column(name, made.schema.field(name).type) for name in self.partition)
-        return Arrangement(made.name, Key(parts, frozenset(range(len(parts)))), made.schema, self.time)
+        return Arrangement(made.id, Key(parts, frozenset(range(len(parts)))), made.schema, self.time)
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,9 @@ class SessionGroups(Grouping):
         return super()._values(made, program)
 
 
-def _moves_whole_sessions(sources: Mapping[str, Source], relations: Mapping[str, Derived], made: Derived) -> bool:
+def _moves_whole_sessions(
+    sources: Mapping[str, Source], relations: Mapping[RelationId, Derived], made: Derived
+) -> bool:
     """Whether a group loses all its rows or none.
 
     It does if the rows in sessions are never retracted: then sessions only grow and merge, and one that is merged into
@@ -181,7 +184,7 @@ def _moves_whole_sessions(sources: Mapping[str, Source], relations: Mapping[str,
     return rows is not None and isinstance(rows.operation, Sessions) and appends(sources, relations, rows)
 
 
-def in_sessions(node: logical.Session, block: Block, known: dict[str, Derived]) -> Block:
+def in_sessions(node: logical.Session, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads a block's rows with the starts of their sessions."""
     names = {i: f"c{at}" for at, (i, _) in enumerate(node.columns)}
     operation = Sessions(tuple(names[i] for i in node.partition), names[node.time], node.gap)
@@ -190,7 +193,7 @@ def in_sessions(node: logical.Session, block: Block, known: dict[str, Derived]) 
     return derive("sessions", operation, (selected(block, [i for i, _ in node.columns]),), columns, known)
 
 
-def session_groups(node: logical.Aggregate, block: Block, known: dict[str, Derived]) -> Block:
+def session_groups(node: logical.Aggregate, block: Block, known: dict[RelationId, Derived]) -> Block:
     """The block that reads the groups of rows by the start of their session."""
     assert node.session is not None
     call, gap = node.session

@@ -20,12 +20,11 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir import nodes as expressions
 from rejoinder.ir.expression import Expression, column, substitute
-from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
-from rejoinder.sql.bind.aggregate_functions import aggregates_in, bind_call, is_aggregate, read_call
+from rejoinder.ir.logical import Aggregate, Call, Node, Project, Validity
+from rejoinder.sql.bind.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.distinct_aggregates import aggregate_of
 from rejoinder.sql.bind.group_keys import GroupKey, GroupKeys, marked, unaliased, window_name
 from rejoinder.sql.bind.grouping_sets import is_grouping
-from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.session_groups import group_sessions, moved_by
 from rejoinder.sql.functions import output_names
@@ -47,7 +46,7 @@ def is_grouped(node: exp.Select) -> bool:
 
 
 def bind_groups(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]) -> tuple[Node, Scope, exp.Select]:
-    """Return the groups of a SELECT, filtered by HAVING; their columns; and the SELECT list over these columns."""
+    """Return the groups of a SELECT; their columns; and the SELECT list and HAVING over these columns."""
     return _Groups(root, scope, node, numbers).bind()
 
 
@@ -85,12 +84,11 @@ class _Groups:
             self.root = self.group_keys.sets.expanded(self.root)
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
-        scope = self._scope()
-        root: Node = Project(self._valid(self._aggregate()), self._outputs())
-        if condition is not None:
-            root = Filter(root, bind_condition(condition, scope))
+        root = Project(self._valid(self._aggregate()), self._outputs())
         select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"))
-        return root, scope, select
+        if condition is not None:
+            select.set("having", exp.Having(this=condition))
+        return root, self._scope(), select
 
     def _items(self) -> Iterator[exp.Expr]:
         """Yield the SELECT list; expand stars."""
@@ -132,15 +130,26 @@ class _Groups:
             return isinstance(part, exp.Interval)
 
     def _rewritten(self, node: exp.Expr, *, aliases: bool) -> exp.Expr:
-        """Rewrite an expression over the columns of the groups. HAVING may use `aliases` of the SELECT list."""
+        """Rewrite an expression over the columns of the groups. HAVING may use `aliases` of the SELECT list.
+
+        Subqueries stay as they are: the columns of the groups resolve in them.
+        """
+        queries: list[exp.Expr] = []
+
+        def hide(part: exp.Expr) -> exp.Expr:
+            if not isinstance(part, exp.Query):
+                return part
+            queries.append(part)
+            return exp.Placeholder(this=str(len(queries) - 1))
+
+        def show(part: exp.Expr) -> exp.Expr:
+            return queries[int(part.name)] if isinstance(part, exp.Placeholder) else part
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
                 raise unsupported(part)
             if is_aggregate(part):
                 return _reference(self._result(part))
-            if isinstance(part, exp.Query):
-                return part
             key = self.group_keys.key_of(part)
             if key is not None:
                 return _reference(key.name)
@@ -154,7 +163,7 @@ class _Groups:
                 self._check_grouped(part)
             return part
 
-        return node.transform(swap)
+        return node.transform(hide).transform(swap).transform(show)
 
     def _field_of_key(self, part: exp.Column) -> exp.Expr | None:
         """Return a field of a grouped column, as in `w.start`."""
@@ -168,10 +177,8 @@ class _Groups:
             expression = compile_expression(part, self.scope)
         except PlanningError:
             return False
-        grouped = {
-            i for key in self.keys if key.expression.is_column and key.gap is None for i in key.expression.columns
-        }
-        return set(expression.columns) <= grouped
+        keys = [key.expression for key in self.keys if key.expression.is_column and key.gap is None]
+        return set(expression.columns) <= {i for key in keys for i in key.columns} | self.scope.outer_ids()
 
     def _check_grouped(self, part: exp.Column) -> None:
         if self._is_grouped(part) or self._is_field_of_window(part):
@@ -204,7 +211,21 @@ class _Groups:
     def _grouping_or_call(self, node: exp.Expr) -> Expression:
         if is_grouping(node):
             return self.group_keys.grouping(node)
-        return bind_call(read_call(node), self.scope, self._primitive)
+        call = read_call(node)
+        self._refuse_outer(call)
+        return bind_call(call, self.scope, self._primitive)
+
+    def _refuse_outer(self, call: Aggregated) -> None:
+        """Refuse an aggregate of the outer query: all its columns belong to it."""
+        if self.scope.outer is None:
+            return
+        read = {i for node in call.arguments if not node.is_star for i in compile_expression(node, self.scope).columns}
+        if read and read <= self.scope.outer_ids():
+            raise Unsupported(
+                f"`{text_of(call.node)}` is an aggregate of the outer query, in a subquery",
+                detail="all columns in it belong to the outer query, and so do the rows that it would be about",
+                hint="compute it in the outer query, or name a column of the subquery",
+            )
 
     def _primitive(self, primitive: Primitive) -> str:
         call = primitive.call
@@ -228,7 +249,7 @@ class _Groups:
                 columns.append(Column("", name, key.id, key.expression.type, bounds=key.bounds))
         for at, (name, expression) in enumerate(self.results.values()):
             columns.append(Column("", name, f"{self.number}.v{at}", expression.type))
-        return replace(self.scope, columns=tuple(columns), repeats=())
+        return replace(self.scope, columns=tuple(columns), repeats=(), computed=())
 
     def _outputs(self) -> tuple[tuple[str, Expression], ...]:
         """Return the columns of the groups, computed from keys and primitives."""

@@ -21,11 +21,9 @@ from rejoinder.sql.functions.expression_compiler import (
 )
 from rejoinder.sql.functions.time.window_functions import is_session, is_validity
 from rejoinder.sql.functions.time.windows import ColumnBounds, window_type
-from rejoinder.sql.parse.clauses import MARKS, text_of
+from rejoinder.sql.parse.clauses import marked_name, text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, relabel
-
-_UNSEEN = str.maketrans("01", MARKS[1:])
 
 
 @dataclass
@@ -202,7 +200,7 @@ class GroupKeys:
 
 def marked(node: exp.Expr, number: int) -> str:
     """Return the name of a column of the groups: its text, for messages, and a number in invisible characters."""
-    return f"{text_of(node)}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
+    return marked_name(text_of(node), number)
 
 
 def unaliased(item: exp.Expr) -> exp.Expr:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rejoinder.ir.identities import ViewRows
 from rejoinder.kernels.arrow import chains
 from rejoinder.kernels.arrow.columns import DIFF, HASH, diffs, single_chunk
 from rejoinder.kernels.arrow.ordered import order_values
@@ -31,7 +32,7 @@ class SessionRows(Versions):
         super().__init__(kind, **options)
         self.gap = gap
         schema = self.schema.append(pa.field("start", self.schema.field("t").type))
-        self.arrangement = Arrangement("v", self.arrangement.key, schema, "t")
+        self.arrangement = Arrangement(ViewRows("v"), self.arrangement.key, schema, "t")
 
     def epoch(self, rows: Any) -> Counter[tuple[Any, ...]]:
         """Let rows come and go (those that can); give the change of the rows with their starts."""

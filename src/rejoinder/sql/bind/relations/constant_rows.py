@@ -14,8 +14,9 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql
 from rejoinder.ir import nodes
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import UNIT
 from rejoinder.ir.logical import Expand, Node, Query, Scan
-from rejoinder.plan.blocks.accumulators import UNIT, UNIT_SCHEMA
+from rejoinder.plan.blocks.accumulators import UNIT_SCHEMA
 from rejoinder.sql.bind.relations.generators import field_at, list_of_rows
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.functions.expression_compiler import compile_expression

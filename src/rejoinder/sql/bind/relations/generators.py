@@ -72,7 +72,7 @@ def is_lateral_generator(node: exp.Expr) -> bool:
     return isinstance(node, exp.Lateral) and generator_name(node.this) is not None
 
 
-def bind_lateral(
+def bind_generator(
     root: Node, scope: Scope, node: exp.Expr, numbers: Iterator[int], *, outer: bool = False
 ) -> tuple[Node, Scope]:
     """Bind LATERAL VIEW [OUTER], or LATERAL in FROM: the rows with the columns of a generator."""
@@ -89,10 +89,10 @@ def bind_lateral(
     qualifier = alias.name if isinstance(alias, exp.TableAlias) and alias.this is not None else ""
     outer = outer or bool(node.args.get("outer"))
     root, columns = _expanded(root, scope, call, name, numbers, given, qualifier, outer=outer)
-    return root, Scope((*scope.columns, *columns), scope.repeats, scope.outer, scope.reaches_out, scope.left_out)
+    return root, scope.with_columns((*scope.columns, *columns))
 
 
-def bind_lateral_join(root: Node, scope: Scope, node: exp.Join, numbers: Iterator[int]) -> tuple[Node, Scope]:
+def bind_generator_join(root: Node, scope: Scope, node: exp.Join, numbers: Iterator[int]) -> tuple[Node, Scope]:
     """Bind JOIN LATERAL explode(…): the rows of the left side, repeated. LEFT keeps rows without an element."""
     side, on = node.side.upper(), node.args.get("on")
     is_true = on is None or (isinstance(on, exp.Boolean) and on.this)
@@ -102,7 +102,7 @@ def bind_lateral_join(root: Node, scope: Scope, node: exp.Join, numbers: Iterato
             detail=text_of(node),
             hint="write … JOIN LATERAL explode(…) AS e(x), and conditions in WHERE",
         )
-    return bind_lateral(root, scope, node.this, numbers, outer=side == "LEFT")
+    return bind_generator(root, scope, node.this, numbers, outer=side == "LEFT")
 
 
 def bind_selected(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]) -> tuple[Node, Scope, exp.Select]:
@@ -136,7 +136,7 @@ def bind_selected(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[
         exp.alias_(exp.column(c.name, table=_QUALIFIER, quoted=True), c.name, quoted=True) for c in columns
     ]
     hidden = [Column(c.qualifier, c.name, c.id, c.type, hidden=True) for c in columns]
-    scope = Scope((*scope.columns, *hidden), scope.repeats, scope.outer, scope.reaches_out, scope.left_out)
+    scope = scope.with_columns((*scope.columns, *hidden))
     selected = node.copy()
     selected.set("expressions", items)
     return root, scope, selected

@@ -42,7 +42,7 @@ class Readings:
         return self._engine.version.manifest
 
     @with_values
-    def table(self, view: str, as_of: int | datetime | None = None) -> Rows:
+    def table(self, view: str, *, as_of: int | datetime | None = None) -> Rows:
         """Return the rows of a view now, or as of an epoch or a time."""
         name, schema = find_view(self._engine, view)
         with deletion_named(self._engine):

@@ -43,7 +43,7 @@ from rejoinder.sql.bind.scope import Column, Scope, Side
 from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparable
 from rejoinder.sql.bind.subqueries import bind_where
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, ends_of_column
+from rejoinder.sql.functions.time.windows import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
     refuse_duplicate_names,

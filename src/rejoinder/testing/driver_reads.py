@@ -15,7 +15,7 @@ from rejoinder.engine.statements import find_view, view_note
 from rejoinder.engine.status.explain_statements import output_watermarks, show
 from rejoinder.errors import NotCommitted, UnknownName, near_misses, with_values
 from rejoinder.formats.text.plain_rows import Row, Rows
-from rejoinder.ir.catalog import LATE
+from rejoinder.ir.identities import SideOutput
 from rejoinder.state.reading.changelog_reader import epoch_of
 from rejoinder.state.reading.renderings import Snapshots, changes_of, snapshots_of, stream_rows, table_rows
 from rejoinder.store.commits.manifest import Manifest
@@ -81,7 +81,8 @@ class Readings:
     def late(self, view: str) -> list[Row]:
         """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
         name, _ = find_view(self._engine, view)
-        return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
+        late = str(SideOutput(name, "late"))
+        return self.table(late) if late in self._engine.dataflow.views else []
 
     def messages(self, sink: str) -> list[Row]:
         """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""

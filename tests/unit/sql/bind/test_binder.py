@@ -93,7 +93,6 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELECT k, x FROM a EXCEPT SELECT k FROM b", TypeMismatch, "EXCEPT of 2 and 1 columns"),
     ("SELECT k FROM a INTERSECT BY NAME SELECT k FROM b", Unsupported, "BY NAME is not supported in a view"),
     ("SELECT * FROM VALUES (1) t(a, b)", InvalidSql, "2 column names for 1 columns"),
-    ("SELECT k FROM a, LATERAL (SELECT 1 AS o)", Unsupported, "LATERAL in FROM is not supported"),
     ("SELECT k FROM db.a", Unsupported, "`db.a` is not a plain name"),
     (
         "SELECT k FROM (a JOIN b ON a.k = b.k) z",

@@ -16,6 +16,7 @@ from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.monotone import Step, simplified
 from rejoinder.ir.operators import moved
+from rejoinder.ir.window_calls import SortColumn, WindowCall
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,22 @@ class Enrich:
     function: PythonFunction
 
 
+@dataclass(frozen=True)
+class WindowCalls:
+    """The `columns` of the input, and the values of window functions over the rows of the same `partition`.
+
+    Rows are ordered by `order`, and rows that are equal in this by the columns of `ties`. Columns are named by their
+    identifiers, also in the calls; `calls` have identifiers of their own.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    partition: tuple[str, ...]
+    order: tuple[SortColumn, ...]
+    ties: tuple[SortColumn, ...]
+    calls: tuple[tuple[str, WindowCall], ...]
+
+
 Node = (
     Scan
     | Filter
@@ -232,6 +249,7 @@ Node = (
     | Aggregate
     | Expand
     | Validity
+    | WindowCalls
     | Enrich
     | Latest
     | Records

@@ -44,6 +44,7 @@ from rejoinder.plan.operations.latest_rows import latest
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.union import Union
 from rejoinder.plan.operations.validity_windows import valid
+from rejoinder.plan.operations.window_functions import windowed
 
 
 class Known(dict[str, Derived]):
@@ -131,6 +132,8 @@ def melt(node: Node, derived: Known) -> Block:
             return aggregated(node, melt(node.input, derived), derived)
         case logical.Validity():
             return valid(node, melt(node.input, derived), derived)
+        case logical.WindowCalls():
+            return windowed(node, melt(node.input, derived), derived)
         case logical.Enrich():
             return enriched(node, melt(node.input, derived), derived)
         case logical.Expand():

@@ -66,7 +66,7 @@ class Key:
 class Arrangement:
     """A relation's rows by key, shared by every view that looks them up that way.
 
-    `order` names a column (a timestamp, date or integer) by which the rows of a key are sorted, NULL first.
+    `order` names a column (a timestamp, date, integer or sort key) by which the rows of a key are sorted, NULL first.
     """
 
     relation: str

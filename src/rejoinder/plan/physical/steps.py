@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.window_calls import Reach, SortColumn, WindowCall
 from rejoinder.plan.blocks.accumulators import Accumulator
 from rejoinder.plan.blocks.normal_form import Mode
 from rejoinder.plan.physical.arrangement import Arrangement, Key
@@ -295,6 +297,68 @@ class Validity:
 
 
 @dataclass(frozen=True)
+class Sorting:
+    """The order of rows in a partition, as sort keys: bytes that compare as the rows do."""
+
+    columns: tuple[SortColumn, ...]
+    """The columns of ORDER BY."""
+    floor: Expression
+    """The part of a key that all rows of a partition share."""
+    group: Expression
+    """The part that all rows of a partition with equal order values share."""
+    key: Expression
+    """The key of a row: rows that have the same one are equal."""
+
+    @property
+    def compared(self) -> tuple[tuple[str, ...], bool]:
+        """The names of the columns, and whether the first one descends."""
+        return tuple(column.name for column in self.columns), bool(self.columns) and self.columns[0].descending
+
+
+@dataclass(frozen=True)
+class Window:
+    """Give each row of a partition the values of window functions.
+
+    The arrangement holds the rows with these values, by partition and in the order of their keys: the columns of the
+    input, `payload` of them, the key, a number that tells equal rows apart, and the values of `calls`. `views` are
+    named when a sum overflows. `whole`: the input is everything there is (in a hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    payload: tuple[str, ...]
+    sorting: Sorting
+    calls: tuple[tuple[str, WindowCall], ...]
+    views: tuple[str, ...]
+    whole: bool = False
+
+    @property
+    def reach(self) -> Reach:
+        """How far a change reaches."""
+        return Reach.of(tuple(call for _, call in self.calls))
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The values of the calls, and what else running ones keep."""
+        return result_schema(self.calls)
+
+    @property
+    def running_names(self) -> list[str]:
+        """The columns that running calls make."""
+        return list(result_schema([(name, call) for name, call in self.calls if call.is_running]).names)
+
+
+def result_schema(calls: Iterable[tuple[str, WindowCall]]) -> pa.Schema:
+    """The columns of window calls."""
+    fields = []
+    for name, call in calls:
+        fields.append((name, call.type))
+        fields += [(name + suffix, kind) for suffix, kind in call.hidden]
+    return pa.schema(fields)
+
+
+@dataclass(frozen=True)
 class Enrich:
     """Give each row what a function answers about it: asked when the row comes, remembered while it is there.
 
@@ -356,5 +420,5 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Keeping = Arrange | Upsert | Distinct | IntersectExcept | Aggregate | Validity | Enrich | Hold
+Keeping = Arrange | Upsert | Distinct | IntersectExcept | Aggregate | Validity | Window | Enrich | Hold
 Step = Stateless | Keeping | Lookup | Presence | MatchStatus | Coverage

@@ -19,6 +19,7 @@ from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Call, Function
 from rejoinder.ir.nodes import And, Literal
 from rejoinder.sql.bind.predicates import coerced
+from rejoinder.sql.bind.windows.window_syntax import operands
 from rejoinder.sql.functions.arithmetic import average
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.parse.clauses import text_of
@@ -71,13 +72,19 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls of an expression; those of subqueries and of window functions are not its own."""
+    """The outermost aggregate calls of an expression; those of subqueries are not its own.
+
+    A window function is not one, but its arguments may hold some.
+    """
 
     def is_foreign(inner: exp.Expr) -> bool:
         return isinstance(inner, exp.Query | exp.Window) or is_aggregate(inner)
 
     for found in node.walk(prune=is_foreign):
-        if is_aggregate(found):
+        if isinstance(found, exp.Window):
+            for operand in operands(found):
+                yield from aggregates_in(operand)
+        elif is_aggregate(found):
             yield found
 
 

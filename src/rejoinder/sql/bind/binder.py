@@ -16,7 +16,7 @@ from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Source, View
 from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, Window
+from rejoinder.ir.logical import Distinct, Emission, Filter, Node, Project, Query, Scan, Window
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
@@ -42,6 +42,8 @@ from rejoinder.sql.bind.relations.table_functions import bind_table_function, is
 from rejoinder.sql.bind.scope import Column, Scope, Side
 from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparable
 from rejoinder.sql.bind.subqueries import restrict
+from rejoinder.sql.bind.windows.select_windows import SelectWindows, bind_qualify, no_windows
+from rejoinder.sql.bind.windows.window_syntax import has_windows, with_named_windows
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
 from rejoinder.sql.functions.time.window_functions import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
@@ -132,17 +134,27 @@ class Binder:
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
         root, scope = self.sources(node, ctes)
-        node = named_release(node, scope)
+        node = named_release(with_named_windows(node), scope)
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
             root = restrict(self, root, scope, where.this, ctes)
         if is_grouped(node):
             root, scope, node = bind_groups(root, scope, node, self.numbers)
-        outputs = self.outputs(node, scope)
+        functions = SelectWindows(root, scope, self.numbers) if has_windows(node) else None
+        if functions is not None:
+            node, scope = functions.rewritten(node), functions.scope
+        elif node.args.get("qualify"):
+            raise no_windows(node)
+        outputs, windows = self.outputs(node, scope), self.windows(node, scope)
+        if functions is not None:
+            predicates = bind_qualify(node, scope)
+            ends = [end for window in windows.values() for end in (window.start, window.end)]
+            root = functions.plan([*(e for _, e in outputs), *ends, *(p.expression for p in predicates)])
+            root = Filter(root, predicates) if predicates else root
         distinct = node.args.get("distinct")
         if distinct is None:
-            return Query(root, outputs, self.windows(node, scope))
+            return Query(root, outputs, windows)
         if distinct.args.get("on"):
             raise Unsupported("DISTINCT ON is not supported", detail=text_of(node), hint=ONE_OF_EACH)
         return self.distinct(Query(root, outputs))

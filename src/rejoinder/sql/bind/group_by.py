@@ -20,6 +20,7 @@ from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bin
 from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
 from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
+from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
 from rejoinder.sql.functions.function_names import SIGNATURES
@@ -77,8 +78,8 @@ class _Groups:
     def bind(self) -> tuple[Node, Scope, exp.Select]:
         having = self.node.args.get("having")
         found = [call for item in self.items for call in aggregates_in(item)]
-        if having is not None:
-            found += aggregates_in(having.this)
+        for clause in (having, self.node.args.get("qualify")):
+            found += [] if clause is None else aggregates_in(clause.this)
         if self.node.args.get("group") is None and not found:
             raise InvalidSql(
                 "HAVING without an aggregate or a GROUP BY",
@@ -88,11 +89,14 @@ class _Groups:
         self._bind_keys()
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
+        qualify = self.node.args.get("qualify")
+        if qualify is not None:
+            qualify = exp.Qualify(this=self._rewritten(qualify.this, aliases=True))
         scope = self._scope()
         root: Node = Project(self._valid(self._aggregate()), self._outputs())
         if condition is not None:
             root = Filter(root, bind_condition(condition, scope))
-        select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"))
+        select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"), qualify=qualify)
         return root, scope, select
 
     # -- GROUP BY -----------------------------------------------------------------------------------------------------
@@ -224,7 +228,7 @@ class _Groups:
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
-                raise not_offered(part)
+                return with_operands(part, lambda operand: self._rewritten(operand, aliases=aliases))
             if is_aggregate(part):
                 return _reference(self._result(part))
             if isinstance(part, exp.Query):

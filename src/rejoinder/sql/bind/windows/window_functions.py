@@ -1,0 +1,254 @@
+"""Window functions: of which primitive calls each one is made, and Spark's type of its result.
+
+ROW_NUMBER is a count up to the row. A function over the whole partition, and the number of rows that PERCENT_RANK,
+CUME_DIST and NTILE need, are aggregates of groups that are joined with the rows. LAST_VALUE to the end of a partition
+is the first value in the opposite order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rejoinder.errors import InvalidSql
+from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.logical import Call
+from rejoinder.ir.window_calls import TO_ROW, Frame, WindowCall, WindowFunction
+from rejoinder.sql.bind.aggregate_functions import Primitive, bind_call, is_aggregate, read_call
+from rejoinder.sql.bind.predicates import converted
+from rejoinder.sql.bind.scope import Scope
+from rejoinder.sql.bind.windows.window_frames import FrameBounds, constant
+from rejoinder.sql.bind.windows.window_syntax import Called
+from rejoinder.sql.functions.expression_compiler import compile_expression
+from rejoinder.sql.functions.refusals import not_offered
+from rejoinder.sql.parse.clauses import text_of
+from rejoinder.sql.types import spark_types
+from rejoinder.sql.types.terms import Term, build, combine, mismatch, refuse
+
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile)
+_VALUES = (exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.NthValue)
+_OFFERED = (
+    "window functions: ROW_NUMBER, RANK, DENSE_RANK, PERCENT_RANK, CUME_DIST, NTILE, LAG, LEAD, FIRST_VALUE, "
+    "LAST_VALUE, NTH_VALUE, and aggregates"
+)
+_BEFORE_ROW = Frame("rows", None, -1)
+
+
+class Primitives(Protocol):
+    """Where the primitive calls of a SELECT are collected, each once: the column that holds the value of a call."""
+
+    def call(self, call: WindowCall, *, reverse: bool = False) -> str:
+        """A call over the partition in its order, or in the opposite one."""
+
+    def total(self, call: Call) -> str:
+        """An aggregate over the whole partition."""
+
+    def input(self, expression: Expression) -> str:
+        """The column that holds an expression of a row."""
+
+
+@dataclass(frozen=True)
+class WindowBinder:
+    """Binds the function of one window."""
+
+    window: exp.Window
+    scope: Scope
+    bounds: FrameBounds
+    is_ordered: bool
+    primitives: Primitives
+
+    def bind(self) -> Expression:
+        """The result, over columns of primitives. Raises a `PlanningError`."""
+        called = Called.of(self.window)
+        function = called.function
+        if isinstance(function, (exp.Lag, exp.Lead, *_RANKS)):
+            self._check_ranking(function)
+        if isinstance(function, _RANKS):
+            if called.condition is not None or called.skips_nulls:
+                raise refuse(self.window, f"`{function.key}` takes neither FILTER nor IGNORE NULLS")
+            return self._rank(function)
+        if isinstance(function, (exp.Lag, exp.Lead, *_VALUES)):
+            if called.condition is not None:
+                raise refuse(self.window, "FILTER is for aggregates only", "use CASE WHEN … THEN x END as argument")
+            if isinstance(function, exp.Lag | exp.Lead):
+                return self._offset(function, skips_nulls=called.skips_nulls)
+            return self._value(function, skips_nulls=called.skips_nulls)
+        if is_aggregate(function):
+            return self._aggregate()
+        if not isinstance(function, exp.Func):
+            raise not_offered(function)
+        raise refuse(self.window, f"`{text_of(function)}` is not a window function", _OFFERED)
+
+    def _check_ranking(self, function: exp.Expr) -> None:
+        name = function.sql_name() if isinstance(function, exp.Func) else function.key
+        if not self.is_ordered:
+            raise InvalidSql(
+                f"{name} needs an ORDER BY in its window",
+                detail=f"in `{text_of(self.window)}`",
+                hint="rows of a partition have no order of their own: OVER (PARTITION BY … ORDER BY …)",
+            )
+        if self.window.args.get("spec") is not None:
+            raise InvalidSql(
+                f"{name} takes no frame", detail=f"in `{text_of(self.window)}`", hint="leave out ROWS or RANGE"
+            )
+
+    # -- ranks --------------------------------------------------------------------------------------------------------
+
+    def _rank(self, function: exp.Expr) -> Expression:
+        number = WindowCall("count", None, pa.int64())
+        match function:
+            case exp.RowNumber():
+                return self._made("CAST({0} AS INTEGER)", spark_types.INT, self._call(number))
+            case exp.Rank():
+                return self._made("CAST({0} AS INTEGER)", spark_types.INT, self._ranked("rank"))
+            case exp.DenseRank():
+                return self._made("CAST({0} AS INTEGER)", spark_types.INT, self._ranked("dense_rank"))
+            case exp.PercentRank():
+                template = "CASE WHEN {1} > 1 THEN ({0} - 1)::DOUBLE / ({1} - 1)::DOUBLE ELSE 0.0::DOUBLE END"
+                return self._made(template, spark_types.DOUBLE, self._ranked("rank"), self._rows())
+            case exp.CumeDist():
+                up_to = self._call(replace(number, frame=Frame("groups", None, 0)))
+                return self._made("({0}::DOUBLE / {1}::DOUBLE)", spark_types.DOUBLE, up_to, self._rows())
+        buckets = constant(function.this) if function.this is not None else 1
+        if not isinstance(buckets, int) or not 0 < buckets < 1 << 31:
+            raise InvalidSql(
+                "NTILE takes a positive whole number that is written down",
+                detail=f"in `{text_of(self.window)}`",
+                hint="as in NTILE(4)",
+            )
+        # The first r = n % k buckets have one row more than the others, n // k + 1.
+        row, size, extra = "({0} - 1)", f"({{1}} // {buckets})", f"({{1}} % {buckets})"
+        larger = f"{extra} * ({size} + 1)"
+        template = (
+            f"CAST(CASE WHEN {row} < {larger} THEN {row} // ({size} + 1) "
+            f"ELSE {extra} + ({row} - {larger}) // {size} END + 1 AS INTEGER)"
+        )
+        return self._made(template, spark_types.INT, self._call(number), self._rows())
+
+    def _ranked(self, function: WindowFunction) -> Expression:
+        return self._call(WindowCall(function, None, pa.int64()))
+
+    def _rows(self) -> Expression:
+        """How many rows the partition has."""
+        return column(self.primitives.total(Call("count", None, pa.int64())), pa.int64())
+
+    # -- values of other rows -----------------------------------------------------------------------------------------
+
+    def _offset(self, function: exp.Lag | exp.Lead, *, skips_nulls: bool) -> Expression:
+        given = function.args.get("offset")
+        distance = 1 if given is None else constant(given)
+        if not isinstance(distance, int) or abs(distance) >= 1 << 31:
+            raise InvalidSql(
+                f"the offset of {function.sql_name()} must be a whole number that is written down",
+                detail=f"in `{text_of(self.window)}`",
+                hint=f"as in {function.sql_name()}(x, 1)",
+            )
+        steps = -distance if isinstance(function, exp.Lag) else distance
+        argument = self._argument(function.this)
+        default = function.args.get("default")
+        other = None
+        if default is not None and not isinstance(default, exp.Null):
+            other = converted(compile_expression(default, self.scope), argument.type, self.window)
+        name = self.primitives.input(argument)
+        if not skips_nulls:
+            filled = None if other is None else self.primitives.input(other)
+            return self._call(WindowCall("offset", name, argument.type, number=steps, default=filled))
+        if abs(steps) != 1:
+            raise refuse(
+                self.window,
+                f"IGNORE NULLS with an offset of {distance} is not supported",
+                "use an offset of 1, or filter the rows that are NULL in a subquery",
+            )
+        call = WindowCall("last", name, argument.type, _BEFORE_ROW, skips_nulls=True)
+        value = self._call(call, reverse=steps > 0)
+        if other is None:
+            return value
+        held = column(self.primitives.input(other), other.type)
+        return Expression(combine("COALESCE({0}, {1})", argument.type, Term(value.node), Term(held.node)).node)
+
+    def _value(self, function: exp.Expr, *, skips_nulls: bool) -> Expression:
+        """FIRST_VALUE, LAST_VALUE, NTH_VALUE."""
+        if not self.is_ordered:
+            raise InvalidSql(
+                f"{function.sql_name() if isinstance(function, exp.Func) else function.key} needs an ORDER BY",
+                detail=f"in `{text_of(self.window)}`",
+                hint="rows of a partition have no order of their own; MIN and MAX need none",
+            )
+        number = 1
+        if isinstance(function, exp.NthValue):
+            given = constant(function.args["offset"]) if function.args.get("offset") is not None else None
+            if not isinstance(given, int) or given < 1:
+                raise InvalidSql(
+                    "NTH_VALUE takes a positive whole number that is written down",
+                    detail=f"in `{text_of(self.window)}`",
+                    hint="as in NTH_VALUE(x, 2)",
+                )
+            number = given
+        argument = self._argument(function.this)
+        is_last = isinstance(function, exp.Last | exp.LastValue)
+        call = WindowCall("last" if is_last else "nth", self.primitives.input(argument), argument.type)
+        call = replace(call, number=0 if is_last else number, skips_nulls=skips_nulls)
+        if self.bounds.is_whole:
+            return self._of_partition(call, argument, reverse=is_last)
+        if not self.bounds.looks_to_end:
+            return self._call(replace(call, frame=self.bounds.frame))
+        if number > 1:
+            raise refuse(
+                self.window, "NTH_VALUE over a frame to the end of the partition is not supported", "use LEAD(x, n)"
+            )
+        opposite: WindowFunction = "nth" if is_last else "last"
+        call = replace(call, function=opposite, number=int(is_last), frame=self.bounds.reversed.frame)
+        return self._call(call, reverse=True)
+
+    def _of_partition(self, call: WindowCall, argument: Expression, *, reverse: bool) -> Expression:
+        """The value of one row of the partition: the row whose number is asked for is found by its running count."""
+        number = max(call.number, 1)
+        if number == 1 and not call.skips_nulls:
+            return self._call(replace(call, function="nth", number=1, frame=TO_ROW), reverse=reverse)
+        if spark_types.is_nested(argument.type):
+            kind = spark_types.spark_name(argument.type)
+            raise refuse(self.window, f"a {kind} here is not supported", "take its fields or elements")
+        value = column(self.primitives.input(argument), argument.type)
+        counted = WindowCall("count", call.argument if call.skips_nulls else None, pa.int64())
+        count = self._call(counted, reverse=reverse)
+        template = f"CASE WHEN {{0}} = {number} THEN {{1}} END"
+        one = combine(template, argument.type, Term(count.node), Term(value.node))
+        held = Expression(one.node, text_of(self.window))
+        return column(self.primitives.total(Call("max", held, argument.type)), argument.type)
+
+    # -- aggregates ---------------------------------------------------------------------------------------------------
+
+    def _aggregate(self) -> Expression:
+        call = read_call(self.window.this)
+        if call.is_distinct:
+            raise refuse(
+                self.window,
+                "DISTINCT is not supported in a window function",
+                "Spark does not support it either; GROUP BY in a subquery and join it",
+            )
+
+        def named(primitive: Primitive) -> str:
+            if self.bounds.is_whole:
+                return self.primitives.total(primitive.call)
+            argument = primitive.call.argument
+            name = None if argument is None else self.primitives.input(argument)
+            bounds = self.bounds.reversed if self.bounds.looks_to_end else self.bounds
+            made = WindowCall(primitive.call.function, name, primitive.call.type, bounds.frame)
+            return self.primitives.call(made, reverse=self.bounds.looks_to_end)
+
+        return bind_call(call, self.scope, named)
+
+    def _argument(self, node: exp.Expr) -> Expression:
+        made = compile_expression(node, self.scope)
+        if pa.types.is_null(made.type):
+            raise mismatch(self.window, "the type of NULL is not known", "CAST it")
+        return made
+
+    def _call(self, call: WindowCall, *, reverse: bool = False) -> Expression:
+        return column(self.primitives.call(call, reverse=reverse), call.type)
+
+    def _made(self, template: str, kind: pa.DataType, *parts: Expression) -> Expression:
+        return Expression(build(template, kind, *(Term(part.node) for part in parts)).node, text_of(self.window))

@@ -95,7 +95,7 @@ def test_the_test_driver_dies(folder: Path, undisturbed: dict[str, Any], fault: 
     assert driver.epoch == last_epoch(fault)
     victim.run(driver, folder)
     assert victim.outcome(folder / "state") == undisturbed
-    assert all((folder / "state" / name).exists() for name in driver._engine.state.files())
+    assert all((folder / "state" / name).exists() for name in driver._engine.version.state.files())
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_the_driver_dies(spark: SparkSession, folder: Path, undisturbed: dict[st
     assert flow.epoch == last_epoch(fault)
     victim.run(flow, folder)
     assert victim.outcome(folder / "state") == undisturbed
-    assert all((folder / "state" / name).exists() for name in flow.engine.state.files())
+    assert all((folder / "state" / name).exists() for name in flow.engine.version.state.files())
 
 
 @pytest.mark.parametrize("fault", ["scan:1", "round:4"])

@@ -70,7 +70,7 @@ def test_a_damaged_run(spark: SparkSession, open_flow: OpenFlow, state: str, tmp
     fill(flow)
     rows = view(flow, "v")
     name = next(a.id for a in flow.engine.dataflow.arrangements if a.relation == "a")
-    files = {ref.name for part in flow.engine.state.arrangements[name] for ref in part.refs}
+    files = {ref.name for part in flow.engine.version.state.arrangements[name] for ref in part.refs}
     whole = {file: Path(state, file).read_bytes() for file in files}
     for file in files:
         damage(Path(state, file))  # type: ignore[operator]
@@ -91,7 +91,7 @@ def test_a_damaged_changelog(spark: SparkSession, open_flow: OpenFlow, state: st
     """A reader is told; the flow itself needs no rows of a view to go on."""
     flow = open_flow()
     fill(flow)
-    files = {ref.name for part in flow.engine.state.changelogs["v"] for ref in part.refs}
+    files = {ref.name for part in flow.engine.version.state.changelogs["v"] for ref in part.refs}
     whole = {file: Path(state, file).read_bytes() for file in files}
     for file in files:
         flip(Path(state, file))
@@ -169,5 +169,5 @@ def test_a_full_disk(spark: SparkSession, open_flow: OpenFlow, state: str, size:
     assert flow.epoch == 1 and view(flow, "v") == rows == bag(flow.table("v"))
     flow.run()
     assert flow.epoch == 2 and view(flow, "v").total() == rows.total() + 20
-    named = flow.engine.state.files()
+    named = flow.engine.version.state.files()
     assert all(Path(state, name).exists() for name in named)

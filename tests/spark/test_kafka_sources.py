@@ -194,7 +194,7 @@ def test_secrets_come_from_the_environment_and_are_not_shown(
     with pytest.raises(rj.RejoinderError) as caught:
         flow.run()
     assert "hush" not in str(caught.value) and "hush" not in repr(caught.value.__cause__)
-    assert flow.engine.manifest is not None and "hush" not in json.dumps(flow.engine.manifest.catalog)
+    assert flow.engine.version.manifest is not None and "hush" not in json.dumps(flow.engine.version.manifest.catalog)
 
 
 def test_jars_are_seen_by_the_whole_of_spark(spark: SparkSession, client: Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +172,11 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
 
     check()
     again = rj.Flow(shop.engine.store.path, spark=spark, parallelism=2)
-    again.engine.delivered = {}
+    again.engine.version = replace(again.engine.version, delivered={})
     again.run()
     assert [each["delivered"] for each in again.sinks()] == [1, 1], "Delta says how far it is"
-    again.engine.delivered = {one: Delivered(0, 0) for one in again.engine.delivered}
+    delivered = {identity: Delivered(0, 0) for identity in again.engine.version.delivered}
+    again.engine.version = replace(again.engine.version, delivered=delivered)
     again._outbox.deliver()
     check()
     shutil.rmtree(people)

@@ -136,7 +136,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         pending = store.path if store.is_local else folder
         if "://" in pending:  # inserted rows and ticks need a local folder; only this process reads them
             pending = own_folder(self, "waiting")
-        self._inbox = Inbox(pending, lambda source: self.engine.attached[source])
+        self._inbox = Inbox(pending, lambda source: self.engine.version.attached[source])
         ticker = Ticker(f"{pending}/ticks", self.engine.seconds_to_tick)
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker, name=name_of(store))
         self._listeners: list[Callable[[Progress], None]] = []
@@ -147,7 +147,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
     @property
     def catalog(self) -> Catalog:
         """All definitions."""
-        return self.engine.catalog
+        return self.engine.version.catalog
 
     @with_values
     def sql(self, text: str) -> Any:
@@ -215,7 +215,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         Returns the dropped names, `name` first. Raises `DefinitionConflict` if it has dependents and `cascade` is not
         set, and `UnknownName` if there is no such definition.
         """
-        return self.define(drop_statement(self.engine.catalog, name, cascade=cascade)).dropped
+        return self.define(drop_statement(self.engine.version.catalog, name, cascade=cascade)).dropped
 
     def _frame(self, table: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(table)
@@ -268,13 +268,13 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         the function may be called again with the same epoch. Each process must declare it again.
         """
         sink = make_sink(name or f"{view.replace('.', '_')}_{PYTHON}", view, PYTHON, {"from": from_})
-        known = find_sink(self.engine.catalog, sink.name)
+        known = find_sink(self.engine.version.catalog, sink.name)
         self._outbox.functions[sink.name if known is None else known.name] = function
         self._create_sink(sink)
 
     def _create_sink(self, sink: Sink) -> None:
         statement = CreateSink(sink)
-        if not has_same(self.engine.catalog, statement):
+        if not has_same(self.engine.version.catalog, statement):
             self.define(statement)
 
     def sinks(self) -> list[dict[str, Any]]:
@@ -323,8 +323,8 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
     def _timed_source(self, name: str) -> Source:
         """Return a source with the watermarks that views impose on it. Raises `InvalidSql` if it has none."""
-        declared = self.engine.catalog.get(name)
-        relation = self.engine.plan.program.sources.get(declared.name, declared)
+        declared = self.engine.version.catalog.get(name)
+        relation = self.engine.version.plan.program.sources.get(declared.name, declared)
         if not isinstance(relation, Source) or not relation.watermarks:
             raise InvalidSql(
                 f"`{relation.name}` has no watermark to wait for",
@@ -343,7 +343,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
             self._start(once=False, interval=self._runner.interval)
 
     def _memory_source(self, name: str) -> Source:
-        source = self.engine.catalog.get(name)
+        source = self.engine.version.catalog.get(name)
         if not isinstance(source, Source) or source.format != "memory":
             raise InvalidSql(f"`{name}` is not an in-memory source", hint="create it without USING")
         return source
@@ -429,7 +429,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
     def _positions(self, epoch: int, signatures: Mapping[str, str]) -> dict[str, Any]:
         """Return the positions after an epoch that Spark has planned, with the signatures of its files."""
-        return advanced(self.engine.store, self.engine.positions, epoch, *self._runner.read(epoch), signatures)
+        return advanced(self.engine.store, self.engine.version.positions, epoch, *self._runner.read(epoch), signatures)
 
     def backup(self, target: str | os.PathLike[str], **store_options: Option) -> int:
         """Copy the newest committed epoch to `target` and return it. The flow may be running.

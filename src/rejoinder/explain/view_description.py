@@ -155,7 +155,7 @@ class _Text:
         """Describe the condition of a gate: its limit has passed a time, or reached the end of a window."""
         block, sources = self.program.views[self.view], self.program.sources
         release, names = dict(block.outputs)[EMIT_AT], self.labels.names(block)
-        rising = release.rises
+        rising = release.monotone
         is_next = rising is None or rising.steps[-1:] == shift(1)
         time = written(release)
         if time is None and rising is not None and rising.steps == shift(1):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rejoinder.ir import nodes
 from rejoinder.ir.comparisons import Comparison, comparisons_of
-from rejoinder.ir.monotone import Rising
+from rejoinder.ir.monotone import Monotone
 from rejoinder.ir.nodes import Node
 
 
@@ -60,9 +60,9 @@ class Expression:
         return isinstance(self.node, nodes.Literal) and self.node.value is None
 
     @property
-    def rises(self) -> Rising | None:
+    def monotone(self) -> Monotone | None:
         """The column that the value (of a window: its start) rises with: itself, if it is one."""
-        return self.node.rises
+        return self.node.monotone
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from rejoinder.ir.monotone import Rising
+from rejoinder.ir.monotone import Monotone
 from rejoinder.ir.scalar_operation import ScalarOperation
 
 
@@ -44,7 +44,7 @@ class Node:
         self.digest = hashlib.blake2b(text + b"".join(part.digest for part in self.parts), digest_size=16).digest()
 
     @property
-    def rises(self) -> Rising | None:
+    def monotone(self) -> Monotone | None:
         """The column that the value rises with."""
         return None
 
@@ -78,8 +78,8 @@ class Column(Node):
         self.columns = (name,)
 
     @property
-    def rises(self) -> Rising | None:
-        return Rising(self.name)
+    def monotone(self) -> Monotone | None:
+        return Monotone(self.name)
 
     def with_parts(self, parts: Sequence[Node]) -> Node:
         return self
@@ -124,13 +124,13 @@ class Call(Node):
         self.operation = operation
         super().__init__(kind, arguments, can_fail=operation.can_fail)
         rule = operation.monotone
-        below = None if rule is None else self.parts[rule.argument].rises
-        self._rises = None if rule is None or below is None else below.then(*rule.steps, more=rule.more)
+        below = None if rule is None else self.parts[rule.argument].monotone
+        self._monotone = None if rule is None or below is None else below.then(*rule.steps, more=rule.more)
         self._nullable = operation.makes_null or any(part.nullable for part in self.parts)
 
     @property
-    def rises(self) -> Rising | None:
-        return self._rises
+    def monotone(self) -> Monotone | None:
+        return self._monotone
 
     @property
     def nullable(self) -> bool:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rejoinder.ir.monotone import Step
 from rejoinder.ir.nodes import Call, Case, Node
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
 
 NULL_SAFE = "IS NOT DISTINCT FROM"
 _IS_NULL = ScalarOperation("({0} IS NULL)", "IS NULL", stops_at_null=False, makes_null=False)
@@ -53,7 +53,7 @@ def least(values: Sequence[Node]) -> Node:
 
 def moved(time: Node, template: str, by: int) -> Node:
     """A time to which a template adds a constant, in the unit of the time."""
-    return Call(ScalarOperation(template, monotone=Monotone(0, (Step(by),))), (time,), time.type)
+    return Call(ScalarOperation(template, monotone=MonotoneArgument(0, (Step(by),))), (time,), time.type)
 
 
 def places(count: int) -> str:

@@ -8,7 +8,7 @@ from rejoinder.ir.monotone import Step
 
 
 @dataclass(frozen=True)
-class Monotone:
+class MonotoneArgument:
     """The value rises with an argument: it is not below what `steps` make of it, and at most so much `more`."""
 
     argument: int = 0
@@ -38,4 +38,4 @@ class ScalarOperation:
     is_lazy: bool = False
     right_first: bool = False
     makes_null: bool = True
-    monotone: Monotone | None = None
+    monotone: MonotoneArgument | None = None

@@ -6,6 +6,7 @@ new plan needs more rows, the arrangement is hydrated again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Protocol
 
@@ -31,17 +32,16 @@ QUERY = "ad-hoc query"
 
 
 class Present(Protocol):
-    """The committed state: the engine."""
-
-    plan: Plan
-    state: State
-    deliveries: Deliveries
+    """The committed state (`engine.version.Version`)."""
 
     @property
+    def plan(self) -> Plan: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+    @property
     def times(self) -> Times: ...
-    def unreadable(self, source: Source) -> str | None:
-        """Return why the delivered rows of a source cannot be read again; None if they can. Raises `InputError`."""
-        ...
 
 
 def covers(old: Retention | None, before: Times, new: Retention | None, after: Times) -> bool:
@@ -75,8 +75,11 @@ def _includes(user: tuple[Below, ...], wanted: tuple[Below, ...]) -> bool:
     )
 
 
-def holdings_of(present: Present, new: Plan, after: Times) -> Holdings:
-    """Return the parts of the committed state that a new plan can be hydrated from. Its watermarks are `after`."""
+def holdings_of(present: Present, new: Plan, after: Times, unreadable: Callable[[Source], str | None]) -> Holdings:
+    """Return the parts of the committed state that a new plan can be hydrated from. Its watermarks are `after`.
+
+    `unreadable` returns why the delivered rows of a source cannot be read again; None if they can.
+    """
     before, dataflow, state = present.times, present.plan.dataflow, present.state
     existing = [a for a in dataflow.arrangements if a.id in state.arrangements]
 
@@ -103,7 +106,7 @@ def holdings_of(present: Present, new: Plan, after: Times) -> Holdings:
         late=present.deliveries.late,
         delivered=present.deliveries.last,
         since=_since(present),
-        unreadable=lambda name: present.unreadable(sources[name]),
+        unreadable=lambda name: unreadable(sources[name]),
         gap=lambda name, reason: _gap(present, name, reason),
     )
 

@@ -151,7 +151,7 @@ class Driver:
     @property
     def catalog(self) -> Catalog:
         """All definitions."""
-        return self._engine.catalog
+        return self._engine.version.catalog
 
     @with_values
     def sql(self, text: str) -> Any:
@@ -183,7 +183,7 @@ class Driver:
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
         """Drop a source, a view, an index or a sink, as `Flow.drop`. Returns the dropped names."""
-        return self._define(drop_statement(self._engine.catalog, name, cascade=cascade)).dropped
+        return self._define(drop_statement(self._engine.version.catalog, name, cascade=cascade)).dropped
 
     def _define(self, *statements: Definition) -> Batch:
         batch = define_all(self._engine, statements, before_commit=self._outbox.check_new)
@@ -218,7 +218,7 @@ class Driver:
 
     def _create_sink(self, sink: Sink) -> None:
         statement = CreateSink(sink)
-        if not has_same(self._engine.catalog, statement):
+        if not has_same(self._engine.version.catalog, statement):
             self._define(statement)
 
     # -- input --------------------------------------------------------------------------------------------------------
@@ -257,14 +257,16 @@ class Driver:
         return result
 
     def _source(self, name: str) -> Source:
-        relation = self._engine.catalog.get(name)
+        relation = self._engine.version.catalog.get(name)
         if not isinstance(relation, Source):
             raise InputError(
                 f"`{name}` is a view: its rows come from its query",
                 detail=f"{relation.name}: {relation.query}",
                 hint="name a source that it reads",
             )
-        return self._engine.plan.program.sources.get(relation.name, relation)  # with watermarks that views impose
+        return self._engine.version.plan.program.sources.get(
+            relation.name, relation
+        )  # with watermarks that views impose
 
     def watermark(
         self, relation: str, time: Any, column: str | None = None, partition: Partition | None = None
@@ -277,7 +279,7 @@ class Driver:
         source = self._source(relation)
         name = event_time(source, column)
         self._signals.watermark(
-            source, partition, name, explicit_watermark(source, name, time), self._engine.watermarks
+            source, partition, name, explicit_watermark(source, name, time), self._engine.version.watermarks
         )
 
     def idle(self, relation: str, partition: Partition | None = None) -> None:
@@ -288,7 +290,7 @@ class Driver:
         """
         source = self._source(relation)
         event_time(source, next(iter(source.watermarks), None))
-        self._signals.idle(source, partition, self._engine.watermarks)
+        self._signals.idle(source, partition, self._engine.version.watermarks)
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -359,9 +361,9 @@ class Driver:
 
     @property
     def _manifest(self) -> Manifest:
-        if self._engine.manifest is None:
+        if self._engine.version.manifest is None:
             raise NotCommitted("nothing is committed yet", hint="define a view and step")
-        return self._engine.manifest
+        return self._engine.version.manifest
 
     @with_values
     def table(self, view: str, as_of: int | datetime | None = None) -> Rows:
@@ -393,7 +395,7 @@ class Driver:
         SHOW WATERMARKS shows those of the sources.
         """
         name, _ = find_view(self._engine, view)
-        return output_watermarks(self._engine, name)
+        return output_watermarks(self._engine.version, name)
 
     def late(self, view: str) -> list[Row]:
         """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
@@ -402,9 +404,9 @@ class Driver:
 
     def messages(self, sink: str) -> list[Row]:
         """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""
-        kafka_sink = find_sink(self._engine.catalog, sink)
+        kafka_sink = find_sink(self._engine.version.catalog, sink)
         if kafka_sink is None or kafka_sink.format != "kafka":
-            known = [other.name for other in self._engine.catalog.sinks if other.format == "kafka"]
+            known = [other.name for other in self._engine.version.catalog.sinks if other.format == "kafka"]
             raise UnknownName(
                 f"there is no sink `{sink}` that sends messages",
                 detail=f"sinks USING kafka: {', '.join(known) or 'none'}",

@@ -26,13 +26,13 @@ Splits = list[tuple[str, str | None, int, bytes | None]]
 
 def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
     """Return the positions after all unread files, and the splits of these files, oldest first."""
-    positions: dict[str, Any] = dict(engine.positions)
+    positions: dict[str, Any] = dict(engine.version.positions)
     splits: Splits = []
     for scan in engine.dataflow.scans.values():
         if not isinstance(scan, SourceScan) or "path" not in scan.source.options or scan.source.format == DELTA:
             continue
         source = scan.source
-        identity = engine.attached[source.name]
+        identity = engine.version.attached[source.name]
         seen = {file.path for file in files_read(engine.store, positions, identity)}
         ordered = _limited(source, [path for path in _files(source) if path not in seen])
         read: list[FileRead] = []

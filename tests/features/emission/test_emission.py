@@ -125,7 +125,7 @@ def test_pending_changes_are_dropped_when_they_are_emitted() -> None:
     driver.step()
     driver.insert("clicks", {"id": 99, "ts": datetime(2024, 1, 2)})
     driver.step()
-    held = [ref for part in driver._engine.state.arrangements["v/pending[*]"] for ref in part.refs]
+    held = [ref for part in driver._engine.version.state.arrangements["v/pending[*]"] for ref in part.refs]
     assert sum(ref.rows for ref in held) == 1, "the last window alone"
 
 
@@ -162,7 +162,7 @@ def test_it_waits_for_the_times_of_the_release_and_those_compared_with_them(quer
     driver = Driver()
     driver.sql(TWO_TIMES)
     driver.sql(f"CREATE VIEW v AS {query} EMIT WHEN WATERMARK PAST {'a.' if 'a.id' in query else ''}t")
-    (gate,) = driver._engine.plan.program.gates_of("v")
+    (gate,) = driver._engine.version.plan.program.gates_of("v")
     assert sorted(f"{source}.{column}" for source, column in gate.origins) == waits_for
 
 

@@ -229,13 +229,13 @@ def test_a_batch_with_too_few_answers() -> None:
         ("TABLE a, '__main__:f', 'n INT'", "`__main__:f` is not the name of a function that workers can import"),
         ("TABLE a, 'json:dumps'", "ENRICH takes a relation, a function and its columns, not 2 arguments"),
         ("a, 'json:dumps', 'n INT'", "the first argument of ENRICH is a relation"),
-        ("TABLE a, json, 'n INT'", "`json` is not a text"),
+        ("TABLE a, json, 'n INT'", "`json` is not a string"),
         ("TABLE a, 'json:dumps', 'n NUMBER OF'", "`STRUCT<n NUMBER OF>` is not a type"),
-        ("TABLE a, 'json:dumps', 'ID INT'", "column `ID` of ENRICH is a column of its relation already"),
+        ("TABLE a, 'json:dumps', 'ID INT'", "column `ID` of ENRICH is already a column of its relation"),
         ("TABLE a, 'json:dumps', '__diff INT'", "column `__diff` of ENRICH has a reserved name"),
         ("TABLE a, 'json:dumps', 'n INT', speed => 3", "ENRICH has no argument `speed`"),
         ("TABLE a, 'json:dumps', 'n INT', batch => 0", "`batch` of ENRICH is a whole number, 1 or more"),
-        ("TABLE a, 'json:dumps', 'n INT', timeout => 5", "`timeout` of ENRICH is a length of time"),
+        ("TABLE a, 'json:dumps', 'n INT', timeout => 5", "`timeout` of ENRICH is a positive interval"),
         ("TABLE m, 'json:dumps', 'n INT'", "ENRICH of column `tags` of type map<string,int>"),
     ],
 )
@@ -393,4 +393,4 @@ def test_a_batch_of_answers_in_another_type_is_cast() -> None:
     driver.insert("a", {"id": 1, "what": "x"})
     driver.step()
     assert driver.table("e") == [{"id": 1, "what": "x", "number": 0}]
-    assert pa.int64() == driver._engine.catalog.get("e").schema.field("number").type
+    assert pa.int64() == driver._engine.version.catalog.get("e").schema.field("number").type

@@ -36,7 +36,7 @@ def test_state_is_empty_once_the_watermarks_have_passed(query: str, parallelism:
 def _files(driver: Driver) -> list[tuple[str, int]]:
     for _ in range(20):
         driver.step()
-    state = driver._engine.state
+    state = driver._engine.version.state
     return [(ref.name, ref.size) for parts in state.arrangements.values() for part in parts for ref in part.refs]
 
 

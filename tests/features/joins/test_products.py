@@ -73,7 +73,7 @@ def test_state_and_pairs_are_spread_over_the_buckets() -> None:
     driver.insert("a", *({"k": 1, "x": n} for n in range(100)))
     driver.insert("b", *({"k": 1, "y": n} for n in range(100)))
     assert len(driver.step()["v"]) == 4950
-    state = driver._engine.state.arrangements
+    state = driver._engine.version.state.arrangements
     for relation in ("a", "b"):
         (kept,) = [parts for name, parts in state.items() if name.startswith(f"{relation}[")]
         assert sum(part.rows for part in kept) == 100 and all(part.rows > 10 for part in kept)

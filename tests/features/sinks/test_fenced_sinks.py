@@ -142,8 +142,8 @@ def test_a_new_driver_takes_over_before_it_delivers_what_is_left(tmp_path: Path)
     asleep_before_delivery(first, 1)
     second = Driver(store=tmp_path / "state")
     second._outbox.deliver()
-    assert second._engine.manifest is not None and first._engine.manifest is not None
-    assert second._engine.manifest.version == first._engine.manifest.version + 1
+    assert second._engine.version.manifest is not None and first._engine.version.manifest is not None
+    assert second._engine.version.manifest.version == first._engine.version.manifest.version + 1
     assert delivered(tmp_path) == [0, 1] and progress(tmp_path)["writer"] == 1
     second._outbox.deliver()
     with pytest.raises(errors.Fenced):

@@ -179,9 +179,9 @@ def test_what_is_not_known_of_a_run_is_as_old_as_the_bounds_allow() -> None:
     engine = driver._engine
     unknown = {
         name: tuple(replace(part, refs=tuple(replace(ref, spans=()) for ref in part.refs)) for part in parts)
-        for name, parts in engine.state.arrangements.items()
+        for name, parts in engine.version.state.arrangements.items()
     }
-    engine.state = replace(engine.state, arrangements=unknown)
+    engine.version = replace(engine.version, state=replace(engine.version.state, arrangements=unknown))
     assert told(driver, o=100, d=30) == {"ot": 20, "dt": 30}
     assert told(driver, d=80) == {"ot": 70, "dt": 80}
 
@@ -198,7 +198,7 @@ def test_a_gate_stays_open_when_its_limit_is_not_persisted() -> None:
     driver.watermark("d", 121)
     assert driver.step()["v"] == [({"w": 1, "n": 1}, 1)], "what waits with it is in the same run"
     engine = driver._engine
-    engine.watermarks = replace(engine.watermarks, persisted={})
+    engine.version = replace(engine.version, watermarks=replace(engine.version.watermarks, persisted={}))
     driver.watermark("d", 130)
     assert driver.step()["v"] == []
     driver.watermark("d", 500)

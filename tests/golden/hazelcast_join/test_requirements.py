@@ -267,7 +267,7 @@ def test_the_python_join_is_the_sql_join() -> None:
         if "item" in given:
             row = {column.split(".")[1]: value for column, value in given["item"].items()}
             name = ("orders", "deliveries")[given["ordinal"]]
-            known = driver._engine.catalog.get(name).schema.names
+            known = driver._engine.version.catalog.get(name).schema.names
             driver.insert(name, {column: value for column, value in row.items() if column in known})
             driver.step()
     rows = [sorted(map(str, (row.values() for row in driver.table(view)))) for view in ("in_sql", "in_python")]

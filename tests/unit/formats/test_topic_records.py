@@ -278,7 +278,7 @@ def test_each_partition_has_its_watermark() -> None:
     columns = "ts BIGINT, WATERMARK ts DELAY OF 1"
     driver.sql(f"CREATE STREAM s ({columns}) USING kafka OPTIONS ({PLACE}); CREATE VIEW v AS SELECT * FROM s")
     epoch(driver, *[handed_over((None, b'{"ts": %d}' % ts), partition=part) for part, ts in ((0, 100), (1, 50))])
-    assert driver._engine.watermarks.of("s", "ts") == 49
+    assert driver._engine.version.watermarks.of("s", "ts") == 49
 
 
 def test_many_records_at_once() -> None:

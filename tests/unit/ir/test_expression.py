@@ -10,10 +10,10 @@ import pytest
 
 from rejoinder.ir.comparisons import Comparison
 from rejoinder.ir.expression import Expression, column, conjunction, literal, renamed, substitute
-from rejoinder.ir.monotone import Rising, Step
+from rejoinder.ir.monotone import Monotone, Step
 from rejoinder.ir.nodes import Call, Node, Or
 from rejoinder.ir.operators import compared, is_null, moved
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
 from rejoinder.kernels.duckdb.render import DEEP, duckdb_text, render
 
 INT = pa.int64()
@@ -67,12 +67,14 @@ def test_comparisons_follow_columns_and_fall_with_expressions() -> None:
 
 def test_a_value_rises_with_what_its_column_rises_with() -> None:
     later = Expression(moved(column("a", INT).node, "({0} + 5)", 5))
-    assert later.rises == Rising("a", (Step(5),))
+    assert later.monotone == Monotone("a", (Step(5),))
     day = Expression(
-        Call(ScalarOperation("{0} // 24", monotone=Monotone(0, (Step(width=24),))), (column("h", INT).node,), INT)
+        Call(
+            ScalarOperation("{0} // 24", monotone=MonotoneArgument(0, (Step(width=24),))), (column("h", INT).node,), INT
+        )
     )
-    assert substitute(later, {"a": day}).rises == Rising("h", (Step(width=24), Step(5)))
-    assert substitute(later, {"a": literal(1, INT)}).rises is None
+    assert substitute(later, {"a": day}).monotone == Monotone("h", (Step(width=24), Step(5)))
+    assert substitute(later, {"a": literal(1, INT)}).monotone is None
 
 
 def test_conjunctions() -> None:

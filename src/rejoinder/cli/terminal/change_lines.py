@@ -19,9 +19,9 @@ SHOWN = 6
 
 def changes_of(engine: Engine, view: str, epoch: int) -> list[tuple[Row, int]]:
     """Return the net changes of a view in a committed epoch, retractions first."""
-    assert engine.manifest is not None, "an epoch is committed"
+    assert engine.version.manifest is not None, "an epoch is committed"
     name, schema = find_view(engine, view)
-    return net_changes(engine.store, engine.manifest, name, schema, epoch)
+    return net_changes(engine.store, engine.version.manifest, name, schema, epoch)
 
 
 def counts(changes: list[tuple[Row, int]]) -> str:

@@ -7,8 +7,9 @@ Positions are part of the commit, so no row is lost or duplicated between the re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from rejoinder.ir.catalog import Source
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
 from rejoinder.state.flow_state import Listed
-from rejoinder.state.positions import Position, files_read
+from rejoinder.state.positions import Position, files_read, position_of
 from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import ObjectStore
 
@@ -48,34 +49,50 @@ class Topics(Protocol):
         ...
 
 
-def unreadable(
-    store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
-) -> str | None:
-    """Return why the delivered rows of a source cannot be read again; None if they can.
+@dataclass(frozen=True)
+class SourceReplay:
+    """Reads the sources of a flow again, up to their committed positions."""
 
-    Only a permanent problem is a reason. Raises `MissingInput` for a temporary one: an answer must not depend on
-    whether the storage of a file happens to fail.
-    """
-    if not source.is_file:
+    store: ObjectStore
+    positions: Mapping[str, Any]
+    attached: Mapping[str, str]
+    """The identity of each source."""
+    topics: Topics | None = None
+
+    def unreadable(self, source: Source) -> str | None:
+        """Return why the delivered rows of a source cannot be read again; None if they can.
+
+        Only a permanent problem is a reason. Raises `MissingInput` for a temporary one: an answer must not depend on
+        whether the storage of a file happens to fail.
+        """
         if source.format in READ_BY_SPARK:
+            if self.topics is not None:
+                return self.topics.unreadable(source, self.position(source))
             return f"{READ_BY_SPARK[source.format]} is read again on Spark only"
-        subject = {"dataframe": "a DataFrame"}.get(source.format, "it")
-        return f"{subject} is not read again"
-    if source.max_ahead is not None:
-        return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
-    read = files_read(store, positions, attached[source.name])
-    remote = [file for file in read if local_path(file.path) is None and file.signature]
-    with ThreadPoolExecutor(REQUESTS) as pool:  # starts a thread for each remote file only, up to its limit
-        problems = [_problem(source, file) for file in read if local_path(file.path) is not None]
-        problems += pool.map(partial(_problem, source), remote)
-    return next((problem for problem in problems if problem is not None), None)
+        if not source.is_file:
+            return "a DataFrame is not read again" if source.format == "dataframe" else "it is not read again"
+        if source.max_ahead is not None:
+            return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
+        read = self.files(source)
+        remote = [file for file in read if local_path(file.path) is None and file.signature]
+        with ThreadPoolExecutor(REQUESTS) as pool:  # starts a thread for each remote file only, up to its limit
+            problems = [_problem(source, file) for file in read if local_path(file.path) is not None]
+            problems += pool.map(partial(_problem, source), remote)
+        return next((problem for problem in problems if problem is not None), None)
 
+    def files(self, source: Source) -> list[FileRead]:
+        """Return the files that the committed epochs have read."""
+        return files_read(self.store, self.positions, self.attached[source.name])
 
-def delivered_files(
-    store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
-) -> list[FileRead]:
-    """Return the files that the committed epochs have read."""
-    return files_read(store, positions, attached[source.name])
+    def position(self, source: Source) -> Position:
+        """Return the position of the only stream of a source."""
+        return position_of(self.positions, f"{self.attached[source.name]}/0")
+
+    def records(self, sources: Iterable[Source]) -> list[Listed]:
+        """Read the records of topics again, in this process. Returns splits."""
+        if self.topics is None:
+            return []
+        return [split for source in sources for split in self.topics.collected(source, self.position(source))]
 
 
 def _problem(source: Source, file: FileRead) -> str | None:

@@ -42,9 +42,7 @@ class ReadSource(Protocol):
 
 
 class Ledger(checkpoint.Ledger, Protocol):
-    """The engine: an identity for each source that is read, a lock that an epoch holds, and fencing."""
-
-    attached: dict[str, str]
+    """The engine: positions, a lock that an epoch holds, and fencing."""
 
     @property
     def lock(self) -> AbstractContextManager[Any]: ...
@@ -177,9 +175,9 @@ class Runner:
         last = None if self.query is None else self.query.lastProgress
         if last is None or last["batchId"] < epoch:
             return False
-        if source not in self.ledger.attached:  # no view reads it
+        if source not in self.ledger.version.attached:  # no view reads it
             return True
-        prefix = f"{self.ledger.attached[source]}/"
+        prefix = f"{self.ledger.version.attached[source]}/"
         streams = zip(self._streams, last["sources"], strict=True)
         progress = [stream for name, stream in streams if name.startswith(prefix)]
         return all(stream["startOffset"] == stream["endOffset"] for stream in progress)
@@ -267,7 +265,7 @@ class Runner:
                         hint="create one with spark.readStream for each, or declare it once and read it in views",
                     )
             numbers = {stream: number for number, stream in enumerate(dict.fromkeys(streams))}
-            result += [f"{self.ledger.attached[source.name]}/{numbers[stream]}" for stream in streams]
+            result += [f"{self.ledger.version.attached[source.name]}/{numbers[stream]}" for stream in streams]
         return result
 
     def _splits(self, source: ReadSource, frames: Mapping[str, DataFrame], inbox: Callable[[str], str]) -> DataFrame:

@@ -156,7 +156,7 @@ def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
             return _event_times(node.input, sources)
         case Project():
             inner = _event_times(node.input, sources)
-            rising = [(i, e.rises) for i, e in node.outputs if e.rises is not None and not e.repeats]
+            rising = [(i, e.monotone) for i, e in node.outputs if e.monotone is not None and not e.repeats]
             made = [(i, inner[r.column], r.steps) for i, r in rising if r.column in inner]
             return {i: replace(time, steps=simplified((*time.steps, *steps))) for i, time, steps in made}
         case Join():

@@ -1,8 +1,13 @@
-"""Aggregate functions: how a call is read, of which primitive calls it is made, and Spark's type of its result.
+"""Bind aggregate functions: rewrite each call to the primitives of the plan, with Spark's result type.
 
-The plan knows four primitives: `count`, `sum`, `min`, `max`, all of which pass over NULL. AVG is a sum over a count.
-FILTER makes the argument NULL where its condition does not hold. ANY_VALUE is the smallest value, so that it is always
-the same one; BOOL_AND and BOOL_OR are the smallest and the largest of truth values.
+The plan has four primitives, `count`, `sum`, `min` and `max`. All of them ignore NULL.
+
+    AVG(x)                        →  SUM(x) / COUNT(x)
+    SUM(x) FILTER (WHERE c)       →  SUM(CASE WHEN c THEN x END)
+    COUNT(a, b)                   →  COUNT(CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN TRUE END)
+    COUNT_IF(c)                   →  COUNT(CASE WHEN c THEN TRUE END)
+    ANY_VALUE(x), BOOL_AND(x)     →  MIN(x)      -- the minimum, so that ANY_VALUE is deterministic
+    BOOL_OR(x)                    →  MAX(x)
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from rejoinder.sql.parse.foreign_names import foreign_function
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, build, mismatch, refuse
 
-OFFERED = "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, ANY_VALUE, BOOL_AND and BOOL_OR are"
+SUPPORTED = "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, ANY_VALUE, BOOL_AND and BOOL_OR are"
 _NODES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.CountIf: "count_if",
@@ -44,8 +49,8 @@ _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
 @dataclass(frozen=True)
-class Aggregated:
-    """A call as it was written."""
+class AggregateCall:
+    """A call of an aggregate function, as written."""
 
     node: exp.Expr
     function: str
@@ -56,14 +61,15 @@ class Aggregated:
 
 @dataclass(frozen=True)
 class Primitive:
-    """A call of the plan; with `distinct`, over each different combination of these expressions once."""
+    """An aggregate of the plan."""
 
     call: Call
     distinct: tuple[Expression, ...] = ()
+    """If not empty, the call is over the distinct values of these expressions."""
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Say whether a node is a call of an aggregate function, offered or not."""
+    """Return whether a node is a call of an aggregate function, supported or not."""
     if isinstance(node, _WRAPPERS):
         return is_aggregate(node.this)
     if isinstance(node, exp.Anonymous):
@@ -72,59 +78,59 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls of an expression; those of subqueries are not its own.
+    """Yield the outermost aggregate calls of an expression, without those in subqueries.
 
-    A window function is not one, but its arguments may hold some.
+    A window function is not one, but its arguments can contain some.
     """
 
     def is_foreign(inner: exp.Expr) -> bool:
         return isinstance(inner, exp.Query | exp.Window) or is_aggregate(inner)
 
-    for found in node.walk(prune=is_foreign):
-        if isinstance(found, exp.Window):
-            for operand in operands(found):
+    for part in node.walk(prune=is_foreign):
+        if isinstance(part, exp.Window):
+            for operand in operands(part):
                 yield from aggregates_in(operand)
-        elif is_aggregate(found):
-            yield found
+        elif is_aggregate(part):
+            yield part
 
 
-def read_call(node: exp.Expr) -> Aggregated:
-    """Take a call apart. Raises `Unsupported` for a function or a form that is not supported."""
+def read_call(node: exp.Expr) -> AggregateCall:
+    """Read a call. Raises `Unsupported` for a function or form that is not supported."""
     inner, condition = node, None
     while isinstance(inner, _WRAPPERS):
         if isinstance(inner, exp.Filter):
             condition = inner.expression.this
         elif not isinstance(inner.this, exp.AnyValue):
-            raise refuse(node, "IGNORE NULLS is not supported here", "aggregates pass over NULL")
+            raise refuse(node, "IGNORE NULLS is not supported here", "remove it: aggregates ignore NULL")
         inner = inner.this
     name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
     function = _NODES.get(type(inner)) or _SYNONYMS.get(name)
     if function is None:
         called = text_of(inner).split("(", 1)[0].lower()
-        raise refuse(node, f"the aggregate `{called}` is not supported", foreign_function(called) or OFFERED)
+        raise refuse(node, f"the aggregate `{called}` is not supported", foreign_function(called) or SUPPORTED)
     listed = inner.expressions if isinstance(inner, exp.Anonymous) else [inner.this, *inner.expressions]
-    given = [part for part in listed if part is not None]
-    distinct = bool(given) and isinstance(given[0], exp.Distinct)
+    arguments = [part for part in listed if part is not None]
+    distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
     if distinct:
-        given = list(given[0].expressions)
-    for part in (*given, *([] if condition is None else [condition])):
+        arguments = list(arguments[0].expressions)
+    for part in (*arguments, *([] if condition is None else [condition])):
         for nested in aggregates_in(part):
             raise InvalidSql(
                 f"`{text_of(nested)}` is an aggregate inside an aggregate",
                 detail=f"in `{text_of(node)}`",
                 hint="compute the inner one in a subquery: FROM (SELECT … GROUP BY …)",
             )
-    is_star = any(part.is_star for part in given)
-    if is_star and (function != "count" or distinct or not isinstance(given[0], exp.Star) or len(given) > 1):
+    is_star = any(part.is_star for part in arguments)
+    if is_star and (function != "count" or distinct or not isinstance(arguments[0], exp.Star) or len(arguments) > 1):
         raise refuse(node, f"`{text_of(node)}` is not supported", "name the columns, or write COUNT(*)")
-    if len(given) != 1 and (function != "count" or not given):
+    if len(arguments) != 1 and (function != "count" or not arguments):
         hint = f"write {function.upper()}({'*' if function == 'count' else 'x'})"
-        raise InvalidSql(f"`{function}` takes one argument, not {len(given)}", detail=text_of(node), hint=hint)
-    return Aggregated(node, function, tuple(given), distinct, condition)
+        raise InvalidSql(f"`{function}` takes one argument, not {len(arguments)}", detail=text_of(node), hint=hint)
+    return AggregateCall(node, function, tuple(arguments), distinct, condition)
 
 
-def bind_call(call: Aggregated, scope: Scope, named: Callable[[Primitive], str]) -> Expression:
-    """The result of a call, over the columns that `named` gives its primitives. Raises a `PlanningError`."""
+def bind_call(call: AggregateCall, scope: Scope, named: Callable[[Primitive], str]) -> Expression:
+    """Return the result of a call; `named` returns the column of a primitive. Raises a `PlanningError`."""
     condition = None if call.condition is None else _condition(call.condition, scope)
     if call.function == "count":
         return column(named(_count(call, scope, condition)), spark_types.BIGINT)
@@ -147,7 +153,7 @@ def bind_call(call: Aggregated, scope: Scope, named: Callable[[Primitive], str])
     return column(named(Primitive(Call(function, argument, argument.type))), argument.type)
 
 
-def _count(call: Aggregated, scope: Scope, condition: Expression | None) -> Primitive:
+def _count(call: AggregateCall, scope: Scope, condition: Expression | None) -> Primitive:
     arguments = [compile_expression(node, scope) for node in call.arguments if not node.is_star]
     if call.is_distinct:
         for node, argument in zip(call.arguments, arguments, strict=True):
@@ -175,7 +181,7 @@ def _count_of(named: Callable[[Primitive], str], argument: Expression) -> Expres
 
 
 def _sum_or_average(
-    call: Aggregated, argument: Expression, condition: Expression | None, named: Callable[[Primitive], str]
+    call: AggregateCall, argument: Expression, condition: Expression | None, named: Callable[[Primitive], str]
 ) -> Expression:
     kind = argument.type
     if not spark_types.is_numeric(kind):
@@ -202,7 +208,7 @@ def _sum_or_average(
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
-    """Spark's type of a sum.
+    """Return Spark's type of a sum.
 
     >>> sum_type(pa.int32()), sum_type(pa.decimal128(10, 2))
     (DataType(int64), Decimal128Type(decimal128(20, 2)))
@@ -217,14 +223,14 @@ def sum_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _condition(node: exp.Expr, scope: Scope) -> Expression:
-    made = compile_expression(node, scope)
-    if made.type != spark_types.BOOLEAN:
-        raise mismatch(node, f"a condition must be boolean, not {spark_types.spark_name(made.type)}", "compare it")
-    return made
+    condition = compile_expression(node, scope)
+    if condition.type != spark_types.BOOLEAN:
+        raise mismatch(node, f"a condition must be boolean, not {spark_types.spark_name(condition.type)}", "compare it")
+    return condition
 
 
 def _where(condition: Expression | None, argument: Expression) -> Expression:
-    """The argument, NULL where the condition does not hold."""
+    """Return `CASE WHEN condition THEN argument END`."""
     if condition is None:
         return argument
     return Expression(operators.when(condition.node, argument.node), argument.text)
@@ -240,6 +246,6 @@ def _all_present(arguments: list[Expression] | tuple[Expression, ...]) -> Expres
 
 
 def _present(condition: Expression, node: exp.Expr | None) -> Expression:
-    """TRUE where a condition holds, else NULL: what COUNT counts."""
+    """Return `CASE WHEN condition THEN TRUE END`, the argument of a COUNT."""
     text = condition.text if node is None else text_of(node)
     return Expression(operators.when(condition.node, Literal(True, spark_types.BOOLEAN)), text)

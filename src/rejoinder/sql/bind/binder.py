@@ -1,6 +1,6 @@
-"""The binder: from a parsed query to the logical plan, every name resolved and every type known.
+"""The binder: a parsed query becomes a logical plan, in which every name is resolved and every expression has a type.
 
-What is not supported is refused here, pointing at the text; nothing is left to fail at run time.
+It refuses what is not supported, with a pointer into the text, so that nothing of a query fails at run time.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
 from rejoinder.sql.bind.emit_clause import (
     Clause,
+    defers_emission,
     emits_final,
     groups_by_window,
     interval_microseconds,
-    is_waiting,
-    named_release,
+    resolve_emit_time,
     split_emission,
-    take_release,
-    with_release,
+    take_emit_time,
+    with_emit_time,
 )
 from rejoinder.sql.bind.group_by import bind_groups, is_grouped
 from rejoinder.sql.bind.query_parser import parse_query
@@ -41,14 +41,14 @@ from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
 from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparable
-from rejoinder.sql.bind.subqueries import restrict
+from rejoinder.sql.bind.subqueries import bind_where
 from rejoinder.sql.bind.windows.select_windows import SelectWindows, bind_qualify, no_windows
 from rejoinder.sql.bind.windows.window_syntax import has_windows, with_named_windows
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
 from rejoinder.sql.functions.time.window_functions import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
-    refuse_doubles,
+    refuse_duplicate_names,
     refuse_subqueries,
     refuse_unread_clauses,
     relation_name,
@@ -61,10 +61,10 @@ from rejoinder.sql.parse.text_caps import with_stack
 def bind(
     text: str, catalog: Catalog, kept: Collection[str] = (), *, names: Sequence[str] = (), relation: str = ""
 ) -> Query:
-    """Bind a query; views in `kept` are read as they are, others by their queries.
+    """Bind a query. Views in `kept` are scanned; other views are inlined.
 
-    `names` is the column list of the `relation` that the query defines. Raises a `PlanningError` that names the thing
-    and shows the place.
+    `names` is the column list of the `relation` that the query defines. Raises a `PlanningError` that quotes the name
+    and shows its place in the text.
     """
     texts = [text, *(view.query for view in catalog.views)]
     return with_stack(texts, _bound, text, catalog, kept, names, relation)
@@ -90,7 +90,7 @@ def _with_emission(binder: Binder, node: exp.Query, clause: Clause | None) -> Qu
         return replace(binder.query(node, {}), emission=Emission("every", interval_microseconds(clause)))
     if clause.policy == "final" and not groups_by_window(node):
         return replace(binder.query(node, {}), emission=Emission("final"))
-    return take_release(binder.query(with_release(node, clause), {}), clause)
+    return take_emit_time(binder.query(with_emit_time(node, clause), {}), clause)
 
 
 Ctes = Mapping[str, "_Cte"]
@@ -98,13 +98,17 @@ Ctes = Mapping[str, "_Cte"]
 
 @dataclass
 class Binder:
-    """Binds one query; numbers scans and projections so that identifiers are unique."""
+    """Binds one query."""
 
     catalog: Catalog
     kept: frozenset[str] = frozenset()
+    """Views that are scanned instead of inlined."""
     numbers: Iterator[int] = field(default_factory=count)
+    """Numbers of scans and projections, which make column ids unique."""
     is_final: bool = False
+    """Whether the query ends in EMIT FINAL."""
     relations: int = 0
+    """How many relations the query has read so far, counted for `max_query_relations`."""
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
@@ -124,7 +128,7 @@ class Binder:
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is not None:
             if with_.args.get("recursive"):
-                hint = "take RECURSIVE out if no part refers to itself"
+                hint = "remove RECURSIVE if no CTE refers to itself"
                 raise Unsupported("WITH RECURSIVE is not supported", detail=text_of(node), hint=hint)
             for cte in with_.expressions:
                 names = tuple(name.name for name in cte.args["alias"].columns)
@@ -134,11 +138,11 @@ class Binder:
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
         root, scope = self.sources(node, ctes)
-        node = named_release(with_named_windows(node), scope)
+        node = resolve_emit_time(with_named_windows(node), scope)
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
-            root = restrict(self, root, scope, where.this, ctes)
+            root = bind_where(self, root, scope, where.this, ctes)
         if is_grouped(node):
             root, scope, node = bind_groups(root, scope, node, self.numbers)
         functions = SelectWindows(root, scope, self.numbers) if has_windows(node) else None
@@ -171,7 +175,7 @@ class Binder:
         return root, scope
 
     def distinct(self, query: Query) -> Query:
-        """Each row once."""
+        """Remove duplicate rows from a query."""
         number = next(self.numbers)
         named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
         columns = tuple((i, e.type) for i, e in named)
@@ -208,7 +212,7 @@ class Binder:
         return self.relation(inner, ctes)
 
     def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
-        """Bind a name in FROM: a CTE, a view (put in place) or a source."""
+        """Bind a name in FROM: a CTE, a view or a source. CTEs and views are inlined."""
         self.relations += 1
         if self.relations > caps().max_query_relations:
             raise cap_reached("a query reads too many relations", "max_query_relations", f"at `{text_of(node)}`")
@@ -216,8 +220,8 @@ class Binder:
             return bind_enrichment(self, node, ctes)
         if is_table_function(node):
             return bind_table_function(self, node, ctes)
-        given = node.args.get("alias")
-        plain = isinstance(node.this, exp.Identifier) and (given is None or isinstance(given.this, exp.Identifier))
+        named = node.args.get("alias")
+        plain = isinstance(node.this, exp.Identifier) and (named is None or isinstance(named.this, exp.Identifier))
         foreign = node.args.get("db") is not None and f".{node.name.lower()}" not in (LATE, REJECTED)
         if node.args.get("catalog") or foreign or not plain:
             raise Unsupported(
@@ -252,31 +256,31 @@ class Binder:
                 for name in windows
             }
             if ends:
-                named = [(i, column(i, relation.schema.field(n).type)) for i, n in ids]
+                outputs = [(i, column(i, relation.schema.field(n).type)) for i, n in ids]
                 for name, window in windows.items():
-                    made = ends_of_column(f"{number}.{name}", window.start.type, window.size)
-                    named += zip((ends[name].start, ends[name].end), made, strict=True)
-                scan = Project(scan, tuple(named))
+                    times = ends_of_column(f"{number}.{name}", window.start.type, window.size)
+                    outputs += zip((ends[name].start, ends[name].end), times, strict=True)
+                scan = Project(scan, tuple(outputs))
             columns = [Column(alias, n, i, relation.schema.field(n).type, bounds=ends.get(n)) for i, n in ids]
             return scan, Scope.of(self.aliased(columns, node))
-        if is_waiting(relation.query) and not (self.is_final and emits_final(relation.query)):
+        if defers_emission(relation.query) and not (self.is_final and emits_final(relation.query)):
             raise Unsupported(
                 f"`{relation.name}` has an EMIT clause, and not every view can read it",
                 detail=f"{relation.name}: {relation.query}",
-                hint="a view with EMIT FINAL can read one with EMIT FINAL; else build on its query without EMIT, and "
-                "say when to emit in the last view",
+                hint="only a view with EMIT FINAL can read a view with EMIT FINAL; otherwise remove EMIT from "
+                f"`{relation.name}`, and add it to the last view",
             )
         return self.inlined(self.view(relation), alias, node)
 
     def view(self, view: View) -> Query:
-        """Bind the query of a view, in the place where it is read."""
+        """Bind the query of a view, to inline it."""
         query = self.query(with_item_names(parse_query(view.query), view.names), {})
         return with_column_names(query, view.names, view.name)
 
     def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:
-        """A query in the place of a relation."""
+        """Inline a query as an item of FROM."""
         number = next(self.numbers)
-        refuse_doubles([name for name, _ in query.outputs], "in a subquery", node)
+        refuse_duplicate_names([name for name, _ in query.outputs], "in a subquery", node)
         named = [(f"{number}.{name}", e) for name, e in query.outputs]
         bounds = {}
         for name, window in query.windows.items():
@@ -300,7 +304,7 @@ class Binder:
         return [replace(c, name=n) for c, n in zip(columns, names, strict=True)]
 
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
-        """Bind one JOIN (or comma) with what stands left of it."""
+        """Bind one JOIN (or comma); `left` is everything to its left."""
         refuse_unread_clauses(node)
         right, other = self.relation(node.this, ctes)
         if is_at_arrival(node):
@@ -313,16 +317,16 @@ class Binder:
         return joined.root, joined.scope
 
     def refuse_changing(self, side: Node, which: str, node: exp.Expr) -> None:
-        """Refuse a side whose rows can be taken back, where they must not be."""
+        """Raise `Unsupported` unless a relation is append-only."""
         refuse_changing(side, which, text_of(node), self.is_stream)
 
     def is_stream(self, relation: str) -> bool:
-        """Whether a source or view is append-only."""
-        found = readable(self.catalog, relation)
-        if isinstance(found, Source):
-            return found.kind == "stream"
+        """Return whether a source or view is append-only."""
+        definition = readable(self.catalog, relation)
+        if isinstance(definition, Source):
+            return definition.kind == "stream"
         try:
-            self.refuse_changing(self.view(found).root, relation, parse_query(found.query))
+            self.refuse_changing(self.view(definition).root, relation, parse_query(definition.query))
         except Unsupported:
             return False
         return True
@@ -330,7 +334,7 @@ class Binder:
     # -- expressions ------------------------------------------------------------------------------------------------
 
     def outputs(self, node: exp.Select, scope: Scope) -> tuple[tuple[str, Expression], ...]:
-        """The SELECT list, stars expanded."""
+        """Bind the SELECT list; expand stars."""
         result: list[tuple[str, Expression]] = []
         for item in node.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
@@ -345,13 +349,13 @@ class Binder:
             inner = item.this if isinstance(item, exp.Alias) else item
             expression = compile_expression(inner, scope)
             if pa.types.is_null(expression.type):
-                raise TypeMismatch("a column of nothing but NULL has no type", detail=text_of(item), hint="CAST it")
+                raise TypeMismatch("NULL has no type", detail=text_of(item), hint="CAST it, as in CAST(NULL AS STRING)")
             result.append((item.alias if isinstance(item, exp.Alias) else output_name(item, scope), expression))
         return tuple(result)
 
     @staticmethod
     def windows(node: exp.Select, scope: Scope) -> dict[str, Window]:
-        """The ends of the windows of a SELECT list, by the names of its columns."""
+        """Return the start and end of each window in a SELECT list, by the name of its column."""
         result = {}
         for item in node.expressions:
             if item.is_star:

@@ -15,7 +15,7 @@ from rejoinder.ir import nodes
 from rejoinder.ir.monotone import Step
 from rejoinder.ir.nodes import Node
 from rejoinder.ir.operators import places
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
 from rejoinder.sql.parse.clauses import text_of
 
 
@@ -123,7 +123,7 @@ def rising(made: Term, time: Term, *steps: Step, more: int | None = 0) -> Term:
     node = made.node
     if not isinstance(node, nodes.Call) or time.node not in node.parts:
         return made
-    monotone = Monotone(node.parts.index(time.node), steps, more)
+    monotone = MonotoneArgument(node.parts.index(time.node), steps, more)
     return replace(made, node=nodes.Call(replace(node.operation, monotone=monotone), node.parts, node.type))
 
 

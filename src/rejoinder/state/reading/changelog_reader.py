@@ -16,26 +16,26 @@ from rejoinder.errors import InvalidSql, NotCommitted, UnknownName, near_misses
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, contiguous, diffs, numbers, replaced, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.sorting import LAST_HASH
-from rejoinder.state.flow_state import State
 from rejoinder.state.timeline import Timeline
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs.run import RunRef, read_run, with_epoch
+from rejoinder.store.runs.spine import Spine
 
 WHOLE = (0, LAST_HASH)
 
 
 def changelog_refs(manifest: Manifest, view: str) -> list[RunRef]:
     """Return the runs of a view's changelog. Raises `UnknownName`."""
-    state = State.from_json(manifest.spines)
-    if view not in state.changelogs:
-        known = list(state.changelogs)
+    changelogs = manifest.spines["changelogs"]
+    if view not in changelogs:
+        known = list(changelogs)
         raise UnknownName(
             f"there is no view `{view}` to read",
             detail=f"views: {', '.join(known) or 'none'}",
             hint=near_misses(view, known) or "CREATE VIEW it first",
         )
-    return [ref for part in state.changelogs[view] for ref in part.refs]
+    return [ref for part in changelogs[view] for ref in Spine.from_json(part).refs]
 
 
 def check_epoch(manifest: Manifest, view: str, epoch: int) -> None:

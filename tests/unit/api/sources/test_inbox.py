@@ -110,11 +110,11 @@ def sql(place: str, text: str, *, exit_code: int = 0) -> str:
 
 def waiting(place: str) -> Inbox:
     engine = open_state(place)
-    return Inbox(place, lambda source: engine.attached[source])
+    return Inbox(place, lambda source: engine.version.attached[source])
 
 
 def source_of(place: str) -> Source:
-    source = open_state(place).catalog.get("t")
+    source = open_state(place).version.catalog.get("t")
     assert isinstance(source, Source)
     return source
 

@@ -39,7 +39,7 @@ from tests.unit.sql.trees import CATALOG, join, tree
             "EXISTS (SELECT 1 FROM c) AND x > 1 AND (k > 2 AND NOT EXISTS (SELECT 1 FROM g))",
             "anti(semi(a[(a.x > CAST(1 AS INTEGER)) & (a.k > CAST(2 AS INTEGER))], c | ), g | )",
         ),
-        # a subquery in a subquery, each with a condition on the query around it
+        # a subquery in a subquery, each with a condition on its outer query
         (
             "EXISTS (SELECT 1 FROM c WHERE c.k = a.k AND z IN (SELECT w FROM g WHERE g.w > c.k))",
             "semi(a, semi(c, g | (g.w > c.K) & (c.z = g.w)) | (c.K = a.k))",
@@ -112,22 +112,22 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     (
         "EXISTS (SELECT 1 FROM c JOIN g ON g.w = a.k)",
         Unsupported,
-        "`a.k` belongs to the query around, and is not supported here",
+        "`a.k` belongs to the outer query, and is not supported here",
     ),
     (
         "EXISTS (SELECT 1 FROM (SELECT z FROM c WHERE c.k = a.k) q)",
         Unsupported,
-        "`a.k` belongs to the query around, and is not supported here",
+        "`a.k` belongs to the outer query, and is not supported here",
     ),
     (
         "x IN (SELECT z FROM c UNION SELECT w FROM g WHERE g.w = a.k)",
         Unsupported,
-        "`a.k` belongs to the query around, and is not supported here",
+        "`a.k` belongs to the outer query, and is not supported here",
     ),
     (
         "EXISTS (SELECT 1 FROM c WHERE a.x IN (SELECT w FROM g))",
         Unsupported,
-        "`a.x` belongs to the query around, and is not supported here",
+        "`a.x` belongs to the outer query, and is not supported here",
     ),
     (
         "EXISTS (SELECT 1 FROM c WHERE EXISTS (SELECT 1 FROM g WHERE g.w = a.x))",

@@ -80,6 +80,32 @@ def test_a_first_commit_under_a_name_that_was_dropped_is_fenced_by_the_flow_mark
     assert latest(store) == newest(store) == live[0]
 
 
+@pytest.mark.parametrize("commits", [1, KEEP, KEEP + 1, KEEP + 3])
+@pytest.mark.parametrize("marks", ["stored", "lost"])
+def test_a_first_commit_that_others_built_on_is_committed_or_fenced(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, commits: int, marks: str
+) -> None:
+    """Its answer is lost, and its listings are stale. Once it is dropped, it must not be committed a second time."""
+    line = unreliable(store)
+    ours = Manifest.first(time_ms=0, writer="first")
+    line.next(ours.name, "lost")
+    with pytest.raises(errors.Unconfirmed):
+        commit(store, ours)
+    with monkeypatch.context() as patch:
+        if marks == "lost":  # a commit does not fail because of them
+            patch.setattr("rejoinder.store.commits.commit.mark_flow", lambda *_: None)
+        live = grow(store, ours, commits, writer="second")
+    line.hidden.add("manifests")
+    if commits <= KEEP:
+        commit(store, ours)  # it is part of the chain
+    else:
+        with pytest.raises(errors.Fenced, match="newer versions were committed"):
+            commit(store, ours)
+        assert not store.exists(ours.name)
+    line.hidden.clear()
+    assert newest(store) == live
+
+
 def test_a_fenced_driver_leaves_nothing_behind(store: ObjectStore) -> None:
     line = unreliable(store)
     asleep = grow(store, None, 4)

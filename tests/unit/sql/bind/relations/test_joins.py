@@ -178,7 +178,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELECT a.k FROM a NATURAL SEMI JOIN b", Unsupported, "NATURAL SEMI JOIN is not supported"),
     ("SELECT a.k FROM a NATURAL CROSS JOIN b", Unsupported, "NATURAL CROSS JOIN is not supported"),
     ("SELECT a.k FROM a NATURAL JOIN b ON a.k = b.k", InvalidSql, "NATURAL JOIN takes no condition"),
-    ("SELECT a.k FROM a LEFT JOIN b a ON a.k = a.k", AmbiguousName, "`a` stands for two relations"),
+    ("SELECT a.k FROM a LEFT JOIN b a ON a.k = a.k", AmbiguousName, "`a` names two relations"),
 ]
 
 
@@ -210,5 +210,5 @@ def test_a_hint_names_the_view_that_leaves_a_column_out(query: str, side: str) -
 
 
 def test_other_missing_columns_have_another_hint() -> None:
-    with pytest.raises(UnknownName, match="take one of these"):
+    with pytest.raises(UnknownName, match="use one of these"):
         bind("SELECT q.kx FROM a SEMI JOIN b ON a.k = b.k JOIN c q ON a.k = q.k", CATALOG)

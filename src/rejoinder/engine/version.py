@@ -1,13 +1,14 @@
-"""The content of a manifest in the types of the engine: everything that a flow has committed.
+"""A version of a flow: everything that one commit contains, in the types of the engine.
 
-`Content.read` and `Content.to_json` mirror each other. The engine publishes a content before it adopts it.
+`Version.read` and `Version.to_json` mirror each other. The engine publishes a version, then adopts it with one
+assignment. So a reader on another thread that takes `engine.version` once sees one consistent state.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rejoinder.host.entropy import token
@@ -22,7 +23,7 @@ from rejoinder.state.manifest_decoding import checked_positions, decoding
 from rejoinder.state.positions import position_files, restrict_positions
 from rejoinder.state.sink_progress import Delivered, progress_file, recorded, to_json
 from rejoinder.state.timeline import Timeline
-from rejoinder.state.watermarks import Watermarks
+from rejoinder.state.watermarks import Times, Watermarks
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
 
@@ -30,34 +31,42 @@ Planner = Callable[[Catalog, Mapping[str, Statistics]], Plan]
 
 
 @dataclass(frozen=True)
-class Content:
-    """The committed state of a flow."""
+class AttachedSink:
+    """A sink that is defined: its identity, and the epoch at which it was defined."""
 
+    identity: str
+    since: int
+
+
+@dataclass(frozen=True)
+class Version:
+    """The committed state of a flow. A version that is not published yet has the manifest that it builds on."""
+
+    manifest: Manifest | None
+    """None for a new flow, before its first commit."""
     catalog: Catalog
     plan: Plan
     """Planned with the statistics of the last definition: others could need arrangements that do not exist."""
     state: State
-    timeline: Timeline
+    timeline: Timeline = field(default_factory=Timeline)
     """When each epoch was committed."""
-    created: dict[str, int]
+    created: Mapping[str, int] = field(default_factory=dict)
     """The epoch at which each view was defined."""
-    positions: dict[str, Any]
+    positions: dict[str, Any] = field(default_factory=dict)
     """The position of each stream of a source (`state.positions`)."""
-    attached: dict[str, str]
-    """The identity of each source that is read."""
-    sinks: dict[str, tuple[str, int]]
-    """The identity of each sink, and the epoch in which it was defined."""
-    delivered: dict[str, Delivered]
-    """The progress of each sink, by its identity."""
-    watermarks: Watermarks
-    deliveries: Deliveries
+    attached: Mapping[str, str] = field(default_factory=dict)
+    """The identity of each source that is read. The rows and the position of a source are dropped with it."""
+    sinks: Mapping[str, AttachedSink] = field(default_factory=dict)
+    delivered: Mapping[str, Delivered] = field(default_factory=dict)
+    """The progress of each sink, by its identity. It advances between two commits too (`state.sink_progress`)."""
+    watermarks: Watermarks = field(default_factory=Watermarks)
+    deliveries: Deliveries = field(default_factory=Deliveries)
 
     @classmethod
-    def read(cls, store: ObjectStore, manifest: Manifest | None, buckets: int, planned: Planner) -> Content:
-        """Decode a manifest; None gives the content of a new flow. Raises `StateError` if a field is malformed."""
+    def read(cls, store: ObjectStore, manifest: Manifest | None, buckets: int, planned: Planner) -> Version:
+        """Decode a manifest; None gives the version of a new flow. Raises `StateError` if a field is malformed."""
         if manifest is None:
-            state, watermarks, deliveries = State(buckets), Watermarks(), Deliveries()
-            return cls(Catalog(), planned(Catalog(), {}), state, Timeline(), {}, {}, {}, {}, {}, watermarks, deliveries)
+            return cls(None, Catalog(), planned(Catalog(), {}), State(buckets))
         extra = manifest.extra
         with decoding(manifest):
             catalog = Catalog.from_json(manifest.catalog)
@@ -68,19 +77,48 @@ class Content:
                 "created": dict(extra["created"]),
                 "positions": checked_positions(manifest),
                 "attached": dict(extra["attached"]),
-                "sinks": {name: (identity, since) for name, (identity, since) in extra.get("sinks", {}).items()},
+                "sinks": {name: AttachedSink(*entry) for name, entry in extra.get("sinks", {}).items()},
                 "delivered": recorded(store, manifest),
                 "watermarks": Watermarks.from_json(extra["watermarks"]),
                 "deliveries": Deliveries.from_json(extra["deliveries"]),
             }
-        return cls(catalog=catalog, plan=planned(catalog, statistics), **committed)
+        return cls(manifest, catalog, planned(catalog, statistics), **committed)
 
-    def settled(self, before: Content, epoch: int, time_ms: int) -> Content:
-        """Return the content to commit after `before`, with new identities and without unused parts."""
+    @property
+    def epoch(self) -> int:
+        """The last committed epoch; −1 before the first."""
+        return -1 if self.manifest is None else self.manifest.epoch
+
+    @property
+    def writer_epoch(self) -> int:
+        """The number of drivers that this flow had before the driver of the last commit."""
+        return 0 if self.manifest is None else self.manifest.writer_epoch
+
+    @property
+    def dataflow(self) -> Dataflow:
+        """The rounds of the next epoch."""
+        return self.plan.dataflow
+
+    @property
+    def times(self) -> Times:
+        """The values that formulas are evaluated with: watermarks and persisted values."""
+        return self.watermarks.times
+
+    @property
+    def fed(self) -> set[str]:
+        """The sources that have committed rows."""
+        return set(self.deliveries.last)
+
+    def with_delivered(self, identity: str, delivered: Delivered) -> Version:
+        """Return the version with the progress of a sink after a delivery."""
+        return replace(self, delivered={**self.delivered, identity: delivered})
+
+    def settled(self, before: Version, epoch: int, time_ms: int) -> Version:
+        """Return the version to commit after `before`, with new identities and without unused parts."""
         scans, views = self.plan.dataflow.scans, self.plan.dataflow.views
         watermarks = self.watermarks.restricted_to(scans, views)
         attached = {name: before.attached.get(name) or token(4) for name in scans}
-        sinks = {sink.name: before.sinks.get(sink.name) or (token(4), epoch) for sink in self.catalog.sinks}
+        sinks = {sink.name: before.sinks.get(sink.name) or AttachedSink(token(4), epoch) for sink in self.catalog.sinks}
         deliveries = self.deliveries.restricted_to(scans)
         if self.plan is not before.plan:
             complete = complete_sources(self.plan, watermarks.times, deliveries)
@@ -91,7 +129,9 @@ class Content:
             attached=attached,
             sinks=sinks,
             delivered={
-                identity: self.delivered[identity] for identity, _ in sinks.values() if identity in self.delivered
+                sink.identity: self.delivered[sink.identity]
+                for sink in sinks.values()
+                if sink.identity in self.delivered
             },
             watermarks=watermarks,
             deliveries=deliveries,
@@ -107,10 +147,10 @@ class Content:
             "extra": {
                 "timeline": self.timeline.to_json(),
                 "clock": wall,
-                "created": self.created,
+                "created": dict(self.created),
                 "positions": self.positions,
-                "attached": self.attached,
-                "sinks": self.sinks,
+                "attached": dict(self.attached),
+                "sinks": {name: [sink.identity, sink.since] for name, sink in self.sinks.items()},
                 "delivered": to_json(self.delivered),
                 "statistics": {name: [counts.rows, counts.keys] for name, counts in statistics.items()},
                 "since": since,
@@ -118,35 +158,6 @@ class Content:
                 "deliveries": self.deliveries.to_json(),
             },
         }
-
-
-_FIELDS = tuple(field.name for field in fields(Content))
-
-
-class ContentHolder:
-    """Has the committed content as its own attributes. `Content` describes them."""
-
-    catalog: Catalog
-    plan: Plan
-    state: State
-    timeline: Timeline
-    created: dict[str, int]
-    positions: dict[str, Any]
-    attached: dict[str, str]
-    sinks: dict[str, tuple[str, int]]
-    delivered: dict[str, Delivered]
-    watermarks: Watermarks
-    deliveries: Deliveries
-
-    @property
-    def content(self) -> Content:
-        """The committed content."""
-        return Content(**{name: getattr(self, name) for name in _FIELDS})
-
-    def take_over(self, content: Content) -> None:
-        """Replace the committed content."""
-        for name in _FIELDS:
-            setattr(self, name, getattr(content, name))
 
 
 def named_files(manifest: Manifest) -> set[str]:

@@ -1,0 +1,1 @@
+"""Nexmark: an online auction as three streams, and its 23 queries."""

@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import duckdb
@@ -204,8 +205,6 @@ class World:
 
 
 def dated(row: Row) -> Row:
-    from datetime import date
-
     return {**row, "d": None if row["d"] is None else date.fromisoformat(row["d"])}
 
 
@@ -226,7 +225,7 @@ def run(seed: int, *, parallelism: int = 1, epochs: int = 5, changes: int = 8, s
         world.check()
 
 
-@budget(25)
+@budget(8)
 @given(st.integers(0, 1 << 32))
 def test_values_are_those_of_a_batch(seed: int) -> None:
     run(seed)

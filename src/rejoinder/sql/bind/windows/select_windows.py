@@ -22,7 +22,8 @@ from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.windows.window_frames import frame_of
 from rejoinder.sql.bind.windows.window_functions import WindowBinder
-from rejoinder.sql.functions.expression_compiler import compile_expression
+from rejoinder.sql.bind.windows.window_syntax import windows_in
+from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
 from rejoinder.sql.functions.time.window_functions import ColumnBounds
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
@@ -62,6 +63,8 @@ class SelectWindows:
         """The SELECT on columns in the place of its window functions. Raises a `PlanningError`."""
         node = node.copy()
         for item in list(node.expressions):
+            if any(True for _ in windows_in(item)) and not isinstance(item, exp.Alias):
+                output_name(item, self.rows)  # raises: Spark's names of window functions are not supported
             item.replace(self._rewritten(item))
         qualify = node.args.get("qualify")
         if qualify is not None:
@@ -85,14 +88,15 @@ class SelectWindows:
         plain = {*kept, *self.inputs.values()}
         rows = {i: column(i, kind) for i, kind in self.kinds.items() if i in plain}
         rows |= {i: expression for expression, i in self.inputs.items()}
-        root: Node = Project(self.root, tuple(rows.items()))
+        base = Project(self.root, tuple(rows.items()))
+        root: Node = base
         columns = {i: expression.type for i, expression in rows.items()}
         for order, calls in self.calls.items():
             ties = self._ties(order, list(columns))
             named = tuple((i, call) for call, i in calls.items())
             root = WindowCalls(root, tuple(columns.items()), order.partition, order.columns, ties, named)
             columns |= {i: call.type for i, call in named}
-        root = self._with_totals(root, columns)
+        root = self._with_totals(root, base, columns)
         outputs = [(self._renamed(i), column(i, self.kinds[i])) for i in kept]
         outputs += [(f"{self.number}.v{at}", value) for at, (_, value) in enumerate(self.results.values())]
         return Project(root, tuple(outputs))
@@ -146,13 +150,18 @@ class SelectWindows:
         ties = (SortColumn(i) for i in rows if i not in known)
         return tuple(each.reversed if order.is_reversed else each for each in ties)
 
-    def _with_totals(self, root: Node, columns: dict[str, pa.DataType]) -> Node:
-        """The rows with the aggregates of their partitions: groups, joined by the columns of the partition."""
-        rows = root
+    def _with_totals(self, root: Node, base: Project, columns: dict[str, pa.DataType]) -> Node:
+        """The rows with the aggregates of their partitions: groups, joined by the columns of the partition.
+
+        Aggregates of values of other functions are made from the rows that have these, all others from the base.
+        """
+        windowed, known = root, {i for i, _ in base.outputs}
         for partition in dict.fromkeys(partition for partition, _ in self.totals):
             own = next(self.numbers)
             keys = tuple((f"{own}.k{at}", column(i, columns[i])) for at, i in enumerate(partition))
             calls = tuple((i, call) for (group, call), i in self.totals.items() if group == partition)
+            used = {i for _, call in calls if call.argument is not None for i in call.argument.columns}
+            rows = base if used <= known else windowed
             same = tuple(_same(expression, column(i, expression.type)) for i, expression in keys)
             root = Join(root, Aggregate(rows, keys, calls), same)
         return root

@@ -64,7 +64,7 @@ class RejoinderError(Exception):
 
     @property
     def shown_values(self) -> str | None:
-        """The values, if they may be shown; else how to show them; None if there are none."""
+        """Return the values if they may be shown, otherwise how to show them; None if there are none."""
         return self.values if self.values is None or self.shows_values else HIDDEN_VALUES
 
     def __str__(self) -> str:

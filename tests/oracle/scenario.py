@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
+from rejoinder.formats.text.plain_rows import plain_rows
 from rejoinder.kernels.arrow.columns import DIFF, HASH, diffs, without
-from rejoinder.state.reading.renderings import plain_rows
 from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
 from tests.oracle.model import Change, Model, Row, SourceSpec, bag, frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rejoinder.connectors import file_sink
+from rejoinder.connectors.files import target as file_sink
 from rejoinder.engine import outbox, publisher, version
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance import state_deletion

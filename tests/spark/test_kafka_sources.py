@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 import rejoinder as rj
 from rejoinder.errors import MalformedInput, MissingInput, RuntimeMismatch
 from rejoinder.exchange.session.jars import Package, provide
+from rejoinder.formats.text.plain_rows import plain_rows
 from rejoinder.kernels.duckdb.json_text import json_rows
-from rejoinder.state.reading.renderings import plain_rows
 from rejoinder.testing import Driver
 from tests.spark import test_dsl
 from tests.spark.broker import Broker, Client, Record, free_ports

@@ -18,6 +18,7 @@ from rejoinder.engine.queries.adhoc_query import Ordered, run_query, split_order
 from rejoinder.engine.queries.change_replay import as_sources, replay
 from rejoinder.engine.status.explain_statements import explain, show
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
+from rejoinder.formats.text.plain_rows import Rows, plain_rows
 from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, View
 from rejoinder.plan.operations.side_outputs import noted, takes_every_row
 from rejoinder.sql.bind.emit_clause import defers_emission
@@ -29,13 +30,11 @@ from rejoinder.state.reading.changelog_reader import history_note, history_start
 from rejoinder.state.reading.renderings import (
     CHANGE_COLUMNS,
     Changes,
-    Rows,
     Snapshot,
     Snapshots,
     changes_of,
     described,
     filled,
-    plain_rows,
     settled,
     snapshots_of,
     stream_rows,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import run_query
 from rejoinder.engine.statements import Answer, Streamed, execute
@@ -39,7 +40,7 @@ def unread_sources(engine: Engine, query: str) -> list[Source]:
     return [
         source
         for source in engine.version.catalog.sources
-        if source.name.lower() in named and source.name not in read and source.format != "memory"
+        if source.name.lower() in named and source.name not in read and not source_side(source).keeps_changes
     ]
 
 

@@ -14,20 +14,15 @@ from rejoinder.ir.source_variants import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
-FILE_FORMATS = ("arrow", "csv", "json", "parquet")
 SOURCE_CHANGES = ".changes"
 REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
 
-REJECTED_RECORDS = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), *list(REJECTED_SCHEMA)[2:]]
-)
-
 LATE = ".late"
-SIDE_OUTPUT = "side output"
-"""The format of relations that a flow writes itself, see `rejoinder.plan.operations.side_outputs`."""
+INTERNAL = "internal"
+"""The format of relations that Rejoinder feeds itself: side outputs, replayed changes, inputs of the core API."""
 LATE_SCHEMA = pa.schema(
     [
         ("input", pa.string()),
@@ -81,19 +76,14 @@ class Source:
         return f"{self.name}{REJECTED}"
 
     @property
-    def rejected_schema(self) -> pa.Schema:
-        """Return the columns of `rejected`."""
-        return REJECTED_RECORDS if self.format == "kafka" else REJECTED_SCHEMA
+    def is_internal(self) -> bool:
+        """Return whether Rejoinder feeds it itself, without a connector."""
+        return self.format == INTERNAL
 
     @property
     def is_enveloped(self) -> bool:
         """Return whether records are rows in Debezium's envelope."""
         return self.options.get("envelope") == "debezium"
-
-    @property
-    def keeps_changes(self) -> bool:
-        """Return whether the flow stores its changes, because inserted rows cannot be read again from anywhere else."""
-        return self.format == "memory"
 
     @property
     def changes(self) -> str:
@@ -111,11 +101,6 @@ class Source:
         return self.options.get("partition_by")
 
     @property
-    def is_partitioned(self) -> bool:
-        """Return whether its rows have a partition."""
-        return self.partition_by is not None or self.format == "kafka"
-
-    @property
     def has_explicit_watermarks(self) -> bool:
         """Return whether it has an event-time column without a delay, whose watermark is always explicit."""
         return None in self.watermarks.values()
@@ -129,11 +114,6 @@ class Source:
     def max_ahead(self) -> int | None:
         """Return by how many microseconds an event time may be ahead of the clock; None: by any amount."""
         return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
-
-    @property
-    def is_file(self) -> bool:
-        """Return whether it is read from files, which can be read again."""
-        return self.format in FILE_FORMATS
 
     @property
     def retains_all(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.source_variants import NEVER, source_of, variant_of
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
@@ -129,7 +130,10 @@ def _since(present: Present) -> dict[str, list[tuple[Arrangement, str, int]]]:
 
 def complete_sources(plan: Plan, times: Times, deliveries: Deliveries) -> dict[str, bool]:
     """Return by source whether its rows are complete. Tables and sources with a changelog always are."""
-    result = {name: source.keeps_changes or source.kind == "table" for name, source in plan.program.sources.items()}
+    result = {
+        name: source_side(source).keeps_changes or source.kind == "table"
+        for name, source in plan.program.sources.items()
+    }
     for arrangement in plan.dataflow.arrangements:
         variant = variant_of(arrangement.relation)
         if variant.source not in result or variant.starts:

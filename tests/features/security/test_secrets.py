@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rejoinder import secret_options
+from rejoinder.connectors.sink_definition import make_sink
 from rejoinder.errors import RejoinderError
-from rejoinder.sql.definitions.sink_definition import make_sink
 from rejoinder.sql.definitions.source_definition import make_source
 from rejoinder.testing import Driver
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoinder import errors
-from rejoinder.connectors import file_sink
 from rejoinder.connectors.delivery import Delivery
+from rejoinder.connectors.files import target as file_sink
 from rejoinder.engine.engine import Engine
 from rejoinder.store.runs.run import drop_open_runs
 from rejoinder.testing import Driver

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rejoinder.connectors import file_sink
 from rejoinder.connectors.delivery import Delivery
+from rejoinder.connectors.files import target as file_sink
 from rejoinder.errors import Corrupt, NotCommitted, RejoinderError, SinkFailed
 from rejoinder.testing import Driver
 

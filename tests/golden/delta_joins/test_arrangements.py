@@ -8,7 +8,7 @@ from typing import Any
 
 from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH
-from rejoinder.plan.physical.steps import Lookup
+from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
 from tests.golden.delta_joins import test_paths, test_updates

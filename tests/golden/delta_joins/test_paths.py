@@ -12,7 +12,8 @@ import pytest
 
 from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.plan.physical.dataflow import Dataflow, Path
-from rejoinder.plan.physical.steps import Emit, Lookup
+from rejoinder.plan.physical.join_steps import Lookup
+from rejoinder.plan.physical.steps import Emit
 from rejoinder.runtime.steps.step_registry import STEP_FUNCTIONS
 from rejoinder.runtime.task import Task
 from rejoinder.testing import Driver

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rejoinder.connectors.files.reading import read_file
 from rejoinder.errors import LimitReached
-from rejoinder.formats import read_file
 from rejoinder.host.caps import Caps, use_caps
 from rejoinder.ir.catalog import Source
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import NAME, run_query
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.host.entropy import token
-from rejoinder.ir.catalog import LATE, SIDE_OUTPUT, Catalog, Kind, Source, View
+from rejoinder.ir.catalog import INTERNAL, LATE, Catalog, Kind, Source, View
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.plan.operations.side_outputs import noted, takes_every_row
@@ -136,7 +137,7 @@ def _changelog(relation: Source | View) -> Source:
     """Return a relation as a source of its changes, with the event-time columns that versions need."""
     watermarks = relation.watermarks if isinstance(relation, Source) else {}
     kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
-    return Source(relation.name, kind, relation.schema, format="replay", watermarks=watermarks)
+    return Source(relation.name, kind, relation.schema, format=INTERNAL, watermarks=watermarks)
 
 
 def _start(manifest: Manifest, relation: Source | View) -> int | None:
@@ -145,11 +146,11 @@ def _start(manifest: Manifest, relation: Source | View) -> int | None:
 
 
 def _changelog_name(relation: Source | View) -> str:
-    return relation.changes if isinstance(relation, Source) and relation.keeps_changes else relation.name
+    return relation.changes if isinstance(relation, Source) and source_side(relation).keeps_changes else relation.name
 
 
 def _has_history(relation: Source | View) -> bool:
-    return isinstance(relation, View) or relation.keeps_changes or relation.format == SIDE_OUTPUT
+    return isinstance(relation, View) or relation.is_internal or source_side(relation).keeps_changes
 
 
 def _history(engine: Engine, relation: Source | View, starting: str | None) -> tuple[pa.Table, str | None]:

@@ -20,9 +20,9 @@ from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.kernels.windows.slices import COPY, ORDER
 from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
 from rejoinder.plan.operations.operation import Operation, OwnState, StateText
-from rejoinder.plan.physical import steps
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.plan.physical.window_steps import Sorting, Window, result_schema
 from rejoinder.watermarks.formula import Formula
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class RowOrder:
         parts = tuple(column(name, schema.field(name).type) for name in self.partition)
         return Key(parts, frozenset(range(len(parts))))
 
-    def sorting(self, schema: pa.Schema) -> steps.Sorting:
+    def sorting(self, schema: pa.Schema) -> Sorting:
         """The sort keys of rows."""
         partition = tuple(SortColumn(name) for name in self.partition)
         group = (*partition, *self.columns)
         floors = (sort_key(each, schema) for each in (partition, group, (*group, *self.ties)))
-        return steps.Sorting(self.columns, *floors)
+        return Sorting(self.columns, *floors)
 
     def describe(self, labels: dict[str, str]) -> str:
         """The words of SQL."""
@@ -106,7 +106,7 @@ class WindowFunctions(Operation):
         payload = made.blocks[0].schema
         at = rounds.deliver(inputs, state.key)
         change = rounds.stream(made.name)
-        step = steps.Window(
+        step = Window(
             at.stream,
             change,
             state,
@@ -185,7 +185,7 @@ def windowed(node: logical.WindowCalls, block: Block, known: dict[str, Derived])
     )
     inner = selected(block, [identifier for identifier, _ in node.columns])
     fields = [(names[i], kind) for i, kind in node.columns]
-    schema = pa.schema([*fields, (ORDER, pa.binary()), (COPY, pa.int64()), *steps.result_schema(calls)])
+    schema = pa.schema([*fields, (ORDER, pa.binary()), (COPY, pa.int64()), *result_schema(calls)])
     prefix = node.calls[0][0]
     identifiers = {name: i for i, name in names.items()} | {
         name: i for (i, _), (name, _) in zip(node.calls, calls, strict=True)

@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.steps import (
     Aggregate,
     Arrange,
     Check,
     Clip,
-    Coverage,
     Derive,
     Distinct,
     Emit,
     Enrich,
     Hold,
     IntersectExcept,
-    Lookup,
-    MatchStatus,
     OnTime,
-    Presence,
     Record,
     Send,
     Step,
     Sweep,
     Upsert,
     Validity,
-    Window,
 )
+from rejoinder.plan.physical.window_steps import Window
 from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
 from rejoinder.runtime.steps.check import check

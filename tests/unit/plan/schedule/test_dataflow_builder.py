@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from rejoinder.ir.catalog import Index
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow
-from rejoinder.plan.physical.steps import Arrange, Distinct, Emit, Lookup, Send, Upsert
+from rejoinder.plan.physical.join_steps import Lookup
+from rejoinder.plan.physical.steps import Arrange, Distinct, Emit, Send, Upsert
 from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings

@@ -17,7 +17,7 @@ from rejoinder.kernels.arrow.ordered import as_column, order_values, sorted_by_h
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.windows.slices import ORDER
 from rejoinder.plan.physical.arrangement import Key
-from rejoinder.plan.physical.steps import Sorting
+from rejoinder.plan.physical.window_steps import Sorting
 from rejoinder.runtime.task import partition_hashes
 
 _FLOOR = "floor"

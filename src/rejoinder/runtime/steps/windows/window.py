@@ -35,7 +35,7 @@ from rejoinder.kernels.arrow.probe import expand
 from rejoinder.kernels.windows.calls import Evaluation, SumTooLargeError, new_rows
 from rejoinder.kernels.windows.frames import Sorted
 from rejoinder.kernels.windows.slices import COPY, ORDER, Needles, Slices, read_slices
-from rejoinder.plan.physical.steps import Window
+from rejoinder.plan.physical.window_steps import Window
 from rejoinder.runtime.steps.windows.keyed_rows import Keyed, keyed
 from rejoinder.runtime.task import Task
 

@@ -23,7 +23,7 @@ from rejoinder.kernels.arrow.ordered import LEAST
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 SOURCE, WINDOW = "rows", "w"
-_AVERAGE = ScalarOperation("(CAST({0} AS DOUBLE) / {1})", name="avg")
+_AVERAGE = ScalarOperation("average")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.monotone import Step, simplified
-from rejoinder.ir.operators import moved
+from rejoinder.ir.operators import shifted
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 
 
@@ -289,8 +289,7 @@ class Emission:
 
 def after(time: Expression) -> Expression:
     """Return the next value after a time: a watermark that has reached it has passed the time."""
-    unit = "INTERVAL 1 MICROSECOND" if pa.types.is_timestamp(time.type) else "1"
-    return Expression(moved(time.node, f"({{0}} + {unit})", 1), time.text)
+    return Expression(shifted(time.node, 1), time.text)
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,9 @@ class Run:
                 assert isinstance(message, Rows)
                 for row in message.table.to_pylist():
                     for key, name in ((0, "l.t"), (1, "r.t")):
-                        assert row.get(name) is None or row[name] >= emitted.get(key, -100), "a row that comes out late"
+                        assert row.get(name) is None or row[name] >= emitted.get(key, -100), (
+                            "a row that is emitted late"
+                        )
                     self.found[tuple(row.values())] += 1
 
     def play(self) -> None:

@@ -1,4 +1,4 @@
-"""Files that hold far more than their size tells are stopped by name, before they fill the memory."""
+"""Files that decompress to far more than their size are rejected by name, before they fill the memory."""
 
 from __future__ import annotations
 

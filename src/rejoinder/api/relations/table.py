@@ -14,7 +14,7 @@ from rejoinder.connectors.registry import SINKS
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.logical import Expand
-from rejoinder.sql.functions.time.window_functions import is_window
+from rejoinder.sql.functions.time.windows import is_window
 from rejoinder.sql.statements.query_text import name_text as quoted
 from rejoinder.sql.types.spark_types import TIMESTAMP, TIMESTAMP_NTZ, is_integer, spark_name
 

@@ -52,7 +52,7 @@ def truths(table: pa.Table, condition: Expression) -> tuple[Mask, pa.Array | Non
         pass
     mask = np.ones(table.num_rows, bool)
     errors = pa.nulls(table.num_rows, pa.string())
-    for part in condition.conjuncts or (condition,):
+    for part in condition.conjuncts:
         failed = _failed(table, [part])[0]
         tried = project(table, [("passed", _attempt(part))])
         mask &= failed | np.asarray(tried.column("passed").fill_null(False))

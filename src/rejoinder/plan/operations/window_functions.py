@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rejoinder.ir import logical
 from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.nodes import Call, Column, Node
+from rejoinder.ir.nodes import Call, Column
 from rejoinder.ir.scalar_operation import ScalarOperation
 from rejoinder.ir.window_calls import SortColumn, WindowCall
 from rejoinder.kernels.windows.slices import COPY, ORDER
@@ -66,14 +66,8 @@ class RowOrder:
 
 def sort_key(columns: Sequence[SortColumn], schema: pa.Schema) -> Expression:
     """Bytes that compare as rows do by columns: those of each column one after the other, so a prefix is a key too."""
-    arguments: list[Node] = [Column(each.name, schema.field(each.name).type) for each in columns]
-    if not arguments:
-        return Expression(Call(ScalarOperation("''::BLOB", makes_null=False), (), pa.binary()))
-    words = "".join(f"{{{at}}}, '{each.text}', " for at, each in enumerate(columns))
-    # Short keys of fixed width would be integers; a text at the end makes them bytes, and is cut off again.
-    template = f"create_sort_key({words}'', 'ASC NULLS FIRST')"
-    template = f"({template})[1:octet_length({template}) - 2]"
-    operation = ScalarOperation(template, stops_at_null=False, makes_null=False)
+    arguments = [Column(each.name, schema.field(each.name).type) for each in columns]
+    operation = ScalarOperation("sort_key", tuple(each.text for each in columns), evaluation="all", nulls="never")
     return Expression(Call(operation, arguments, pa.binary()))
 
 

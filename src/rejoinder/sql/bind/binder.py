@@ -45,7 +45,7 @@ from rejoinder.sql.bind.subqueries import bind_where
 from rejoinder.sql.bind.windows.select_windows import SelectWindows, bind_qualify, no_windows
 from rejoinder.sql.bind.windows.window_syntax import has_windows, with_named_windows
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, ends_of_column
+from rejoinder.sql.functions.time.windows import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
     refuse_duplicate_names,

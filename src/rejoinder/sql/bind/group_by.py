@@ -21,16 +21,18 @@ from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupporte
 from rejoinder.ir import nodes as expressions
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
-from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bind_call, is_aggregate, read_call
+from rejoinder.sql.bind.aggregate_functions import aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
 from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
+from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
-from rejoinder.sql.functions.function_names import SIGNATURES
-from rejoinder.sql.functions.refusals import not_offered
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, is_validity, pack, window_type
+from rejoinder.sql.functions.function_registry import SIGNATURES
+from rejoinder.sql.functions.refusals import unsupported
+from rejoinder.sql.functions.time.window_functions import is_validity
+from rejoinder.sql.functions.time.windows import ColumnBounds, pack, window_type
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, relabel
@@ -288,7 +290,7 @@ class _Groups:
         name = text_of(part)
         call = part.find_ancestor(exp.Anonymous, exp.Select)
         if isinstance(call, exp.Anonymous) and call.name.lower() not in SIGNATURES:
-            raise not_offered(call)  # an unknown function, perhaps an aggregate, is the better error
+            raise unsupported(call)  # an unknown function, perhaps an aggregate, is the better error
         raise InvalidSql(
             f"column `{name}` is neither grouped nor aggregated",
             detail=f"in `{text_of(part.parent) if part.parent is not None else name}`: a group has many values of it",

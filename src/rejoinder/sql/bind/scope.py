@@ -11,7 +11,7 @@ from sqlglot import exp
 from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.ir import nodes
 from rejoinder.ir.logical import Node
-from rejoinder.sql.functions.time.window_functions import ColumnBounds
+from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.foreign_names import foreign_column
 
 

@@ -83,7 +83,7 @@ def test_only_changelogs_are_checked_and_each_once() -> None:
     assert sorted(checked) == ["a", "b", "c"]
 
 
-def test_sources_that_nobody_reads_stay_out() -> None:
+def test_unread_sources_are_not_scanned() -> None:
     assert set(planned(JOIN).dataflow.scans) == {"a", "b"}
     indexed = planned(indexes=(Index("i", "c", ("z",)),)).dataflow
     assert set(indexed.scans) == {"c"} and ids(indexed) == {"c[z]"}

@@ -48,7 +48,7 @@ from tests.unit.sql.trees import CATALOG, join, tree
         ("EXISTS (SELECT 1 FROM c WHERE k = z)", "semi(a, c[(c.K = c.z)] | )"),
         ("EXISTS (SELECT 1 FROM h WHERE a.k = w)", "semi(a, h[(struct_extract(h.a, 'k') = h.w)] | )"),
         ("x IN (WITH w AS (SELECT z FROM c) SELECT z FROM w)", 'semi(a, project(c) | (a.x = "2.z"))'),
-        # nobody asks for the names of its columns
+        # the names of its columns are not used
         ("x IN (SELECT z + 1 FROM c)", "semi(a, c | (a.x = (c.z + CAST(1 AS INTEGER))))"),
         ("x IN (SELECT max(z) FROM c)", 'semi(a, project(aggregate) | (a.x = "2.v0"))'),
         ("x IN (SELECT z FROM c UNION ALL SELECT w FROM g)", 'semi(a, setoperation | (a.x = "3.z"))'),
@@ -140,7 +140,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
 
 
 @pytest.mark.parametrize(("condition", "error", "fact"), REFUSED, ids=[condition for condition, _, _ in REFUSED])
-def test_what_is_not_offered_is_refused_with_detail_and_hint(
+def test_what_is_not_supported_is_refused_with_detail_and_hint(
     condition: str, error: type[RejoinderError], fact: str
 ) -> None:
     with pytest.raises(error) as raised:

@@ -26,7 +26,7 @@ from rejoinder.sql.bind.relations.arrival_joins import at_arrival, is_at_arrival
 from rejoinder.sql.bind.relations.as_of_joins import as_of, is_as_of
 from rejoinder.sql.bind.relations.repeated_rows import repeat_sides
 from rejoinder.sql.bind.scope import Column, Scope, Side
-from rejoinder.sql.functions.time.window_functions import ColumnBounds
+from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types.spark_types import common_type
 

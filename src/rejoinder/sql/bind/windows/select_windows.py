@@ -24,7 +24,7 @@ from rejoinder.sql.bind.windows.window_frames import frame_of
 from rejoinder.sql.bind.windows.window_functions import WindowBinder
 from rejoinder.sql.bind.windows.window_syntax import windows_in
 from rejoinder.sql.functions.expression_compiler import compile_expression, output_name
-from rejoinder.sql.functions.time.window_functions import ColumnBounds
+from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.clauses import MARKS, text_of
 from rejoinder.sql.types import spark_types
 

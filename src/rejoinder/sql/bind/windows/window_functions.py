@@ -16,17 +16,19 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Call
+from rejoinder.ir.operators import coalesce
 from rejoinder.ir.window_calls import TO_ROW, Frame, WindowCall, WindowFunction
-from rejoinder.sql.bind.aggregate_functions import Primitive, bind_call, is_aggregate, read_call
+from rejoinder.sql.bind.aggregate_functions import bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.predicates import converted
 from rejoinder.sql.bind.scope import Scope
 from rejoinder.sql.bind.windows.window_frames import FrameBounds, constant
 from rejoinder.sql.bind.windows.window_syntax import Called
+from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.functions.expression_compiler import compile_expression
-from rejoinder.sql.functions.refusals import not_offered
+from rejoinder.sql.functions.refusals import unsupported
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Term, build, combine, mismatch, refuse
+from rejoinder.sql.types.terms import Term, call, mismatch, refuse
 
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile)
 _VALUES = (exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.NthValue)
@@ -79,7 +81,7 @@ class WindowBinder:
         if is_aggregate(function):
             return self._aggregate()
         if not isinstance(function, exp.Func):
-            raise not_offered(function)
+            raise unsupported(function)
         raise refuse(self.window, f"`{text_of(function)}` is not a window function", _OFFERED)
 
     def _check_ranking(self, function: exp.Expr) -> None:
@@ -101,17 +103,16 @@ class WindowBinder:
         number = WindowCall("count", None, pa.int64())
         match function:
             case exp.RowNumber():
-                return self._made("CAST({0} AS INTEGER)", spark_types.INT, self._call(number))
+                return self._made("rank", spark_types.INT, self._call(number))
             case exp.Rank():
-                return self._made("CAST({0} AS INTEGER)", spark_types.INT, self._ranked("rank"))
+                return self._made("rank", spark_types.INT, self._ranked("rank"))
             case exp.DenseRank():
-                return self._made("CAST({0} AS INTEGER)", spark_types.INT, self._ranked("dense_rank"))
+                return self._made("rank", spark_types.INT, self._ranked("dense_rank"))
             case exp.PercentRank():
-                template = "CASE WHEN {1} > 1 THEN ({0} - 1)::DOUBLE / ({1} - 1)::DOUBLE ELSE 0.0::DOUBLE END"
-                return self._made(template, spark_types.DOUBLE, self._ranked("rank"), self._rows())
+                return self._made("percent_rank", spark_types.DOUBLE, self._ranked("rank"), self._rows())
             case exp.CumeDist():
                 up_to = self._call(replace(number, frame=Frame("groups", None, 0)))
-                return self._made("({0}::DOUBLE / {1}::DOUBLE)", spark_types.DOUBLE, up_to, self._rows())
+                return self._made("cume_dist", spark_types.DOUBLE, up_to, self._rows())
         buckets = constant(function.this) if function.this is not None else 1
         if not isinstance(buckets, int) or not 0 < buckets < 1 << 31:
             raise InvalidSql(
@@ -119,14 +120,7 @@ class WindowBinder:
                 detail=f"in `{text_of(self.window)}`",
                 hint="as in NTILE(4)",
             )
-        # The first r = n % k buckets have one row more than the others, n // k + 1.
-        row, size, extra = "({0} - 1)", f"({{1}} // {buckets})", f"({{1}} % {buckets})"
-        larger = f"{extra} * ({size} + 1)"
-        template = (
-            f"CAST(CASE WHEN {row} < {larger} THEN {row} // ({size} + 1) "
-            f"ELSE {extra} + ({row} - {larger}) // {size} END + 1 AS INTEGER)"
-        )
-        return self._made(template, spark_types.INT, self._call(number), self._rows())
+        return self._made("ntile", spark_types.INT, self._call(number), self._rows(), options=(buckets,))
 
     def _ranked(self, function: WindowFunction) -> Expression:
         return self._call(WindowCall(function, None, pa.int64()))
@@ -162,12 +156,12 @@ class WindowBinder:
                 f"IGNORE NULLS with an offset of {distance} is not supported",
                 "use an offset of 1, or filter the rows that are NULL in a subquery",
             )
-        call = WindowCall("last", name, argument.type, _BEFORE_ROW, skips_nulls=True)
-        value = self._call(call, reverse=steps > 0)
+        last = WindowCall("last", name, argument.type, _BEFORE_ROW, skips_nulls=True)
+        value = self._call(last, reverse=steps > 0)
         if other is None:
             return value
         held = column(self.primitives.input(other), other.type)
-        return Expression(combine("COALESCE({0}, {1})", argument.type, Term(value.node), Term(held.node)).node)
+        return Expression(coalesce([value.node, held.node]))
 
     def _value(self, function: exp.Expr, *, skips_nulls: bool) -> Expression:
         """FIRST_VALUE, LAST_VALUE, NTH_VALUE."""
@@ -189,41 +183,39 @@ class WindowBinder:
             number = given
         argument = self._argument(function.this)
         is_last = isinstance(function, exp.Last | exp.LastValue)
-        call = WindowCall("last" if is_last else "nth", self.primitives.input(argument), argument.type)
-        call = replace(call, number=0 if is_last else number, skips_nulls=skips_nulls)
+        value = WindowCall("last" if is_last else "nth", self.primitives.input(argument), argument.type)
+        value = replace(value, number=0 if is_last else number, skips_nulls=skips_nulls)
         if self.bounds.is_whole:
-            return self._of_partition(call, argument, reverse=is_last)
+            return self._of_partition(value, argument, reverse=is_last)
         if not self.bounds.looks_to_end:
-            return self._call(replace(call, frame=self.bounds.frame))
+            return self._call(replace(value, frame=self.bounds.frame))
         if number > 1:
             raise refuse(
                 self.window, "NTH_VALUE over a frame to the end of the partition is not supported", "use LEAD(x, n)"
             )
         opposite: WindowFunction = "nth" if is_last else "last"
-        call = replace(call, function=opposite, number=int(is_last), frame=self.bounds.reversed.frame)
-        return self._call(call, reverse=True)
+        value = replace(value, function=opposite, number=int(is_last), frame=self.bounds.reversed.frame)
+        return self._call(value, reverse=True)
 
-    def _of_partition(self, call: WindowCall, argument: Expression, *, reverse: bool) -> Expression:
+    def _of_partition(self, wanted: WindowCall, argument: Expression, *, reverse: bool) -> Expression:
         """The value of one row of the partition: the row whose number is asked for is found by its running count."""
-        number = max(call.number, 1)
-        if number == 1 and not call.skips_nulls:
-            return self._call(replace(call, function="nth", number=1, frame=TO_ROW), reverse=reverse)
+        number = max(wanted.number, 1)
+        if number == 1 and not wanted.skips_nulls:
+            return self._call(replace(wanted, function="nth", number=1, frame=TO_ROW), reverse=reverse)
         if spark_types.is_nested(argument.type):
             kind = spark_types.spark_name(argument.type)
             raise refuse(self.window, f"a {kind} here is not supported", "take its fields or elements")
         value = column(self.primitives.input(argument), argument.type)
-        counted = WindowCall("count", call.argument if call.skips_nulls else None, pa.int64())
+        counted = WindowCall("count", wanted.argument if wanted.skips_nulls else None, pa.int64())
         count = self._call(counted, reverse=reverse)
-        template = f"CASE WHEN {{0}} = {number} THEN {{1}} END"
-        one = combine(template, argument.type, Term(count.node), Term(value.node))
-        held = Expression(one.node, text_of(self.window))
+        held = self._made("value_of_row", argument.type, count, value, options=(number,))
         return column(self.primitives.total(Call("max", held, argument.type)), argument.type)
 
     # -- aggregates ---------------------------------------------------------------------------------------------------
 
     def _aggregate(self) -> Expression:
-        call = read_call(self.window.this)
-        if call.is_distinct:
+        aggregate = read_call(self.window.this)
+        if aggregate.is_distinct:
             raise refuse(
                 self.window,
                 "DISTINCT is not supported in a window function",
@@ -239,7 +231,7 @@ class WindowBinder:
             made = WindowCall(primitive.call.function, name, primitive.call.type, bounds.frame)
             return self.primitives.call(made, reverse=self.bounds.looks_to_end)
 
-        return bind_call(call, self.scope, named)
+        return bind_call(aggregate, self.scope, named)
 
     def _argument(self, node: exp.Expr) -> Expression:
         made = compile_expression(node, self.scope)
@@ -247,8 +239,9 @@ class WindowBinder:
             raise mismatch(self.window, "the type of NULL is not known", "CAST it")
         return made
 
-    def _call(self, call: WindowCall, *, reverse: bool = False) -> Expression:
-        return column(self.primitives.call(call, reverse=reverse), call.type)
+    def _call(self, primitive: WindowCall, *, reverse: bool = False) -> Expression:
+        return column(self.primitives.call(primitive, reverse=reverse), primitive.type)
 
-    def _made(self, template: str, kind: pa.DataType, *parts: Expression) -> Expression:
-        return Expression(build(template, kind, *(Term(part.node) for part in parts)).node, text_of(self.window))
+    def _made(self, name: str, kind: pa.DataType, *parts: Expression, options: tuple[int, ...] = ()) -> Expression:
+        terms = [Term(part.node) for part in parts]
+        return Expression(call(name, kind, *terms, options=options, evaluation="all").node, text_of(self.window))

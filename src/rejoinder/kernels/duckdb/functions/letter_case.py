@@ -1,12 +1,13 @@
 """UPPER and LOWER with the full case mappings of Unicode, which DuckDB does not have.
 
-DuckDB maps letter by letter. The letters for which Spark does more are replaced before; those that DuckDB does not
-know, and a capital sigma beside such, fail the row rather than come out differently.
+DuckDB maps letter by letter. Letters for which Spark does more are replaced first. A letter that DuckDB does not know,
+or a capital sigma beside one, fails the row, so that no result differs from Spark's.
 """
 
 from __future__ import annotations
 
-from rejoinder.sql.types.terms import failing, quote_text
+from rejoinder.kernels.duckdb.duckdb_words import text_literal
+from rejoinder.kernels.duckdb.functions.templates import failing
 
 _UPPER_REPLACED = {letter: letter.upper() for letter in "ßŉǰΐΰևẖẗẘẙẚﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗ"}
 _UPPER_UNKNOWN = (
@@ -40,7 +41,7 @@ _UNKNOWN_BESIDE_SIGMA = (
 
 
 def upper(text: str) -> str:
-    """Write UPPER of a DuckDB text."""
+    """The template of UPPER."""
     replaced = text
     for letter, letters in _UPPER_REPLACED.items():
         replaced = f"replace({replaced}, '{letter}', '{letters}')"
@@ -52,9 +53,9 @@ def upper(text: str) -> str:
 
 
 def lower(text: str) -> str:
-    """Write LOWER of a DuckDB text."""
+    """The template of LOWER."""
     dotted = f"replace({text}, 'İ', 'i\u0307')"
-    ended = f"regexp_replace({dotted}, {quote_text(_FINAL_SIGMA)}, '\\1ς\\2', 'g')"
+    ended = f"regexp_replace({dotted}, {text_literal(_FINAL_SIGMA)}, '\\1ς\\2', 'g')"
     return (
         f"CASE WHEN regexp_matches({text}, '{_LOWER_UNKNOWN}') THEN {failing('LOWER of this letter is not supported')} "
         f"WHEN NOT contains({text}, 'Σ') THEN lower({dotted}) WHEN regexp_matches({text}, '{_UNKNOWN_BESIDE_SIGMA}') "

@@ -47,6 +47,7 @@ from rejoinder.plan.operations.sessions import in_sessions, session_groups
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.union import Union
 from rejoinder.plan.operations.validity_windows import valid
+from rejoinder.plan.operations.window_functions import windowed
 
 
 class Known(dict[RelationId, Derived]):
@@ -143,6 +144,8 @@ def melt(node: Node, derived: Known) -> Block:
             return valid(node, melt(node.input, derived), derived)
         case logical.Session():
             return in_sessions(node, melt(node.input, derived), derived)
+        case logical.WindowCalls():
+            return windowed(node, melt(node.input, derived), derived)
         case logical.Enrich():
             return enriched(node, melt(node.input, derived), derived)
         case logical.Expand():

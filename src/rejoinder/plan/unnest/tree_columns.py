@@ -26,6 +26,7 @@ from rejoinder.ir.logical import (
     Session,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.plan.blocks.normal_form import rewritten
 
@@ -56,6 +57,8 @@ def columns_of(node: Node) -> Types:
             return {**dict(node.columns), node.end: dict(node.columns)[node.time]}
         case Session():
             return {**dict(node.columns), node.start: dict(node.columns)[node.time]}
+        case WindowCalls():
+            return {**dict(node.columns), **{i: call.type for i, call in node.calls}}
         case Enrich():
             return {**columns_of(node.input), **{i: kind for i, _, kind in node.answers}}
         case Records():

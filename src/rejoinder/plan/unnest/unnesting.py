@@ -41,6 +41,7 @@ from rejoinder.ir.logical import (
     Session,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.ir.operators import coalesce
 from rejoinder.plan.unnest.domains import domain_of, linked, same
@@ -142,7 +143,7 @@ class _Pulling:
                 return self._set_operation(node)
             case Expand():
                 return self._expand(node)
-            case Validity() | Session():
+            case Validity() | Session() | WindowCalls():
                 return self._in_partitions(node)
             case _:
                 raise _not_below(type(node).__name__.lower(), free_columns(node))
@@ -227,7 +228,8 @@ class _Pulling:
         root = Expand(p.root, node.output, p.computed(node.elements))
         return replace(p, root=root, columns={**p.columns, **identity({node.output: node.elements.type.value_type})})
 
-    def _in_partitions(self, node: Validity | Session) -> Pulled:
+    def _in_partitions(self, node: Validity | Session | WindowCalls) -> Pulled:
+        """Compute for each value of the linked columns, which become columns of the partition."""
         p, keys, links = self._keyed(node.input, identity(dict(node.columns)).values())
         columns = [*((i, p.columns[i]) for i, _ in node.columns), *keys]
         types = tuple((i, e.type) for i, e in columns)

@@ -27,6 +27,7 @@ from rejoinder.sql.bind.group_keys import GroupKey, GroupKeys, marked, unaliased
 from rejoinder.sql.bind.grouping_sets import is_grouping
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.bind.session_groups import group_sessions, moved_by
+from rejoinder.sql.bind.windows.window_syntax import with_operands
 from rejoinder.sql.functions import output_names
 from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.functions.expression_compiler import compile_expression
@@ -71,8 +72,8 @@ class _Groups:
     def bind(self) -> tuple[Node, Scope, exp.Select]:
         having = self.node.args.get("having")
         aggregates = [call for item in self.items for call in aggregates_in(item)]
-        if having is not None:
-            aggregates += aggregates_in(having.this)
+        for clause in (having, self.node.args.get("qualify")):
+            aggregates += [] if clause is None else aggregates_in(clause.this)
         if self.node.args.get("group") is None and not aggregates:
             raise InvalidSql(
                 "HAVING without an aggregate or a GROUP BY",
@@ -84,10 +85,14 @@ class _Groups:
             self.root = self.group_keys.sets.expanded(self.root)
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
+        qualify = self.node.args.get("qualify")
+        qualified = None if qualify is None else self._rewritten(qualify.this, aliases=True)
         root = Project(self._valid(self._aggregate()), self._outputs())
         select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"))
         if condition is not None:
             select.set("having", exp.Having(this=condition))
+        if qualified is not None:
+            select.set("qualify", exp.Qualify(this=qualified))
         return root, self._scope(), select
 
     def _items(self) -> Iterator[exp.Expr]:
@@ -147,7 +152,7 @@ class _Groups:
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
-                raise unsupported(part)
+                return with_operands(part, lambda operand: self._rewritten(operand, aliases=aliases))
             if is_aggregate(part):
                 return _reference(self._result(part))
             key = self.group_keys.key_of(part)

@@ -34,6 +34,7 @@ from rejoinder.ir.logical import (
     Session,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.sql.parse.clauses import text_of
@@ -111,3 +112,5 @@ def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
             return "a session"
         case Validity():
             return "a validity window"
+        case WindowCalls():
+            return "a window function"

@@ -39,6 +39,7 @@ from rejoinder.plan.blocks.normal_form import (
 from rejoinder.plan.blocks.on_conditions import Conditions, oriented
 from rejoinder.plan.operations.at_most_one import at_most_one
 from rejoinder.plan.operations.change_records import recorded
+from rejoinder.plan.operations.current_rows import current
 from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.enrichment import enriched
 from rejoinder.plan.operations.grouping import aggregated
@@ -142,6 +143,8 @@ def melt(node: Node, derived: Known) -> Block:
             return at_most_one(node, melt(node.input, derived), derived)
         case logical.Validity():
             return valid(node, melt(node.input, derived), derived)
+        case logical.Current():
+            return current(node, melt(node.input, derived), derived)
         case logical.Session():
             return in_sessions(node, melt(node.input, derived), derived)
         case logical.WindowCalls():

@@ -42,6 +42,8 @@ class Gate:
     limit: Formula | None = None
     number: int = 0
     partner: bool = False
+    is_inside: bool = False
+    """Whether it belongs to an operation inside of a view, whose step emits what is due by the clock."""
 
     @property
     def origins(self) -> tuple[tuple[str, str], ...]:

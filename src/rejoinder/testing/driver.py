@@ -63,11 +63,13 @@ from rejoinder.errors import (
 from rejoinder.formats.text.plain_rows import Row, Rows, plain_rows
 from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
-from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
+from rejoinder.ir.catalog import Catalog, Sink, Source
+from rejoinder.ir.identities import SideOutput
+from rejoinder.ir.splits import RowsSplit, Split, split_batch
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
 from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
-from rejoinder.state.executor import LocalExecutor, split_batch
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.reading.changelog_reader import epoch_of
 from rejoinder.state.reading.renderings import Snapshots, changes_of, net_changes, snapshots_of, stream_rows, table_rows
 from rejoinder.state.watermarks import Partition
@@ -304,10 +306,10 @@ class Driver:
         signals, self._signals = self._signals, PendingSignals()
         epoch = self._engine.epoch + 1
         try:
-            splits: list[tuple[str, str | None, int, bytes | None]] = []
+            splits: list[Split] = []
             for name, source in {source.name: source for source, _, _ in pending}.items():
                 entries = [(row, sign) for into, row, sign in pending if into.name == name]
-                splits += [(name, None, 0, encoded(source, entries))]
+                splits.append(RowsSplit(name, encoded(source, entries)))
             with deletion_named(self._engine):
                 positions, files = new_files(self._engine)
             splits += files
@@ -327,11 +329,11 @@ class Driver:
         for notice in () if progress is None else progress.notices:
             if notice != self._engine.time.notice:  # the caller of step controls the clock
                 _warn(notice)
-        changes = {}
-        for view, schema in self._engine.dataflow.views.items():
+        changes, dataflow = {}, self._engine.dataflow
+        for view, schema in dataflow.views.items():
             with deletion_named(self._engine):
                 changed = net_changes(self._store, self._manifest, view, schema, epoch)
-            if "." not in view or (changed and not view.endswith(SOURCE_CHANGES)):
+            if view in self._engine.version.plan.program.views or (changed and view not in dataflow.source_changes):
                 changes[view] = changed
         return changes
 
@@ -393,7 +395,8 @@ class Driver:
     def late(self, view: str) -> list[Row]:
         """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
         name, _ = find_view(self._engine, view)
-        return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
+        late = str(SideOutput(name, "late"))
+        return self.table(late) if late in self._engine.dataflow.views else []
 
     def messages(self, sink: str) -> list[Row]:
         """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""

@@ -19,9 +19,9 @@ from rejoinder.errors import MissingInput
 from rejoinder.formats.file_signatures import local_signature, remote_signature
 from rejoinder.formats.paths import open_path
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.splits import Split
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
-from rejoinder.state.flow_state import Listed
 from rejoinder.state.positions import Position, files_read, position_of
 from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import ObjectStore
@@ -40,12 +40,12 @@ class Topics(Protocol):
         ...
 
     def run(
-        self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
+        self, work: EpochWork, splits: Sequence[Split], again: Sequence[tuple[Source, Position]]
     ) -> dict[int, Report]:
         """Run a hydration on splits and on the records of topics up to their positions."""
         ...
 
-    def collected(self, source: Source, position: Position) -> list[Listed]:
+    def collected(self, source: Source, position: Position) -> list[Split]:
         """Read the records of a topic up to a position, in this process."""
         ...
 
@@ -90,7 +90,7 @@ class SourceReplay:
         """Return the position of the only stream of a source."""
         return position_of(self.positions, f"{self.attached[source.name]}/0")
 
-    def records(self, sources: Iterable[Source]) -> list[Listed]:
+    def records(self, sources: Iterable[Source]) -> list[Split]:
         """Read the records of topics again, in this process. Returns splits."""
         if self.topics is None:
             return []

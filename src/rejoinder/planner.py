@@ -23,7 +23,7 @@ def plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
 def _plan(catalog: Catalog, statistics: Mapping[str, Statistics]) -> Plan:
     planning = Planning({source.name: with_expressions(source) for source in catalog.sources})
     for view in catalog.views:
-        planning.add(view.name, bind_view(view, catalog, planning.forgetting), view.reading)
+        planning.add(view.name, bind_view(view, catalog, planning.not_inlined), view.reading)
     return planning.plan(catalog, statistics)
 
 
@@ -34,10 +34,10 @@ def refuse_products(
     max_pairs: int,
     net_rows: Callable[[str], int],
 ) -> None:
-    """Refuse a new view in which every row of one input meets every row of another, if they are too many already.
+    """Raise `Unsupported` for a new view that joins every row with every row, if there are too many pairs already.
 
-    Statistics count rows that are gone until a merge nets them. `net_rows` counts the rows of an arrangement that are
-    left; it is called only where the statistics alone would refuse.
+    Statistics also count retracted rows until compaction removes them. `net_rows` counts the remaining rows of an
+    arrangement; it is called only if the statistics alone would refuse the view.
     """
     rows: dict[RelationId, int] = {}
     for arrangement in present.arrangements:

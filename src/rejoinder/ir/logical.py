@@ -96,6 +96,9 @@ class Join:
 
     `left` pads left rows without a match, `full` those of both sides; `semi` keeps the left rows that have a match,
     `anti` those that have none, `full anti` the padded rows of both sides. RIGHT is `left` with its sides swapped.
+
+    In the tree that the binder returns to itself, the right side may read columns of the left side, as a subquery or
+    LATERAL does. `plan.unnest` replaces all such joins before the query is planned.
     """
 
     left: Node
@@ -221,6 +224,20 @@ class Enrich:
     function: PythonFunction
 
 
+@dataclass(frozen=True)
+class AtMostOne:
+    """One row for each `key` that has rows: its row, or NULL in all other columns if it has more than one.
+
+    `columns` are the input's identifiers in order, `key` some of them. `many` tells which case it is: an expression
+    above fails where it is TRUE (`ir.operators.at_most_one`).
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    key: tuple[str, ...]
+    many: str
+
+
 Node = (
     Scan
     | Filter
@@ -235,6 +252,7 @@ Node = (
     | Enrich
     | Latest
     | Records
+    | AtMostOne
 )
 
 

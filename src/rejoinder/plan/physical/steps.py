@@ -168,6 +168,22 @@ class IntersectExcept:
 
 
 @dataclass(frozen=True)
+class AtMostOne:
+    """Keep one row for each value of `keys`: the only row, or NULL in the other columns and TRUE in `many`.
+
+    The arrangement holds the input's rows by these columns. `whole`: the input is everything there is, not a change of
+    what the arrangement holds (in a hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    keys: tuple[str, ...]
+    many: str
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """Maintain one row per group: the keys, the number of rows, the accumulators."""
 
@@ -261,5 +277,5 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Stateful = Arrange | Upsert | Distinct | IntersectExcept | Aggregate | Validity | Enrich | Hold
+Stateful = Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Enrich | Hold
 Step = Stateless | Stateful | Lookup | Presence | MatchStatus | Coverage

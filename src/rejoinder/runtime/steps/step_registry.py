@@ -9,6 +9,7 @@ from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Pr
 from rejoinder.plan.physical.steps import (
     Aggregate,
     Arrange,
+    AtMostOne,
     Check,
     Clip,
     Derive,
@@ -27,6 +28,7 @@ from rejoinder.plan.physical.steps import (
 )
 from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
+from rejoinder.runtime.steps.at_most_one import at_most_one
 from rejoinder.runtime.steps.check import check
 from rejoinder.runtime.steps.clip import clip
 from rejoinder.runtime.steps.derive import derive
@@ -50,6 +52,7 @@ from rejoinder.runtime.task import Task
 STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Aggregate: aggregate,
     Arrange: arrange,
+    AtMostOne: at_most_one,
     Check: check,
     Clip: clip,
     Derive: derive,

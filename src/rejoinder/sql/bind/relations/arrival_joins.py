@@ -17,6 +17,7 @@ from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
     ArrivalKind,
+    AtMostOne,
     Distinct,
     Enrich,
     Expand,
@@ -98,6 +99,8 @@ def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
             return None
         case Aggregate():
             return "a GROUP BY"
+        case AtMostOne():
+            return "a scalar subquery"
         case Latest():
             return "LATEST"
         case Validity():

@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.identities import RelationId
 from rejoinder.ir.monotone import Step, simplified
 from rejoinder.ir.operators import shifted
+from rejoinder.ir.window_calls import SortColumn, WindowCall
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Predicate:
 class Scan:
     """The rows of a source, or of a view that is not inlined."""
 
-    relation: str
+    relation: RelationId
     columns: tuple[tuple[str, str], ...]
     """Ids and names."""
     schema: pa.Schema
@@ -95,6 +97,9 @@ class Join:
 
     `left` pads left rows without a match, `full` those of both sides; `semi` keeps the left rows that have a match,
     `anti` those that have none, `full anti` the padded rows of both sides. RIGHT is `left` with its sides swapped.
+
+    In the tree that the binder returns to itself, the right side may read columns of the left side, as a subquery or
+    LATERAL does. `plan.unnest` replaces all such joins before the query is planned.
     """
 
     left: Node
@@ -220,6 +225,36 @@ class Enrich:
     function: PythonFunction
 
 
+@dataclass(frozen=True)
+class WindowCalls:
+    """The `columns` of the input, and the values of window functions over the rows of the same `partition`.
+
+    Rows are ordered by `order`, and rows that are equal in this by the columns of `ties`. Columns are named by their
+    identifiers, also in the calls; `calls` have identifiers of their own.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    partition: tuple[str, ...]
+    order: tuple[SortColumn, ...]
+    ties: tuple[SortColumn, ...]
+    calls: tuple[tuple[str, WindowCall], ...]
+
+
+@dataclass(frozen=True)
+class AtMostOne:
+    """One row for each `key` that has rows: its row, or NULL in all other columns if it has more than one.
+
+    `columns` are the input's identifiers in order, `key` some of them. `many` tells which case it is: an expression
+    above fails where it is TRUE (`ir.operators.at_most_one`).
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    key: tuple[str, ...]
+    many: str
+
+
 Node = (
     Scan
     | Filter
@@ -231,9 +266,11 @@ Node = (
     | Aggregate
     | Expand
     | Validity
+    | WindowCalls
     | Enrich
     | Latest
     | Records
+    | AtMostOne
 )
 
 

@@ -54,6 +54,12 @@ def least(values: Sequence[Node]) -> Node:
     return Call(ScalarOperation("least", evaluation="all"), values, values[0].type)
 
 
+def at_most_one(many: Node, value: Node, text: str) -> Node:
+    """The value of a scalar subquery. The row fails where the subquery has `many` rows; `text` is the subquery."""
+    operation = ScalarOperation("at most one", (text,), evaluation="all", can_fail=True)
+    return Call(operation, (many, value), value.type)
+
+
 def shifted(time: Node, by: int) -> Node:
     """A time or number plus a constant, in the unit of the time."""
     operation = ScalarOperation("shift", (by,), nulls="propagated", monotone=MonotoneArgument(0, (Step(by),)))

@@ -13,6 +13,7 @@ from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
+    AtMostOne,
     Distinct,
     Enrich,
     Expand,
@@ -26,6 +27,7 @@ from rejoinder.ir.logical import (
     Scan,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.time.finality import column_types
@@ -43,10 +45,10 @@ def is_unique(query: Query, names: Sequence[str], catalog: Catalog) -> bool:
 def _keys(node: Node, catalog: Catalog) -> list[Ids]:
     match node:
         case Scan():
-            source = catalog.find(node.relation)
+            source = catalog.find(str(node.relation))
             named = source.primary_key if isinstance(source, Source) and source.kind == "table" else ()
             return [frozenset(i for i, name in node.columns if name in named)] if named else []
-        case Filter() | Validity() | Enrich():
+        case Filter() | Validity() | Enrich() | WindowCalls():
             return _keys(node.input, catalog)
         case Project():
             return [key for inner in _keys(node.input, catalog) for key in _renamed(inner, node)]
@@ -54,7 +56,7 @@ def _keys(node: Node, catalog: Catalog) -> list[Ids]:
             return [frozenset(i for i, _ in node.keys)]
         case Distinct():
             return [frozenset(i for i, _ in node.columns)]
-        case Latest():
+        case Latest() | AtMostOne():
             return [frozenset(node.key)]
         case Join():
             return list(_joined(node, catalog))

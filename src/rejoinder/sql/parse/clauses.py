@@ -13,6 +13,7 @@ from rejoinder.kernels.arrow.columns import RESERVED
 
 MARKS = "\u2063\u2061\u2062"
 """Invisible characters, which make generated names unique without changing how they look."""
+_UNSEEN = str.maketrans("01", MARKS[1:])
 _MARKED = re.compile(f"`([^`]*?)[{MARKS}]+`")
 _WORDS = {
     "by_name": "BY NAME",
@@ -33,7 +34,9 @@ ONE_OF_EACH = "LATEST(TABLE name, DESCRIPTOR(key), DESCRIPTOR(time)) in FROM giv
 _SET_OPERATION = frozenset({"this", "expression", "distinct", "with"})
 # Hints are advice about how to run a query; they never change its rows.
 _READ: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from", "joins", "where", "group", "having", "distinct", "with", "hint"}),
+    exp.Select: frozenset(
+        {"expressions", "from", "joins", "where", "group", "having", "qualify", "windows", "distinct", "with", "hint"}
+    ),
     exp.Union: _SET_OPERATION,
     exp.Intersect: _SET_OPERATION,
     exp.Except: _SET_OPERATION,
@@ -56,9 +59,7 @@ def refuse_unread_clauses(node: exp.Expr) -> None:
 def _hint(clause: str) -> str:
     if clause in ("order", "limit"):
         return "a view has no order; use ORDER BY and LIMIT in the SELECT that reads it"
-    if clause == "qualify":
-        return ONE_OF_EACH
-    return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, WITH and UNION"
+    return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, QUALIFY, WINDOW, WITH and UNION"
 
 
 def refuse_subqueries(node: exp.Expr) -> None:
@@ -99,6 +100,11 @@ def refuse_reserved(names: Sequence[str], place: str, also: Sequence[str] = ()) 
             detail=f"reserved: {', '.join(taken)}",
             hint="give it another name with AS",
         )
+
+
+def marked_name(text: str, number: int) -> str:
+    """The name of a column that nobody can write: a text, for messages, and after it a number that nobody sees."""
+    return f"{text}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
 
 
 def relation_name(table: exp.Table) -> str:

@@ -65,7 +65,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ours = [(i, 10 * epoch + i) for epoch in range(victim.LAST + 1) for i in range(8)]
     met = [(i, t, t + more) for i, t in ours if i % 2 == 0 for more in (0, 10) if t + more < 10 * (victim.LAST + 1)]
     alone = [(i, t, None) for i, t in ours if i % 2 and t + 12 < 10 * victim.LAST + 6 - 5]
-    assert result["p"] == Counter([*met, *alone]), "pairs at once, the others when no partner can come"
+    assert result["p"] == Counter([*met, *alone]), "pairs at once, the others when no match can arrive"
     assert not any(undo for *_, undo in result["changes of p"]), "nothing that was let out is taken back"
     assert sum(result["p.late"].values()) == 5 * (victim.LAST - 1)
     return result

@@ -1,4 +1,4 @@
-"""A late attempt of a task whose epoch is committed: its files are named by nobody and change nothing."""
+"""A late attempt of a task whose epoch is committed: no manifest names its files, and they have no effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_attempt_that_finishes_late_changes_nothing(tmp_path: Path) -> None:
         driver.step()
     before = driver.table("v"), driver.stream("v"), driver._engine.version.state.files()
     files = set((tmp_path / "state" / "runs").rglob("*.arrow"))
-    for work, number, rows in executor.attempts:  # of all epochs: some are long forgotten
+    for work, number, rows in executor.attempts:  # of all epochs: some expired long ago
         assert list(BucketRound(work, number)(rows))
     written = set((tmp_path / "state" / "runs").rglob("*.arrow")) - files
     assert written, "the attempts did their work once more"

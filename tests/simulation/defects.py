@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rejoinder.connectors import file_sink
+from rejoinder.connectors.files import target as file_sink
 from rejoinder.engine import outbox, publisher, version
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance import state_deletion
@@ -69,12 +69,12 @@ DEFECTS = (
     ),
     Defect(
         "forgetful",
-        "a commit whose answer was lost is forgotten: the driver meets it as that of another one",
+        "a commit whose answer was lost is ignored: the driver treats it as that of another one",
         ((Publisher, "publish", designs.forgetful_publish), (Publisher, "settle", designs.nothing)),
     ),
     Defect(
-        "forgotten probe",
-        "a first commit is forgotten if the request fails that checks the storage after it",
+        "skipped probe",
+        "a first commit is ignored if the request fails that checks the storage after it",
         (
             (
                 publisher,

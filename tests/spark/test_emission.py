@@ -1,4 +1,4 @@
-"""EMIT on Spark: the same comes out in the same epoch as with `testing.Driver`; ticks where no input comes."""
+"""EMIT on Spark: the same rows are emitted in the same epoch as with `testing.Driver`; ticks where no input arrives."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_every_policy_gives_what_the_driver_gives(open_flow: OpenFlow, state: st
 
 
 def per_second(flow: rj.Flow) -> None:
-    """A count that is told once a second."""
+    """A count that is emitted once a second."""
     flow.sql("CREATE CHANGELOG c (k INT); CREATE VIEW n AS SELECT k, count(*) AS n FROM c GROUP BY k")
     flow.sql("CREATE VIEW slow AS SELECT k, count(*) AS n FROM c GROUP BY k EMIT EVERY INTERVAL 1 SECOND")
 

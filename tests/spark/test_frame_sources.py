@@ -97,7 +97,7 @@ def keyed_flow(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     spark.catalog.dropTempView("batch")
 
 
-def test_types_that_are_not_offered_are_refused_by_name(spark: SparkSession, flow: rj.Flow) -> None:
+def test_types_that_are_not_supported_are_refused_by_name(spark: SparkSession, flow: rj.Flow) -> None:
     ticks = spark.readStream.format("rate").load()
     for column, named in (
         ("INTERVAL '1' DAY", "interval"),

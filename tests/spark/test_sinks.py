@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import rejoinder as rj
 import rejoinder.connectors.delivery as delivery_module
+from rejoinder.connectors.spark.keyed_changes import by_key
 from rejoinder.errors import MissingInput, SinkFailed
-from rejoinder.exchange.connectors.keyed_changes import by_key
 from rejoinder.state.sink_progress import Delivered
 from tests.spark.postgres import Postgres
 
@@ -187,7 +187,7 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
 
 def test_a_change_feed_as_source(flow: rj.Flow, spark: SparkSession, tmp_path: Path) -> None:
     """Another flow's sink keeps a table; its change feed gives the same view again."""
-    from rejoinder.exchange.connectors import delta_tables
+    from rejoinder.connectors.delta.spark import tables as delta_tables
 
     delta_tables.prepare(spark)
     path = str(tmp_path / "people")

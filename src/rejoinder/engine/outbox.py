@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from rejoinder.connectors.connector import TargetContext
 from rejoinder.connectors.delivery import Delivery, EpochChanges, Host, Target
-from rejoinder.connectors.sink_registry import make_target
+from rejoinder.connectors.registry import sink_side
 from rejoinder.engine.definitions.definition_batch import Batch, new_sinks
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
@@ -27,7 +28,6 @@ from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.time.unique_keys import is_unique
 from rejoinder.secret_options import is_reference, scrubbed
 from rejoinder.sql.bind.binder import bind_view
-from rejoinder.sql.definitions.sink_definition import PYTHON
 from rejoinder.state.reading.changelog_reader import changelog_refs
 from rejoinder.state.sink_progress import Delivered, write_progress
 
@@ -171,7 +171,7 @@ class Outbox:
         engine.version = engine.version.with_delivered(identity, recorded)
 
     def _make(self, sink: Sink, identity: str, schema: Any) -> Target:
-        return make_target(sink, identity, schema, self.host, self.functions)
+        return sink_side(sink).target(TargetContext(sink, identity, schema, self.host, self.functions))
 
     def _changes(self, sink: Sink, schema: Any, after: int, epoch: int) -> EpochChanges:
         engine = self.engine
@@ -233,7 +233,7 @@ def _split_message(sink: Sink, error: Exception, message: str) -> tuple[str, str
     """
     name, first = type(error).__name__, message.partition("\n")[0]
     kind, condition = getattr(error, "kind", None), _CONDITION.match(message)
-    if sink.format == PYTHON or not message:
+    if sink_side(sink).runs_user_code or not message:
         return f"it raised {name}", message or None
     if isinstance(kind, str):
         return kind, message

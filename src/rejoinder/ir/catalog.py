@@ -10,24 +10,17 @@ import pyarrow as pa
 
 from rejoinder.errors import DefinitionConflict, UnknownName, near_misses
 from rejoinder.ir.expression import Expression
-from rejoinder.ir.source_variants import EVERYTHING, Reading
+from rejoinder.ir.identities import RelationId, SideOutput, SourceRows, ViewRows
+from rejoinder.ir.source_reading import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
-FILE_FORMATS = ("arrow", "csv", "json", "parquet")
-SOURCE_CHANGES = ".changes"
-REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
 
-REJECTED_RECORDS = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), *list(REJECTED_SCHEMA)[2:]]
-)
-
-LATE = ".late"
-SIDE_OUTPUT = "side output"
-"""The format of relations that a flow writes itself, see `rejoinder.plan.operations.side_outputs`."""
+INTERNAL = "internal"
+"""The format of relations that Rejoinder feeds itself: side outputs, replayed changes, inputs of the core API."""
 LATE_SCHEMA = pa.schema(
     [
         ("input", pa.string()),
@@ -66,6 +59,8 @@ class Source:
     """Computed columns and their bound expressions; empty until the flow is planned."""
     incomplete: bool = field(default=False, compare=False)
     """Whether rows that no view needed were dropped. Then other rows are not kept for later views either."""
+    side_output: SideOutput | None = None
+    """The side output that it stands for; None for a source that is defined."""
 
     @property
     def recorded(self) -> Source:
@@ -76,14 +71,19 @@ class Source:
         return replace(self, schema=pa.schema([f for f in self.schema if f.name not in names]), computed=(), outputs=())
 
     @property
-    def rejected(self) -> str:
-        """Return the name of the side output with rejected records."""
-        return f"{self.name}{REJECTED}"
+    def relation(self) -> RelationId:
+        """The relation with all its rows."""
+        return self.side_output or SourceRows(self.name)
 
     @property
-    def rejected_schema(self) -> pa.Schema:
-        """Return the columns of `rejected`."""
-        return REJECTED_RECORDS if self.format == "kafka" else REJECTED_SCHEMA
+    def rejected(self) -> SideOutput:
+        """The relation of the records that could not be read."""
+        return SideOutput(self.name, "rejected")
+
+    @property
+    def is_internal(self) -> bool:
+        """Return whether Rejoinder feeds it itself, without a connector."""
+        return self.format == INTERNAL
 
     @property
     def is_enveloped(self) -> bool:
@@ -91,14 +91,9 @@ class Source:
         return self.options.get("envelope") == "debezium"
 
     @property
-    def keeps_changes(self) -> bool:
-        """Return whether the flow stores its changes, because inserted rows cannot be read again from anywhere else."""
-        return self.format == "memory"
-
-    @property
-    def changes(self) -> str:
-        """Return the name of the changelog of a source that keeps its changes."""
-        return f"{self.name}{SOURCE_CHANGES}"
+    def changes(self) -> SideOutput:
+        """The changelog of a source that keeps its changes."""
+        return SideOutput(self.name, "changes")
 
     @property
     def partitions(self) -> int:
@@ -109,11 +104,6 @@ class Source:
     def partition_by(self) -> str | None:
         """Return the column with the partition of a row."""
         return self.options.get("partition_by")
-
-    @property
-    def is_partitioned(self) -> bool:
-        """Return whether its rows have a partition."""
-        return self.partition_by is not None or self.format == "kafka"
 
     @property
     def has_explicit_watermarks(self) -> bool:
@@ -129,11 +119,6 @@ class Source:
     def max_ahead(self) -> int | None:
         """Return by how many microseconds an event time may be ahead of the clock; None: by any amount."""
         return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
-
-    @property
-    def is_file(self) -> bool:
-        """Return whether it is read from files, which can be read again."""
-        return self.format in FILE_FORMATS
 
     @property
     def retains_all(self) -> bool:
@@ -172,6 +157,11 @@ class View:
     """Its STARTING AT, from where incomplete sources are read; without it such a view is refused."""
     reading: Reading = EVERYTHING
     """How it reads its sources; decided when it is created."""
+
+    @property
+    def relation(self) -> ViewRows:
+        """The relation with its rows."""
+        return ViewRows(self.name)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
+from rejoinder.ir.identities import RelationId
 from rejoinder.ir.monotone import Step, simplified
-from rejoinder.ir.operators import moved
+from rejoinder.ir.operators import shifted
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Predicate:
 class Scan:
     """The rows of a source, or of a view that is not inlined."""
 
-    relation: str
+    relation: RelationId
     columns: tuple[tuple[str, str], ...]
     """Ids and names."""
     schema: pa.Schema
@@ -95,6 +96,9 @@ class Join:
 
     `left` pads left rows without a match, `full` those of both sides; `semi` keeps the left rows that have a match,
     `anti` those that have none, `full anti` the padded rows of both sides. RIGHT is `left` with its sides swapped.
+
+    In the tree that the binder returns to itself, the right side may read columns of the left side, as a subquery or
+    LATERAL does. `plan.unnest` replaces all such joins before the query is planned.
     """
 
     left: Node
@@ -220,6 +224,20 @@ class Enrich:
     function: PythonFunction
 
 
+@dataclass(frozen=True)
+class AtMostOne:
+    """One row for each `key` that has rows: its row, or NULL in all other columns if it has more than one.
+
+    `columns` are the input's identifiers in order, `key` some of them. `many` tells which case it is: an expression
+    above fails where it is TRUE (`ir.operators.at_most_one`).
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    key: tuple[str, ...]
+    many: str
+
+
 Node = (
     Scan
     | Filter
@@ -234,6 +252,7 @@ Node = (
     | Enrich
     | Latest
     | Records
+    | AtMostOne
 )
 
 
@@ -271,8 +290,7 @@ class Emission:
 
 def after(time: Expression) -> Expression:
     """Return the next value after a time: a watermark that has reached it has passed the time."""
-    unit = "INTERVAL 1 MICROSECOND" if pa.types.is_timestamp(time.type) else "1"
-    return Expression(moved(time.node, f"({{0}} + {unit})", 1), time.text)
+    return Expression(shifted(time.node, 1), time.text)
 
 
 @dataclass(frozen=True)

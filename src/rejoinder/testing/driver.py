@@ -24,10 +24,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from rejoinder.connectors.delivery_hosts import LocalHost
+from rejoinder.connectors.function.connector import PYTHON
+from rejoinder.connectors.registry import sink_side
+from rejoinder.connectors.sink_definition import make_sink
 from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped, new_sources
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine
+from rejoinder.engine.executors.delivery_hosts import LocalHost
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.maintenance.vacuum import Vacuumed, vacuum
 from rejoinder.engine.outbox import Function, Outbox
@@ -57,26 +60,18 @@ from rejoinder.errors import (
     near_misses,
     with_values,
 )
+from rejoinder.formats.text.plain_rows import Row, Rows, plain_rows
 from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
-from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
+from rejoinder.ir.catalog import Catalog, Sink, Source
+from rejoinder.ir.identities import SideOutput
+from rejoinder.ir.splits import RowsSplit, Split, split_batch
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
-from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
-from rejoinder.state.executor import LocalExecutor, split_batch
+from rejoinder.state.executor import LocalExecutor
 from rejoinder.state.reading.changelog_reader import epoch_of
-from rejoinder.state.reading.renderings import (
-    Row,
-    Rows,
-    Snapshots,
-    changes_of,
-    net_changes,
-    plain_rows,
-    snapshots_of,
-    stream_rows,
-    table_rows,
-)
+from rejoinder.state.reading.renderings import Snapshots, changes_of, net_changes, snapshots_of, stream_rows, table_rows
 from rejoinder.state.watermarks import Partition
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import Option, open_store
@@ -311,10 +306,10 @@ class Driver:
         signals, self._signals = self._signals, PendingSignals()
         epoch = self._engine.epoch + 1
         try:
-            splits: list[tuple[str, str | None, int, bytes | None]] = []
+            splits: list[Split] = []
             for name, source in {source.name: source for source, _, _ in pending}.items():
                 entries = [(row, sign) for into, row, sign in pending if into.name == name]
-                splits += [(name, None, 0, encoded(source, entries))]
+                splits.append(RowsSplit(name, encoded(source, entries)))
             with deletion_named(self._engine):
                 positions, files = new_files(self._engine)
             splits += files
@@ -334,11 +329,11 @@ class Driver:
         for notice in () if progress is None else progress.notices:
             if notice != self._engine.time.notice:  # the caller of step controls the clock
                 _warn(notice)
-        changes = {}
-        for view, schema in self._engine.dataflow.views.items():
+        changes, dataflow = {}, self._engine.dataflow
+        for view, schema in dataflow.views.items():
             with deletion_named(self._engine):
                 changed = net_changes(self._store, self._manifest, view, schema, epoch)
-            if "." not in view or (changed and not view.endswith(SOURCE_CHANGES)):
+            if view in self._engine.version.plan.program.views or (changed and view not in dataflow.source_changes):
                 changes[view] = changed
         return changes
 
@@ -400,13 +395,14 @@ class Driver:
     def late(self, view: str) -> list[Row]:
         """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
         name, _ = find_view(self._engine, view)
-        return self.table(name + LATE) if name + LATE in self._engine.dataflow.views else []
+        late = str(SideOutput(name, "late"))
+        return self.table(late) if late in self._engine.dataflow.views else []
 
     def messages(self, sink: str) -> list[Row]:
         """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""
         kafka_sink = find_sink(self._engine.version.catalog, sink)
-        if kafka_sink is None or kafka_sink.format != "kafka":
-            known = [other.name for other in self._engine.version.catalog.sinks if other.format == "kafka"]
+        if kafka_sink is None or not sink_side(kafka_sink).sends_messages:
+            known = [other.name for other in self._engine.version.catalog.sinks if sink_side(other).sends_messages]
             raise UnknownName(
                 f"there is no sink `{sink}` that sends messages",
                 detail=f"sinks USING kafka: {', '.join(known) or 'none'}",

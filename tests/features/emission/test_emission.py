@@ -1,4 +1,4 @@
-"""EMIT: changes come out when the clock or the watermark says so; each result once, netted, in the right epoch."""
+"""EMIT: the clock or the watermark decides when changes are emitted; each result once, in the right epoch."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_a_version_that_is_left_out_still_ends_the_one_before(kind: str, wanted:
 
 
 @pytest.mark.parametrize("kind", ["LEFT", "FULL"])
-def test_rows_without_a_partner_wait_for_a_time_of_their_own(kind: str) -> None:
+def test_rows_without_a_match_need_a_time_of_their_own(kind: str) -> None:
     shown = f"SELECT o.id, v.rate, WINDOW_END(v.w) AS until FROM orders o {kind} JOIN {VALID} EMIT WHEN WATERMARK PAST"
     with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a partner do not have[\s\S]*COALESCE"):
         flow(SOURCES, f"{shown} WINDOW_END(v.w)")
@@ -221,8 +221,8 @@ def test_rows_without_a_partner_wait_for_a_time_of_their_own(kind: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["FINAL", "WHEN WATERMARK PAST WINDOW_END(w)"])
-def test_groups_of_rows_without_a_partner_wait_for_a_time_of_their_own(policy: str) -> None:
-    """Their window is NULL, at which nothing ends: they would come out with every epoch, and be taken back."""
+def test_groups_of_rows_without_a_match_need_a_time_of_their_own(policy: str) -> None:
+    """Their window is NULL, at which nothing ends: they would be emitted with every epoch, and retracted."""
 
     def counted(time: str, where: str = "") -> Driver:
         window = f"TUMBLE({time}, INTERVAL 5 MINUTES)"

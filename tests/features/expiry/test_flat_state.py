@@ -1,4 +1,4 @@
-"""State that forgets is small on disk too: after a burst, and over many epochs of a steady stream."""
+"""Bounded state is small on disk too: after a burst, and over many epochs of a steady stream."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from rejoinder.plan.physical.steps import Lookup, Send
+from rejoinder.plan.physical.join_steps import Lookup
+from rejoinder.plan.physical.steps import Send
 from rejoinder.testing import Driver
 from tests.deep import one_seed
 from tests.kit import bag, flow

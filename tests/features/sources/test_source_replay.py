@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rejoinder.connectors.kafka.spark import topics
 from rejoinder.engine.hydration import source_replay, topic_replay
 from rejoinder.engine.hydration.source_replay import SourceReplay
 from rejoinder.errors import Incomplete, MissingInput
@@ -106,7 +107,7 @@ def test_a_remote_file_that_is_missing_is_a_reason_and_a_lost_connection_is_none
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, answer: Callable[..., Mapping[int, int]]) -> str | None:
-    monkeypatch.setattr(topic_replay, "first_offsets", answer)
+    monkeypatch.setattr(topics, "first_offsets", answer)
     reader = topic_replay.TopicReader(SimpleNamespace(session=None))  # type: ignore[arg-type]
     return reader.unreadable(TOPIC, Position(json.dumps({"x": {"0": 5, "1": 7}})))
 

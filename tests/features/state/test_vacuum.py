@@ -1,4 +1,4 @@
-"""Vacuum deletes what nobody names, in the store and beside it, and can be run while a flow runs."""
+"""Vacuum deletes files that no manifest names, in the store and beside it, also while a flow runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def values(driver: Driver) -> list[int]:
 
 
 def crash(driver: Driver, value: int) -> None:
-    """Run an epoch that dies before its commit: its files are named by nobody."""
+    """Run an epoch that dies before its commit: no manifest names its files."""
 
     def die(*_: Any) -> None:
         raise InterruptedError

@@ -124,7 +124,7 @@ def test_a_pending_watermark_rises_above_earlier_ones_and_is_dropped_with_its_so
     with pytest.raises(MissingInput, match="no partition 7"):
         engine.add_watermark(source(driver), "t", 11, 7, range(3), is_running=True)
     engine.run_epoch(0, [], signals=Signals({"s": {0: {"t": 15}}}))
-    assert engine.pending_watermarks.entries == [], "what is told higher meanwhile covers it"
+    assert engine.pending_watermarks.entries == [], "a higher explicit watermark covers it"
     with pytest.raises(WatermarkRegress):
         engine.run_epoch(1, [], signals=Signals({"s": {0: {"t": 15}}}))
     assert engine.epoch == 0

@@ -25,7 +25,7 @@ OVER_JOIN = (
 
 
 def stepped(driver: Driver) -> list[tuple[Any, ...]]:
-    """What comes out in a step; and a crash after it, which changes nothing."""
+    """The rows emitted in a step; a crash after it has no effect."""
     changes = changed(driver)
     driver.restart(parallelism=1 + driver.epoch % 3)
     return changes
@@ -78,7 +78,7 @@ def test_a_union_of_idle_branches_stays_where_it_is() -> None:
     assert stepped(driver) == []
     driver.idle("a")
     driver.idle("b")
-    assert stepped(driver) == [], "nobody is left to go on"
+    assert stepped(driver) == [], "no branch is active"
     driver.watermark("b", 8)
     assert stepped(driver) == [(1, 5, 1)]
 

@@ -16,7 +16,7 @@ def stream_flow(options: str = "partition_by 'p', idle_after 'INTERVAL 60 SECOND
 
 
 def put(driver: Driver, at: int, *rows: tuple[int, int]) -> list[int]:
-    """A step at a time in milliseconds, with rows (partition, time); the ids, which are times, that come out."""
+    """A step at a time in milliseconds, with rows (partition, time); the emitted ids, which are times."""
     driver.insert("s", *({"id": time, "t": time, "p": partition} for partition, time in rows))
     return sorted(row["id"] for row, _ in driver.step(at)["v"])
 

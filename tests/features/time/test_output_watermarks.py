@@ -93,7 +93,7 @@ def test_of_two_windows_the_smaller_one_waits_for_the_larger() -> None:
     driver.insert("c", {"id": 1, "ts": START + timedelta(minutes=10)}, {"id": 1, "ts": START + timedelta(minutes=40)})
     assert driver.step()["v"] == []
     ten = START + timedelta(minutes=10)
-    assert driver.watermarks("v") == {"h": START, "m": ten}, "the group of minute 10 is still to come out"
+    assert driver.watermarks("v") == {"h": START, "m": ten}, "the group of minute 10 is pending"
 
 
 @pytest.mark.parametrize("kind", ["LEFT", "FULL", "LEFT ANTI"])
@@ -107,7 +107,7 @@ def test_a_row_that_waits_for_one_watermark_holds_though_another_has_ended_it(ki
     driver.step()
     driver.watermark("o", 300, "t")
     driver.watermark("d", 200, "u")
-    assert driver.step()["v"] == [] and driver.watermarks("v") == {"t": 10}, "no partner can come, by u"
+    assert driver.step()["v"] == [] and driver.watermarks("v") == {"t": 10}, "no match can arrive, by u"
     driver.watermark("d", 300, "t")
     assert driver.step()["v"] == [({"t": 10, "u": 10}, 1)]
     assert driver.watermarks("v") == {"t": 300}

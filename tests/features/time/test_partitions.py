@@ -1,4 +1,4 @@
-"""Watermarks per partition on the engine: told or seen, coalesced by the slowest, idle or not, after restarts."""
+"""Watermarks per partition on the engine: explicit or observed, coalesced, idle or not, after restarts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rejoinder.errors import (
     Unsupported,
     WatermarkRegress,
 )
+from rejoinder.ir.splits import RowsSplit, split_batch
 from rejoinder.kernels.arrow.columns import PARTITION
 from rejoinder.kernels.arrow.scatter import encode
-from rejoinder.state.executor import split_batch
 from rejoinder.state.watermarks import Signals
 from rejoinder.testing import Driver
 from tests.kit import flow
@@ -41,7 +41,7 @@ def released(driver: Driver, column: str = "t") -> int | None:
 
 
 def stepped(driver: Driver) -> list[int]:
-    """The ids that come out in a step; and a crash after it, which changes nothing."""
+    """The ids emitted in a step; a crash after it has no effect."""
     ids = [row["id"] for row, _ in driver.step()["v"]]
     driver.restart()
     return ids
@@ -193,7 +193,7 @@ def test_all_idle_means_that_the_source_is() -> None:
     driver.idle("s", None)
     stepped(driver)
     assert released(driver) == 1 and driver._engine.version.watermarks.is_idle("s"), (
-        "left out together: nobody is left to tell"
+        "left out together: no partition remains"
     )
     driver.watermark("s", 3)
     stepped(driver)
@@ -216,13 +216,13 @@ def test_a_split_may_bring_the_partition_of_its_rows_along() -> None:
     )
     rows = pa.table({"id": [1, 2, 3], "t": [10, 4, 7], "p": [0, 0, 0], "name": ["x", "y", "z"], PARTITION: [5, 6, 6]})
     rows = rows.cast(driver._engine.version.catalog.sources[0].schema.append(pa.field(PARTITION, pa.int32())))
-    driver._engine.run_epoch(0, [split_batch([("s", None, 0, encode(rows))])])
+    driver._engine.run_epoch(0, [split_batch([RowsSplit("s", encode(rows))])])
     shown = [(row["partition"], row["watermark"], row["source_watermark"]) for row in driver.sql("SHOW WATERMARKS")]
     assert shown == [(5, 10, 7), (6, 7, 7)]
     assert driver.table("v") == [{"id": 2, "t": 4, "p": 0, "name": "y"}], "it is no column of the source"
 
 
-def test_a_column_that_tells_rows_apart_is_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_tells_rows_apart_is_not_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rejoinder.state.watermarks.MOST_PARTITIONS", 5)
     driver = stream_flow("partition_by 'id'", "WATERMARK t DELAY OF 0")
     driver.insert("s", *({"id": number, "t": 1} for number in range(5)))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from rejoinder.state.reading.renderings import Rows, plain_rows
+from rejoinder.formats.text.plain_rows import Rows, plain_rows
 from tests.golden.streaming_systems.book import (
     FOLDER,
     Case,

@@ -21,6 +21,7 @@ from rejoinder.engine.statements import Answer, execute
 from rejoinder.engine.status.explain_statements import explain
 from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
+from rejoinder.formats.text.neutral_text import neutral_lines
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
     CreateIndex,
@@ -33,7 +34,6 @@ from rejoinder.sql.statements.statement_parser import (
     Show,
     parse_statements,
 )
-from rejoinder.state.reading.neutral_text import neutral_lines
 from rejoinder.testing import Driver
 from rejoinder.testing.unread_files import answer_unread, refuse_remote
 

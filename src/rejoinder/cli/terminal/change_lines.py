@@ -11,8 +11,9 @@ from rejoinder.cli.terminal.result_tables import cell, show_table
 from rejoinder.cli.terminal.screen import out
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.statements import find_view
-from rejoinder.state.reading.neutral_text import neutral
-from rejoinder.state.reading.renderings import Row, net_changes
+from rejoinder.formats.text.neutral_text import neutral
+from rejoinder.formats.text.plain_rows import Row
+from rejoinder.state.reading.renderings import net_changes
 
 SHOWN = 6
 
@@ -28,7 +29,7 @@ def counts(changes: list[tuple[Row, int]]) -> str:
     """Return the numbers of removed and added rows as text."""
     minus = sum(-diff for _, diff in changes if diff < 0)
     plus = sum(diff for _, diff in changes if diff > 0)
-    return f"{minus:,} taken back, {plus:,} added" if changes else "no change"
+    return f"{minus:,} retracted, {plus:,} added" if changes else "no change"
 
 
 def show_changes(changes: list[tuple[Row, int]], limit: int = SHOWN) -> None:

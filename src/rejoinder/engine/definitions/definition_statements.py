@@ -6,16 +6,17 @@ from dataclasses import fields, replace
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import sink_side
+from rejoinder.connectors.sink_definition import check_against
 from rejoinder.engine.definitions.dependents import key_of, with_dependents, without
 from rejoinder.engine.status.watermark_status import delay_text
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
-from rejoinder.ir.catalog import SIDE_OUTPUT, Catalog, Index, Kind, Sink, Source, View
+from rejoinder.ir.catalog import Catalog, Index, Kind, Sink, Source, View
+from rejoinder.ir.identities import owner_of
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import Binder, bind, bind_view
 from rejoinder.sql.bind.emit_clause import defers_emission
-from rejoinder.sql.definitions.message_definition import tells_changes
-from rejoinder.sql.definitions.sink_definition import check_against
 from rejoinder.sql.definitions.source_timing import TIMING
 from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.statements.query_text import same_text
@@ -289,14 +290,14 @@ def _with_sink(catalog: Catalog, statement: CreateSink) -> Catalog:
         return catalog
     check_name(sink.name)
     view = readable(catalog, sink.view)
-    if isinstance(view, Source) and view.format != SIDE_OUTPUT:
+    if isinstance(view, Source) and not view.is_internal:
         raise Unsupported(
             f"sink `{sink.name}` would read `{view.name}`, which is a source",
             detail="a sink takes the changes of a view",
             hint=f"CREATE VIEW … AS SELECT * FROM {view.name}, and a sink from that",
         )
     check_against(sink, view.schema)
-    if isinstance(view, View) and not tells_changes(sink) and not Binder(catalog).is_stream(view.name):
+    if isinstance(view, View) and not sink_side(sink).tells_changes(sink) and not Binder(catalog).is_stream(view.name):
         raise Unsupported(
             f"rows of `{view.name}` can be retracted, and the messages of sink `{sink.name}` would not show that",
             detail=f"{view.name}: {view.query}",
@@ -343,7 +344,7 @@ def _without(catalog: Catalog, statement: Drop) -> Catalog:
         )
     if statement.cascade:
         return without(catalog, map(key_of, with_dependents(catalog, relation)))
-    fed = [sink.name for sink in catalog.sinks if sink.view.partition(".")[0] == relation.name]
+    fed = [sink.name for sink in catalog.sinks if owner_of(sink.view) == relation.name]
     if fed:
         raise DefinitionConflict(
             f"`{relation.name}` is read by sink `{fed[0]}`",

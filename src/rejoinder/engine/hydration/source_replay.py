@@ -1,7 +1,7 @@
 """Read a source again: every delivered row, exactly up to the committed position.
 
-Files can be read again as long as all of them exist unchanged. On Spark, records of a topic can be read again as long
-as the broker has all of them, and a change feed as long as Delta has its versions. Other sources cannot be read again.
+The connector of a source determines how (`Rereading`). Files can be read again as long as all of them exist unchanged.
+Spark reads other sources again, such as topics, as long as they have all records. The rest cannot be read again.
 Positions are part of the commit, so no row is lost or duplicated between the replay and the next epoch.
 """
 
@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from rejoinder.connectors.connector import Rereading
+from rejoinder.connectors.registry import source_side
 from rejoinder.errors import MissingInput
-from rejoinder.formats import open_path
 from rejoinder.formats.file_signatures import local_signature, remote_signature
+from rejoinder.formats.paths import open_path
 from rejoinder.ir.catalog import Source
+from rejoinder.ir.splits import Split
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
-from rejoinder.state.flow_state import Listed
 from rejoinder.state.positions import Position, files_read, position_of
 from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import ObjectStore
 
-READ_BY_SPARK = {"kafka": "a topic", "delta": "a change feed"}
 REQUESTS = 16  # concurrent requests for the signatures of remote files
 
 
@@ -39,12 +40,12 @@ class Topics(Protocol):
         ...
 
     def run(
-        self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
+        self, work: EpochWork, splits: Sequence[Split], again: Sequence[tuple[Source, Position]]
     ) -> dict[int, Report]:
         """Run a hydration on splits and on the records of topics up to their positions."""
         ...
 
-    def collected(self, source: Source, position: Position) -> list[Listed]:
+    def collected(self, source: Source, position: Position) -> list[Split]:
         """Read the records of a topic up to a position, in this process."""
         ...
 
@@ -65,12 +66,13 @@ class SourceReplay:
         Only a permanent problem is a reason. Raises `MissingInput` for a temporary one: an answer must not depend on
         whether the storage of a file happens to fail.
         """
-        if source.format in READ_BY_SPARK:
+        side = source_side(source)
+        if side.rereading is Rereading.SPARK:
             if self.topics is not None:
                 return self.topics.unreadable(source, self.position(source))
-            return f"{READ_BY_SPARK[source.format]} is read again on Spark only"
-        if not source.is_file:
-            return "a DataFrame is not read again" if source.format == "dataframe" else "it is not read again"
+            return f"{side.noun} is read again on Spark only"
+        if not side.rereads_files:
+            return f"{side.noun} is not read again"
         if source.max_ahead is not None:
             return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
         read = self.files(source)
@@ -88,7 +90,7 @@ class SourceReplay:
         """Return the position of the only stream of a source."""
         return position_of(self.positions, f"{self.attached[source.name]}/0")
 
-    def records(self, sources: Iterable[Source]) -> list[Listed]:
+    def records(self, sources: Iterable[Source]) -> list[Split]:
         """Read the records of topics again, in this process. Returns splits."""
         if self.topics is None:
             return []

@@ -7,23 +7,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.connectors.message_values import Values
+from rejoinder.connectors.registry import sink_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.hydration.view_starts import starts_of
 from rejoinder.engine.status.watermark_status import blocker_of, watermark_rows
 from rejoinder.engine.version import Version
 from rejoinder.errors import Unsupported
 from rejoinder.explain.view_description import describe
+from rejoinder.formats.text.row_text import length_text, plain
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
+from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.planner import plan
-from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import bind
-from rejoinder.sql.definitions.message_definition import written_columns
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.types.spark_types import spark_name
-from rejoinder.state.reading.row_text import length_text, plain
 from rejoinder.watermarks.formula import value_of
 
 
@@ -117,9 +116,7 @@ def output_watermarks(version: Version, view: str) -> dict[str, Any]:
 
 def _sink(version: Version, sink: Sink) -> dict[str, Any]:
     """Return a row of SHOW SINKS: options without secrets, and the last delivered epoch; None before the first."""
-    options = redacted(sink.options)
-    if options.get("value_format") == "avro":
-        options["avro_schema"] = Values(sink).schema(written_columns(sink, version.catalog.get(sink.view).schema))
+    options = sink_side(sink).shown_options(sink, readable(version.catalog, sink.view).schema)
     delivered = version.delivered.get(version.sinks[sink.name].identity)
     return {
         "sink": sink.name,
@@ -133,12 +130,12 @@ def _sink(version: Version, sink: Sink) -> dict[str, Any]:
 def _arrangement(version: Version, arrangement: Arrangement) -> dict[str, Any]:
     name = arrangement.id
     parts = version.state.arrangements.get(name, ())
-    made = version.plan.program.derived.get(arrangement.relation.partition("/")[0])
+    made = version.plan.program.maker(arrangement.relation)
     own = () if made is None else made.operation.state(made, version.plan.program)
     content = next((state.content for state in own if state.arrangement.id == name), "rows")
     return {
         "name": name,
-        "relation": arrangement.relation,
+        "relation": str(arrangement.relation),
         "key": arrangement.key.text,
         "kind": content,
         "rows": sum(part.rows for part in parts),

@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.version import Version
+from rejoinder.formats.text.row_text import text
 from rejoinder.ir.logical import EMIT_AT
 from rejoinder.plan.rounds.program import Gate
 from rejoinder.state.gate_times import emitted_up_to, next_tick
-from rejoinder.state.reading.row_text import text
 
 
 def pending_views(engine: Engine) -> dict[str, str]:

@@ -11,9 +11,9 @@ import pyarrow as pa
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.time.processing_time import STILL
 from rejoinder.engine.version import Version
+from rejoinder.formats.text.row_text import length_text
 from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.state.reading.row_text import length_text
 from rejoinder.state.watermarks import Partition, Watermarks, keys_of, shown
 from rejoinder.watermarks.formula import (
     Formula,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression, column, conjunction
+from rejoinder.ir.identities import source_of
 from rejoinder.ir.logical import EMIT_AT, Emission, Enrich, Filter, Join, Node, Project, Query, Scan, after
 from rejoinder.ir.monotone import Step, inverse, simplified
 from rejoinder.ir.nodes import Call, Column, Literal
@@ -25,7 +26,6 @@ from rejoinder.plan.blocks.normal_form import Block, Normalised
 from rejoinder.plan.join.block_bounds import Steps, slack_of, tightest
 from rejoinder.plan.time.bound_hints import condition_edit
 from rejoinder.plan.time.frontier import Frontiers
-from rejoinder.store.runs.time_values import NO_TIME
 
 LAST_PARTNER = "the last time at which a partner can come"
 OUTER = ("left", "full", "anti", "full anti")
@@ -87,9 +87,9 @@ def _plain_joins(node: Node, sources: Mapping[str, Source], growing: Container[s
             left, right = (_plain_joins(side, sources, growing) for side in (node.left, node.right))
             return None if left is None or right is None else [node, *left, *right]
         case Scan():
-            known = sources.get(node.relation)
+            known = sources.get(source_of(node.relation))
             is_stream = known is not None and known.kind == "stream"
-            return [] if is_stream or node.relation in growing else None
+            return [] if is_stream or source_of(node.relation) in growing else None
         case _:
             return None
 
@@ -150,8 +150,9 @@ def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
     """The event times of a side by identifier: columns with a watermark, and what rises with one."""
     match node:
         case Scan():
-            known = sources[node.relation].watermarks if node.relation in sources else {}
-            return {i: _Time((node.relation, n), node.schema.field(n).type) for i, n in node.columns if n in known}
+            name = source_of(node.relation)
+            known = sources[name].watermarks if name in sources else {}
+            return {i: _Time((name, n), node.schema.field(n).type) for i, n in node.columns if n in known}
         case Filter() | Enrich():
             return _event_times(node.input, sources)
         case Project():
@@ -202,7 +203,7 @@ def _relations(node: Node) -> set[str]:
     """The relations that a tree of joins reads."""
     match node:
         case Scan():
-            return {node.relation}
+            return {source_of(node.relation)}
         case Filter() | Project() | Enrich():
             return _relations(node.input)
         case Join():
@@ -248,20 +249,5 @@ def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
 
     It is a time: not so far away that it would count as none.
     """
-    sql, whole = "{0}", kind
-    if pa.types.is_struct(kind):
-        sql, kind = f"struct_extract({sql}, 'start')", kind.field("start").type
-    if pa.types.is_timestamp(kind):
-        sql = f"epoch_us({sql})"
-    elif pa.types.is_date32(kind):
-        sql = f"({sql} - DATE '1970-01-01')"
-    sql = f"CAST({sql} AS HUGEINT)"
-    for step in simplified((Step(1), *inverse(steps))):
-        moved = f"({sql} + {step.plus})"
-        if step.width == 1:
-            sql = f"({moved} * {step.unit})" if step.unit > 1 else moved
-            continue
-        # DuckDB's // goes towards zero: take the rest away before
-        sql = f"(({moved} - ({moved} % {step.width} + {step.width}) % {step.width}) // {step.width} * {step.unit})"
-    operation = ScalarOperation(f"CAST(greatest(least({sql}, {NO_TIME - 1}), {-NO_TIME}) AS BIGINT)")
-    return Expression(Call(operation, (Column(i, whole),), pa.int64()))
+    options = tuple(n for step in simplified((Step(1), *inverse(steps))) for n in (step.plus, step.width, step.unit))
+    return Expression(Call(ScalarOperation("time_bound", options), (Column(i, kind),), pa.int64()))

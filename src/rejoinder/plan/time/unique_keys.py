@@ -13,6 +13,7 @@ from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
+    AtMostOne,
     Distinct,
     Enrich,
     Expand,
@@ -43,7 +44,7 @@ def is_unique(query: Query, names: Sequence[str], catalog: Catalog) -> bool:
 def _keys(node: Node, catalog: Catalog) -> list[Ids]:
     match node:
         case Scan():
-            source = catalog.find(node.relation)
+            source = catalog.find(str(node.relation))
             named = source.primary_key if isinstance(source, Source) and source.kind == "table" else ()
             return [frozenset(i for i, name in node.columns if name in named)] if named else []
         case Filter() | Validity() | Enrich():
@@ -54,7 +55,7 @@ def _keys(node: Node, catalog: Catalog) -> list[Ids]:
             return [frozenset(i for i, _ in node.keys)]
         case Distinct():
             return [frozenset(i for i, _ in node.columns)]
-        case Latest():
+        case Latest() | AtMostOne():
             return [frozenset(node.key)]
         case Join():
             return list(_joined(node, catalog))

@@ -6,6 +6,7 @@ It refuses what is not supported, with a pointer into the text, so that nothing 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -14,11 +15,13 @@ from sqlglot import exp
 
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.host.caps import cap_reached, caps
-from rejoinder.ir.catalog import LATE, REJECTED, Catalog, Source, View
+from rejoinder.ir.catalog import Catalog, Source, View
 from rejoinder.ir.expression import Expression, column
+from rejoinder.ir.identities import side_output
 from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, Window
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
+from rejoinder.plan.unnest.unnesting import unnest
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
 from rejoinder.sql.bind.emit_clause import (
     Clause,
@@ -36,14 +39,16 @@ from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival, refuse_changing
 from rejoinder.sql.bind.relations.as_of_joins import event_time_of, has_version
 from rejoinder.sql.bind.relations.enrich_call import bind_enrichment, is_enrichment
-from rejoinder.sql.bind.relations.joins import combine
+from rejoinder.sql.bind.relations.laterals import bind_lateral, lateral_without_left_side
 from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
 from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparable
-from rejoinder.sql.bind.subqueries import bind_where
+from rejoinder.sql.bind.subqueries.conditions import bind_where
+from rejoinder.sql.bind.subqueries.join_conditions import combine_with_subqueries
+from rejoinder.sql.bind.subqueries.subquery_values import without_subqueries
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, ends_of_column
+from rejoinder.sql.functions.time.windows import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
     refuse_duplicate_names,
@@ -72,7 +77,8 @@ def _bound(text: str, catalog: Catalog, kept: Collection[str], names: Sequence[s
     binder = Binder(catalog, frozenset(kept))
     _, clause = split_emission(text)
     node = with_item_names(parse_query(text), names)
-    return with_column_names(_with_emission(binder, node, clause), names, relation)
+    query = with_column_names(_with_emission(binder, node, clause), names, relation)
+    return replace(query, root=unnest(query.root, binder.numbers)) if binder.has_subqueries else query
 
 
 def bind_view(view: View, catalog: Catalog, kept: Collection[str] = ()) -> Query:
@@ -107,6 +113,20 @@ class Binder:
     """Whether the query ends in EMIT FINAL."""
     relations: int = 0
     """How many relations the query has read so far, counted for `max_query_relations`."""
+    outer: Scope | None = None
+    """The scope of the outer query, while a subquery is bound."""
+    has_subqueries: bool = False
+    """Whether a part of the query was bound inside of another."""
+
+    @contextmanager
+    def inside(self, scope: Scope | None) -> Iterator[None]:
+        """Bind queries in which the columns of a scope resolve; None: no outer query, as in a view."""
+        outer, self.outer = self.outer, scope
+        self.has_subqueries |= scope is not None
+        try:
+            yield
+        finally:
+            self.outer = outer
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
@@ -130,7 +150,7 @@ class Binder:
                 raise Unsupported("WITH RECURSIVE is not supported", detail=text_of(node), hint=hint)
             for cte in with_.expressions:
                 names = tuple(name.name for name in cte.args["alias"].columns)
-                ctes = {**ctes, cte.alias.lower(): _Cte(with_item_names(cte.this, names), ctes, names)}
+                ctes = {**ctes, cte.alias.lower(): _Cte(with_item_names(cte.this, names), ctes, names, self.outer)}
         return ctes
 
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
@@ -140,9 +160,13 @@ class Binder:
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
-            root = bind_where(self, root, scope, where.this, ctes)
+            root, scope = bind_where(self, root, scope, where.this, ctes)
         if is_grouped(node):
+            root, scope, node = without_subqueries(self, root, scope, node, ctes, in_aggregates=True)
             root, scope, node = bind_groups(root, scope, node, self.numbers)
+            if node.args.get("having"):
+                root, scope = bind_where(self, root, scope, node.args["having"].this, ctes)
+        root, scope, node = without_subqueries(self, root, scope, node, ctes)
         outputs = self.outputs(node, scope)
         distinct = node.args.get("distinct")
         if distinct is None:
@@ -158,6 +182,7 @@ class Binder:
             hint = "select from a relation of the flow"
             raise Unsupported("a query without FROM is not supported", detail=text_of(node), hint=hint)
         root, scope = self.relation(source.this, ctes)
+        scope = scope.inside(self.outer)
         for join in node.args.get("joins") or []:
             root, scope = self.join(root, scope, join, ctes)
         return root, scope
@@ -175,6 +200,8 @@ class Binder:
 
     def relation(self, node: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one item of FROM."""
+        if isinstance(node, exp.Lateral):
+            raise lateral_without_left_side(node)
         if not isinstance(node, exp.Table | exp.Subquery):
             hint = "a relation or a subquery is"
             raise Unsupported(f"{node.key.upper()} in FROM is not supported", detail=text_of(node), hint=hint)
@@ -210,7 +237,7 @@ class Binder:
             return bind_table_function(self, node, ctes)
         named = node.args.get("alias")
         plain = isinstance(node.this, exp.Identifier) and (named is None or isinstance(named.this, exp.Identifier))
-        foreign = node.args.get("db") is not None and f".{node.name.lower()}" not in (LATE, REJECTED)
+        foreign = node.args.get("db") is not None and side_output(relation_name(node)) is None
         if node.args.get("catalog") or foreign or not plain:
             raise Unsupported(
                 f"`{text_of(node)}` is not a plain name",
@@ -227,7 +254,9 @@ class Binder:
         name, alias = relation_name(node), node.alias or node.name
         cte = ctes.get(name.lower())
         if cte is not None:
-            return self.inlined(with_column_names(self.query(cte.query, cte.ctes), cte.names, name), alias, node)
+            with self.inside(cte.outer):
+                query = self.query(cte.query, cte.ctes)
+            return self.inlined(with_column_names(query, cte.names, name), alias, node)
         refusal = None if self.catalog.find(name) else foreign_relation(name, text_of(node))
         if refusal is not None:
             raise refusal
@@ -237,7 +266,7 @@ class Binder:
         if isinstance(relation, Source) or kept:
             number = next(self.numbers)
             ids = tuple((f"{number}.{field.name}", field.name) for field in relation.schema)
-            scan: Node = Scan(relation.name, ids, relation.schema)
+            scan: Node = Scan(relation.relation, ids, relation.schema)
             windows = {} if isinstance(relation, Source) else self.view(relation).windows
             ends = {
                 name: ColumnBounds(f"{number}.{name}/start", f"{number}.{name}/end", windows[name].size)
@@ -262,7 +291,8 @@ class Binder:
 
     def view(self, view: View) -> Query:
         """Bind the query of a view, to inline it."""
-        query = self.query(with_item_names(parse_query(view.query), view.names), {})
+        with self.inside(None):
+            query = self.query(with_item_names(parse_query(view.query), view.names), {})
         return with_column_names(query, view.names, view.name)
 
     def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:
@@ -294,14 +324,17 @@ class Binder:
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one JOIN (or comma); `left` is everything to its left."""
         refuse_unread_clauses(node)
-        right, other = self.relation(node.this, ctes)
+        if isinstance(node.this, exp.Lateral):
+            right, other = bind_lateral(self, scope, node, ctes)
+        else:
+            right, other = self.relation(node.this, ctes)
         if is_at_arrival(node):
             self.refuse_changing(left, "the left side of a join as of the current time", node)
             if node.side.upper() == "FULL":
                 self.refuse_changing(right, "the right side of a FULL JOIN as of the current time", node)
         versions = readable(self.catalog, relation_name(node.this)) if has_version(node) else None
         event_time = None if versions is None else event_time_of(node, versions)
-        joined = combine(Side(left, scope), Side(right, other), node, self.numbers, event_time)
+        joined = combine_with_subqueries(self, Side(left, scope), Side(right, other), node, ctes, event_time)
         return joined.root, joined.scope
 
     def refuse_changing(self, side: Node, which: str, node: exp.Expr) -> None:
@@ -364,3 +397,4 @@ class _Cte:
     query: exp.Query
     ctes: Ctes
     names: tuple[str, ...] = ()
+    outer: Scope | None = None

@@ -20,7 +20,7 @@ from rejoinder.ir import operators
 from rejoinder.ir.expression import Expression, column, literal
 from rejoinder.ir.logical import Aggregate, Distinct, Node, Project, SetOperation
 from rejoinder.ir.nodes import And, Literal
-from rejoinder.sql.bind.aggregate_functions import Primitive
+from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.types import spark_types
 
 

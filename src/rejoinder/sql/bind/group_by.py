@@ -20,21 +20,20 @@ from sqlglot import exp
 from rejoinder.errors import InvalidSql, PlanningError, TypeMismatch, Unsupported
 from rejoinder.ir import nodes as expressions
 from rejoinder.ir.expression import Expression, column
-from rejoinder.ir.logical import Aggregate, Call, Filter, Node, Project, Validity
-from rejoinder.sql.bind.aggregate_functions import Primitive, aggregates_in, bind_call, is_aggregate, read_call
+from rejoinder.ir.logical import Aggregate, Call, Node, Project, Validity
+from rejoinder.sql.bind.aggregate_functions import Aggregated, aggregates_in, bind_call, is_aggregate, read_call
 from rejoinder.sql.bind.distinct_aggregates import DistinctAggregates
-from rejoinder.sql.bind.predicates import bind_condition
 from rejoinder.sql.bind.scope import Column, Scope
 from rejoinder.sql.functions import output_names
+from rejoinder.sql.functions.aggregates import Primitive
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_validity_time, compile_window
-from rejoinder.sql.functions.function_names import SIGNATURES
-from rejoinder.sql.functions.refusals import not_offered
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, is_validity, pack, window_type
-from rejoinder.sql.parse.clauses import MARKS, text_of
+from rejoinder.sql.functions.function_registry import SIGNATURES
+from rejoinder.sql.functions.refusals import unsupported
+from rejoinder.sql.functions.time.window_functions import is_validity
+from rejoinder.sql.functions.time.windows import ColumnBounds, pack, window_type
+from rejoinder.sql.parse.clauses import marked_name, text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.terms import Term, relabel
-
-_UNSEEN = str.maketrans("01", MARKS[1:])
 
 
 def is_grouped(node: exp.Select) -> bool:
@@ -45,7 +44,7 @@ def is_grouped(node: exp.Select) -> bool:
 
 
 def bind_groups(root: Node, scope: Scope, node: exp.Select, numbers: Iterator[int]) -> tuple[Node, Scope, exp.Select]:
-    """Return the groups of a SELECT, filtered by HAVING; their columns; and the SELECT list over these columns."""
+    """Return the groups of a SELECT; their columns; and the SELECT list and HAVING over these columns."""
     return _Groups(root, scope, node, numbers).bind()
 
 
@@ -93,12 +92,11 @@ class _Groups:
         self._bind_keys()
         listed = [self._named(item) for item in self.items]
         condition = None if having is None else self._rewritten(having.this, aliases=True)
-        scope = self._scope()
-        root: Node = Project(self._valid(self._aggregate()), self._outputs())
-        if condition is not None:
-            root = Filter(root, bind_condition(condition, scope))
+        root = Project(self._valid(self._aggregate()), self._outputs())
         select = exp.Select(expressions=listed, distinct=self.node.args.get("distinct"))
-        return root, scope, select
+        if condition is not None:
+            select.set("having", exp.Having(this=condition))
+        return root, self._scope(), select
 
     # -- GROUP BY -----------------------------------------------------------------------------------------------------
 
@@ -225,15 +223,26 @@ class _Groups:
             return isinstance(part, exp.Interval)
 
     def _rewritten(self, node: exp.Expr, *, aliases: bool) -> exp.Expr:
-        """Rewrite an expression over the columns of the groups. HAVING may use `aliases` of the SELECT list."""
+        """Rewrite an expression over the columns of the groups. HAVING may use `aliases` of the SELECT list.
+
+        Subqueries stay as they are: the columns of the groups resolve in them.
+        """
+        queries: list[exp.Expr] = []
+
+        def hide(part: exp.Expr) -> exp.Expr:
+            if not isinstance(part, exp.Query):
+                return part
+            queries.append(part)
+            return exp.Placeholder(this=str(len(queries) - 1))
+
+        def show(part: exp.Expr) -> exp.Expr:
+            return queries[int(part.name)] if isinstance(part, exp.Placeholder) else part
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
-                raise not_offered(part)
+                raise unsupported(part)
             if is_aggregate(part):
                 return _reference(self._result(part))
-            if isinstance(part, exp.Query):
-                return part
             key = self._key_of(part)
             if key is not None:
                 return _reference(key.name)
@@ -247,7 +256,7 @@ class _Groups:
                 self._check_grouped(part)
             return part
 
-        return node.transform(swap)
+        return node.transform(hide).transform(swap).transform(show)
 
     def _key_of(self, part: exp.Expr) -> _Key | None:
         """Return the key that equals a part of an expression."""
@@ -275,7 +284,7 @@ class _Groups:
         except PlanningError:
             return False
         grouped = {i for key in self.keys if key.expression.is_column for i in key.expression.columns}
-        return set(expression.columns) <= grouped
+        return set(expression.columns) <= grouped | self.scope.outer_ids()
 
     def _check_grouped(self, part: exp.Column) -> None:
         if self._is_grouped(part) or self._is_field_of_window(part):
@@ -284,7 +293,7 @@ class _Groups:
         name = text_of(part)
         call = part.find_ancestor(exp.Anonymous, exp.Select)
         if isinstance(call, exp.Anonymous) and call.name.lower() not in SIGNATURES:
-            raise not_offered(call)  # an unknown function, perhaps an aggregate, is the better error
+            raise unsupported(call)  # an unknown function, perhaps an aggregate, is the better error
         raise InvalidSql(
             f"column `{name}` is neither grouped nor aggregated",
             detail=f"in `{text_of(part.parent) if part.parent is not None else name}`: a group has many values of it",
@@ -301,8 +310,22 @@ class _Groups:
         result = self.results.get(text)
         if result is None:
             name = _marked(node, len(self.keys) + len(self.results))
-            result = self.results[text] = (name, bind_call(read_call(node), self.scope, self._primitive))
+            call = read_call(node)
+            self._refuse_outer(call)
+            result = self.results[text] = (name, bind_call(call, self.scope, self._primitive))
         return result[0]
+
+    def _refuse_outer(self, call: Aggregated) -> None:
+        """Refuse an aggregate of the outer query: all its columns belong to it."""
+        if self.scope.outer is None:
+            return
+        read = {i for node in call.arguments if not node.is_star for i in compile_expression(node, self.scope).columns}
+        if read and read <= self.scope.outer_ids():
+            raise Unsupported(
+                f"`{text_of(call.node)}` is an aggregate of the outer query, in a subquery",
+                detail="all columns in it belong to the outer query, and so do the rows that it would be about",
+                hint="compute it in the outer query, or name a column of the subquery",
+            )
 
     def _primitive(self, primitive: Primitive) -> str:
         call = primitive.call
@@ -325,7 +348,7 @@ class _Groups:
                 columns.append(Column("", "window", key.id, key.expression.type, bounds=key.bounds))
         for number, (name, expression) in enumerate(self.results.values()):
             columns.append(Column("", name, f"{self.number}.v{number}", expression.type))
-        return replace(self.scope, columns=tuple(columns), repeats=())
+        return replace(self.scope, columns=tuple(columns), repeats=(), computed=())
 
     def _outputs(self) -> tuple[tuple[str, Expression], ...]:
         """Return the columns of the groups, computed from keys and primitives."""
@@ -367,7 +390,7 @@ def _packed(bounds: ColumnBounds, kind: pa.DataType) -> Expression:
 
 def _marked(node: exp.Expr, number: int) -> str:
     """Return the name of a column of the groups: its text, for messages, and a number in invisible characters."""
-    return f"{text_of(node)}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
+    return marked_name(text_of(node), number)
 
 
 def _reference(name: str) -> exp.Expr:

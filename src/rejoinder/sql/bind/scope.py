@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported, near_misses
+from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, near_misses
 from rejoinder.ir import nodes
 from rejoinder.ir.logical import Node
-from rejoinder.sql.functions.time.window_functions import ColumnBounds
+from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.foreign_names import foreign_column
 
 
@@ -29,6 +29,10 @@ class Column:
     """Whether only the qualified name refers to it: the second column of a USING pair."""
     bounds: ColumnBounds | None = None
     """For a window: the columns with its start and end."""
+    text: str = ""
+    """For the value of a subquery: its SQL text."""
+    can_fail: bool = False
+    """Whether the value of the subquery fails on some rows."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,11 @@ class Scope:
     repeats: tuple[tuple[nodes.Node, Column], ...] = ()
     """For each HOP: the expression that lists all window starts of a row, and the column with one of them."""
     outer: Scope | None = None
-    """In a subquery: the scope of the outer query."""
-    reaches_out: bool = False
-    """Whether columns of `outer` resolve here. Elsewhere they are used for the error message only."""
+    """In a subquery: the scope of the outer query. Its columns resolve here if no column here has the name."""
     left_out: tuple[Column, ...] = ()
     """Columns that SEMI and ANTI joins removed; used for error messages only."""
+    computed: tuple[Column, ...] = ()
+    """Values of subqueries, with generated names."""
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Scope:
@@ -52,8 +56,13 @@ class Scope:
 
     def beside(self, other: Scope) -> Scope:
         """Return the scope of a join of two relations."""
-        left_out = self.left_out + other.left_out
-        return Scope((*self.columns, *other.columns), self.repeats + other.repeats, left_out=left_out)
+        return replace(
+            self,
+            columns=(*self.columns, *other.columns),
+            repeats=self.repeats + other.repeats,
+            left_out=self.left_out + other.left_out,
+            computed=self.computed + other.computed,
+        )
 
     def with_columns(self, columns: Sequence[Column]) -> Scope:
         """Return the scope with its columns reordered or hidden."""
@@ -63,9 +72,21 @@ class Scope:
         """Return the scope after a SEMI or ANTI join with `other`."""
         return replace(self, left_out=(*self.left_out, *other.columns))
 
-    def inside(self, outer: Scope) -> Scope:
+    def inside(self, outer: Scope | None) -> Scope:
         """Return the scope as that of a subquery in which the columns of `outer` resolve."""
-        return replace(self, outer=outer, reaches_out=True)
+        return replace(self, outer=outer)
+
+    def computing(self, column: Column) -> Scope:
+        """Return the scope with the value of a subquery."""
+        return replace(self, computed=(*self.computed, column))
+
+    def subquery(self, text: str) -> Column | None:
+        """Return the column with the value of a subquery, by its text."""
+        return next((column for column in self.computed if column.text == text), None)
+
+    def outer_ids(self) -> set[str]:
+        """Return the ids of all columns of outer queries."""
+        return set() if self.outer is None else {*self.outer.carried(), *self.outer.outer_ids()}
 
     def repeating(self, starts: nodes.Node, column: Column) -> Scope:
         """Return the scope of rows that HOP repeats, once per window."""
@@ -82,7 +103,7 @@ class Scope:
 
     def carried(self) -> dict[str, pa.DataType]:
         """Return ids and types of all columns, including starts and ends of windows."""
-        result = {c.id: c.type for c in (*self.columns, *(column for _, column in self.repeats))}
+        result = {c.id: c.type for c in (*self.columns, *(column for _, column in self.repeats), *self.computed)}
         for c in self.columns:
             if c.bounds is not None:
                 result |= dict.fromkeys((c.bounds.start, c.bounds.end), c.type.field("start").type)
@@ -144,7 +165,7 @@ class Scope:
     def _named(self, qualifier: str | None, name: str) -> list[Column]:
         return [
             c
-            for c in self.columns
+            for c in (*self.columns, *self.computed)
             if c.name.lower() == name.lower()
             and (not c.hidden if qualifier is None else c.qualifier.lower() == qualifier.lower())
         ]
@@ -188,19 +209,9 @@ class Scope:
         """Return the column of the outer query; None if it has none, or if `a.b` may be a field of a column here."""
         if self.outer is None or any(c.name.lower() == column.table.lower() for c in self.columns):
             return None
-        text = column.sql(dialect="spark")
         if self.outer.knows(column):
-            if self.reaches_out:
-                return self.outer.find(column.table or None, column.name, place)
-            raise correlation_not_supported(text, place)
-        outermost = self.outer.outer
-        if outermost is not None and outermost.knows(column):
-            raise Unsupported(
-                f"`{text}` belongs to a query two levels up",
-                detail=f"in {place}",
-                hint="a subquery can use the columns of its directly enclosing query; join the relation there",
-            )
-        return None
+            return self.outer.find(column.table or None, column.name, place)
+        return self.outer._find_outside(column, place)
 
     def knows(self, column: exp.Column) -> bool:
         """Return whether at least one column of that name is in scope."""
@@ -209,15 +220,6 @@ class Scope:
             c.name.lower() == name and (c.qualifier.lower() == qualifier if qualifier else not c.hidden)
             for c in self.columns
         )
-
-
-def correlation_not_supported(text: str, place: str) -> Unsupported:
-    """Return the error for a correlated column in a place where correlation is not supported."""
-    return Unsupported(
-        f"`{text}` belongs to the outer query, and is not supported here",
-        detail=f"in {place}",
-        hint="use columns of the outer query in the WHERE of a subquery without aggregates or UNION",
-    )
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from sqlglot import exp
 
 from rejoinder.errors import PlanningError
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Bound, bound_between
-from rejoinder.ir.monotone import Step, shift
-from rejoinder.ir.nodes import Call
-from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
+from rejoinder.ir.monotone import shift
+from rejoinder.ir.nodes import Cast
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.interval_literals import MICROS, interval_of
@@ -106,8 +106,8 @@ def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
     return tuple(bound for bound in bounds if bound is not None)
 
 
-def _input(time: Expression) -> str:
-    return time.columns[0].split(".", 1)[0]
+def _input(time: Expression) -> int:
+    return column_id(time.columns[0]).input
 
 
 def _in_unit(left: exp.Expr, right: exp.Expr, scope: Scope) -> tuple[int, _Linear | None, _Linear | None]:
@@ -175,8 +175,7 @@ def _in_microseconds(time: Expression) -> Expression:
     """Cast a date to a timestamp; leave other times as they are."""
     if time.type != spark_types.DATE:
         return time
-    operation = ScalarOperation("CAST({0} AS TIMESTAMP)", monotone=MonotoneArgument(0, (Step(unit=MICROS["DAY"]),)))
-    return Expression(Call(operation, (time.node,), spark_types.TIMESTAMP), time.text)
+    return Expression(Cast(time.node, spark_types.TIMESTAMP), time.text)
 
 
 def _interval(node: exp.Interval) -> _Linear | None:

@@ -13,6 +13,7 @@ from rejoinder.kernels.arrow.columns import RESERVED
 
 MARKS = "\u2063\u2061\u2062"
 """Invisible characters, which make generated names unique without changing how they look."""
+_UNSEEN = str.maketrans("01", MARKS[1:])
 _MARKED = re.compile(f"`([^`]*?)[{MARKS}]+`")
 _WORDS = {
     "by_name": "BY NAME",
@@ -99,6 +100,11 @@ def refuse_reserved(names: Sequence[str], place: str, also: Sequence[str] = ()) 
             detail=f"reserved: {', '.join(taken)}",
             hint="give it another name with AS",
         )
+
+
+def marked_name(text: str, number: int) -> str:
+    """The name of a column that nobody can write: a text, for messages, and after it a number that nobody sees."""
+    return f"{text}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
 
 
 def relation_name(table: exp.Table) -> str:

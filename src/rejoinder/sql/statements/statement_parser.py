@@ -8,10 +8,10 @@ from typing import Literal, get_args
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from rejoinder.connectors.sink_definition import make_sink
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.ir.catalog import Sink, Source
 from rejoinder.secret_options import refuse_broken_secret
-from rejoinder.sql.definitions.sink_definition import make_sink
 from rejoinder.sql.definitions.view_options import checked_options
 from rejoinder.sql.parse.foreign_spellings import (
     foreign_create,

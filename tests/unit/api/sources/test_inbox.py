@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from rejoinder.api.sources.inbox import Inbox, checked_rows
 from rejoinder.cli.commands.open_state import open_state
 from rejoinder.cli.main import app
+from rejoinder.connectors.files.reading import read_file
 from rejoinder.engine import publisher
 from rejoinder.errors import Corrupt, InputError, StorageFailed
-from rejoinder.formats import read_file
 from rejoinder.ir.catalog import Source
 
 SOURCE = Source("s", "stream", pa.schema([("k", pa.int64())]))

@@ -149,7 +149,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     (
         "CREATE CHANGELOG z (k INT) USING parquet OPTIONS (path 'x')",
         InvalidSql,
-        "changelog `z` does not say which column tells inserts from deletes",
+        "changelog `z` does not say which column distinguishes inserts from deletes",
     ),
     ("CREATE INDEX i ON a (q)", UnknownName, "`a` has no column `q`"),
     ("CREATE INDEX i ON nope (k)", UnknownName, "there is no relation `nope`"),

@@ -42,14 +42,14 @@ def test_a_driver_that_slept_through_eleven_commits_is_fenced(store: ObjectStore
             line.next(ours.name, fate)
 
     line.before[ours.name] = sleep
-    with pytest.raises((errors.Fenced, errors.Unconfirmed)) as told:
+    with pytest.raises((errors.Fenced, errors.Unconfirmed)) as raised:
         commit(store, ours)
     if fate == "lost":
-        assert isinstance(told.value, errors.Unconfirmed)
+        assert isinstance(raised.value, errors.Unconfirmed)
         with pytest.raises(errors.Fenced):
             commit(store, ours)
     else:
-        assert isinstance(told.value, errors.Fenced)
+        assert isinstance(raised.value, errors.Fenced)
     line.arrive()
     assert latest(store) == newest(store) == live[0]
     assert max(versions(store)) == live[0].version
@@ -143,9 +143,9 @@ def test_a_commit_that_is_sent_again_is_one_commit(store: ObjectStore, fate: str
     base = grow(store, None, 3)
     ours = base.successor(keep_versions=KEEP, epoch=0)
     line.next(ours.name, fate)
-    with pytest.raises(errors.Unconfirmed, match=r"version 3 \(epoch 0\) may or may not be stored") as told:
+    with pytest.raises(errors.Unconfirmed, match=r"version 3 \(epoch 0\) may or may not be stored") as raised:
         commit(store, ours)
-    assert "connection reset" in str(told.value) and told.value.code == "RJ406"
+    assert "connection reset" in str(raised.value) and raised.value.code == "RJ406"
     commit(store, ours)
     line.arrive()
     assert latest(store) == ours and versions(store) == [0, 1, 2, 3]

@@ -16,7 +16,7 @@ from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.duckdb.evaluate import filter_project
 from rejoinder.kernels.duckdb.row_errors import satisfying
 from rejoinder.plan.physical.arrangement import Key
-from rejoinder.plan.physical.steps import Presence
+from rejoinder.plan.physical.join_steps import Presence
 from rejoinder.runtime.matching.key_matching import Matching, changed
 from rejoinder.runtime.task import Task, key_columns
 
@@ -65,7 +65,7 @@ def _flips(task: Task, keyed: pa.Table, step: Presence) -> pa.Table:
     runs = task.runs(step.arrangement.id, after=False)
     arranged = step.arrangement.key
     key = Key(tuple(column(n, p.type) for n, p in zip(step.keys, arranged.parts, strict=True)), arranged.null_safe)
-    matching = Matching(candidates, runs, key, step.arrangement, task.max_pairs, step.output.split("/")[0])
+    matching = Matching(candidates, runs, key, step.arrangement, task.max_pairs, step.user)
     before = matching.counts(step.filter)
     flip = (before + change > 0).astype(np.int64) - (before > 0).astype(np.int64)
     rows = np.flatnonzero(flip)

@@ -26,7 +26,7 @@ from rejoinder.sql.bind.relations.arrival_joins import at_arrival, is_at_arrival
 from rejoinder.sql.bind.relations.as_of_joins import as_of, is_as_of
 from rejoinder.sql.bind.relations.repeated_rows import repeat_sides
 from rejoinder.sql.bind.scope import Column, Scope, Side
-from rejoinder.sql.functions.time.window_functions import ColumnBounds
+from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types.spark_types import common_type
 
@@ -54,7 +54,7 @@ _SUPPORTED = "INNER, LEFT, RIGHT, FULL, [LEFT | RIGHT] SEMI, [LEFT | RIGHT | FUL
 
 def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], event_time: str | None = None) -> Side:
     """Bind a JOIN (or comma); `event_time` is a column of the right side. Raises a `PlanningError`."""
-    kind, is_swapped = _kind(node)
+    kind, is_swapped = join_kind(node)
     left.scope.refuse_double_qualifiers(right.scope, text_of(node))
     names = _shared_names(left.scope, right.scope, node)
     on = node.args.get("on")
@@ -90,7 +90,8 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
     return Side(joined, _merged(left.scope, right.scope, shown, hidden))
 
 
-def _kind(node: exp.Join) -> tuple[JoinKind, bool]:
+def join_kind(node: exp.Join) -> tuple[JoinKind, bool]:
+    """Return the kind of a JOIN, and whether its sides are swapped. Raises `Unsupported`."""
     kind = KINDS.get((node.side.upper(), node.kind.upper()))
     if kind is None or node.method.upper() not in ("", "NATURAL", "ASOF"):
         raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=_SUPPORTED)

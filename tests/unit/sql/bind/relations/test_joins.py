@@ -183,7 +183,7 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
 
 
 @pytest.mark.parametrize(("query", "error", "fact"), REFUSED, ids=[query for query, _, _ in REFUSED])
-def test_what_is_not_offered_is_refused_with_detail_and_hint(
+def test_what_is_not_supported_is_refused_with_detail_and_hint(
     query: str, error: type[RejoinderError], fact: str
 ) -> None:
     with pytest.raises(error) as raised:

@@ -31,8 +31,6 @@ class TopicReader:
         Asks the broker, or reads the log of the table, which may take some seconds. Raises `InputError` if there is no
         response, since the records may still exist.
         """
-        if source.max_ahead is not None:
-            return "it is not read again, since rows that `max_ahead` rejected could be accepted now"
         if position.offset == NOTHING:
             return None
         return source_side(source).lost_records(self.executor.session, source, _start(position), position.offset)

@@ -70,10 +70,13 @@ class Retentions:
 
     def made(self, derived: Derived) -> Uses:
         """The times below which the state of a derived relation's operation is no longer needed."""
-        names, known = derived.operation.expiry_columns(derived), self.frontiers.is_known_input
+        operation, frontiers = derived.operation, self.frontiers
+        names = _finest(derived, operation.expiry_columns(derived))
         return [
-            tuple(Limit(name, below, not known(derived, name)) for name, below in way.items())
-            for way in self.frontiers.ways(derived, _finest(derived, names))
+            tuple(
+                Limit(name, below, not operation.is_never_null(frontiers, derived, name)) for name, below in way.items()
+            )
+            for way in operation.expiry(frontiers, derived, names)
         ]
 
     def of(self, arrangement: Arrangement) -> Retention | None:
@@ -198,8 +201,8 @@ def _kept(
     for derived in normal.derived.values():
         operation = derived.operation
         if operation.keeps_state:
-            ways = frontiers.ways(derived, operation.expiry_columns(derived))
-            is_bounded = all(any(frontiers.is_known_input(derived, name) for name in way) for way in ways)
+            ways = operation.expiry(frontiers, derived, operation.expiry_columns(derived))
+            is_bounded = all(any(operation.is_never_null(frontiers, derived, name) for name in way) for way in ways)
             if operation.filters_late_rows or not is_bounded:
                 yield derived.id, derived.id, is_bounded
 

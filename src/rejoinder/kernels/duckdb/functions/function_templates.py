@@ -5,6 +5,7 @@ from __future__ import annotations
 from rejoinder.ir.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
     arithmetic,
+    grouping_functions,
     logic,
     math_functions,
     nested_functions,
@@ -29,6 +30,7 @@ RENDERINGS: dict[str, Rendering] = {
     **ranking.RENDERINGS,
     **text_functions.RENDERINGS,
     **time_functions.RENDERINGS,
+    **grouping_functions.RENDERINGS,
     **window_functions.RENDERINGS,
     DUCKDB_TEXT: lambda call: str(call.operation.options[0]),
 }

@@ -49,7 +49,7 @@ MODULES = {
     "united",
 }
 MIRRORED = (
-    {"plan/operations", "runtime/steps"},
+    {"sql/bind", "plan/operations", "runtime/steps"},
     {"sql/functions", "sql/types", "kernels/duckdb"},
 )
 """Packages that mirror each other file by file: a module has the same name in each. So do connectors."""

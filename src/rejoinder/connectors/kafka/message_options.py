@@ -50,8 +50,8 @@ def value_column(sink: Sink, schema: pa.Schema) -> pa.Field:
         listed = ", ".join(f"{field.name} {spark_name(field.type)}" for field in candidates) or "none"
         raise InvalidSql(
             f"sink `{sink.name}` writes values as {format_}, which is one column of type {wanted}",
-            detail=f"columns of `{sink.view}` excluded the key: {listed}",
-            hint=f"select one {wanted} column excluded the key in the view, or write 'json' or 'avro'",
+            detail=f"columns of `{sink.view}` besides the key: {listed}",
+            hint=f"select one {wanted} column besides the key in the view, or write 'json' or 'avro'",
         )
     return candidates[0]
 

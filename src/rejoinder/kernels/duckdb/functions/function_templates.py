@@ -5,13 +5,15 @@ from __future__ import annotations
 from rejoinder.ir.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
     arithmetic,
+    grouping_functions,
     logic,
     math_functions,
     nested_functions,
     patterns,
+    ranking,
     text_functions,
     time_functions,
-    window_functions,
+    windowing_functions,
 )
 from rejoinder.kernels.duckdb.functions.casts import cast_template
 from rejoinder.kernels.duckdb.functions.templates import Rendering
@@ -25,9 +27,11 @@ RENDERINGS: dict[str, Rendering] = {
     **math_functions.RENDERINGS,
     **nested_functions.RENDERINGS,
     **patterns.RENDERINGS,
+    **ranking.RENDERINGS,
     **text_functions.RENDERINGS,
     **time_functions.RENDERINGS,
-    **window_functions.RENDERINGS,
+    **grouping_functions.RENDERINGS,
+    **windowing_functions.RENDERINGS,
     DUCKDB_TEXT: lambda call: str(call.operation.options[0]),
 }
 

@@ -62,7 +62,7 @@ def compile_comparison(compiler: Compiler, node: exp.Expr) -> Term:
 def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
     if windows.is_window(kind) and sign in ("=", NULL_SAFE):
-        return windows.compared(sign, left, right, lambda way, one, two: _compare(way, one, two, node))
+        return windows.compared(sign, left, right, lambda way, ours, theirs: _compare(way, ours, theirs, node))
     if spark_types.is_nested(kind):
         _check_nested(sign, kind, node)
     return Term(operators.compared(left.node, sign, right.node, in_turn=True))

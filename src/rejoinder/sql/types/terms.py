@@ -126,10 +126,10 @@ def mismatch(node: exp.Expr, why: str, hint: str | None = None) -> errors.TypeMi
     return errors.TypeMismatch(why, detail=f"in `{text_of(node)}`", hint=hint)
 
 
-def only(node: exp.Expr, *known: str) -> None:
-    """Refuse a node with an argument that its compiler does not read: ignoring it would change the meaning."""
+def only(node: exp.Expr, *names: str) -> None:
+    """Refuse a node with other arguments than `names`: to ignore one would change the meaning."""
     for name, value in node.args.items():
-        if value not in (None, False, []) and name not in known:
+        if value not in (None, False, []) and name not in names:
             raise refuse(
                 node, f"this form of `{node.sql_name() if isinstance(node, exp.Func) else node.key}` is not supported"
             )

@@ -13,6 +13,7 @@ from rejoinder import errors
 from rejoinder.ir import nodes
 from rejoinder.ir.nodes import Node
 from rejoinder.ir.scalar_operation import Evaluation, MonotoneArgument, Nulls, Option, ScalarOperation
+from rejoinder.kernels.duckdb.functions.function_templates import RENDERINGS
 from rejoinder.sql.parse.clauses import text_of
 
 
@@ -92,7 +93,8 @@ def call(
     can_fail: bool = False,
     monotone: MonotoneArgument | None = None,
 ) -> Term:
-    """Make the term that calls a function of the registry (`ScalarOperation`)."""
+    """Make the term that calls a function (`ScalarOperation`), which has a template in `kernels.duckdb.functions`."""
+    assert name in RENDERINGS, f"{name} has no template"
     operation = ScalarOperation(name, options, evaluation, nulls, can_fail, monotone)
     return Term(nodes.Call(operation, [term.node for term in terms], kind))
 

@@ -19,7 +19,7 @@ from rejoinder.plan.blocks.accumulators import Accumulator
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.retention_bound import Retention
-from rejoinder.plan.physical.window_steps import Window
+from rejoinder.plan.physical.window_steps import FirstRows, Window
 from rejoinder.watermarks.formula import Formula
 
 Outputs = tuple[tuple[str, Expression], ...]
@@ -279,5 +279,6 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Stateful = Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Window | Enrich | Hold
-Step = Stateless | Stateful | Lookup | Presence | MatchStatus | Coverage
+Stateful = Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Enrich | Hold
+Ordered = Window | FirstRows
+Step = Stateless | Stateful | Ordered | Lookup | Presence | MatchStatus | Coverage

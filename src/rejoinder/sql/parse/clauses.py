@@ -39,12 +39,13 @@ _SET_OPERATION = _ORDERED | {"this", "expression", "distinct", "with"}
 # Hints are advice about how to run a query; they never change its rows.
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: _ORDERED
-    | {"expressions", "from", "joins", "where", "group", "having", "qualify", "windows", "distinct", "with", "hint"},
+    | {"expressions", "from", "joins", "laterals", "where", "group", "having", "qualify", "windows", "distinct"}
+    | {"with", "hint"},
     exp.Union: _SET_OPERATION,
     exp.Intersect: _SET_OPERATION,
     exp.Except: _SET_OPERATION,
-    exp.Subquery: _ORDERED | {"this", "alias", "with", "joins"},
-    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "version"}),
+    exp.Subquery: _ORDERED | {"this", "alias", "with", "joins", "pivots"},
+    exp.Table: frozenset({"this", "alias", "db", "catalog", "joins", "version", "pivots"}),
     exp.Join: frozenset({"this", "side", "kind", "method", "on", "using", "match_condition"}),
 }
 

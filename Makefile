@@ -33,10 +33,10 @@ GROUPED := --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-epochs bench-state bench-planning soak clean need-python need-java
+.PHONY: help venv demo release-check check test test-local test-spark test-deep test-fast format lock bench bench-epochs bench-state bench-planning bench-operators soak clean need-python need-java
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(INSTALLED) ## Make .venv with this project, what it needs, and the developer tools
 
@@ -89,6 +89,9 @@ bench-state: need-java $(INSTALLED) ## Measure a state of GB gigabytes (5): memo
 
 bench-planning: $(INSTALLED) ## Measure CREATE VIEW of joins of up to 64 inputs; needs no Java
 	$(BIN)/python -m benchmarks.planning
+
+bench-operators: $(INSTALLED) ## Measure the epochs of W1 to W4 in one process, CPU seconds; needs no Java
+	$(BIN)/python -m benchmarks.operators --n $(N)
 
 soak: need-java $(INSTALLED) ## Break a flow at random for MINUTES minutes (10); check the result, and that nothing grows
 	MINUTES="$(MINUTES)" $(BIN)/python -m benchmarks.soak

@@ -28,7 +28,7 @@ def wrong(folder: Path, late_rows: int) -> list[str]:
     source = folder / "in"
     orders, deliveries = (_TIMELY.format(source, name) for name in ("orders", "deliveries"))
     customers, regions = _LAST.format(source, "customers", "region"), _LAST.format(source, "regions", "name")
-    passed = driver._engine.watermarks.values.get("deliveries", {}).get("t", -1)
+    passed = driver._engine.version.watermarks.values.get("deliveries", {}).get("t", -1)
     queries = {
         "served": f"SELECT o.id, o.t, d.t FROM {orders} o LEFT JOIN {deliveries} d {_WITHIN} "
         f"WHERE d.t IS NOT NULL OR o.t + {BOUND} < {passed}",
@@ -38,7 +38,7 @@ def wrong(folder: Path, late_rows: int) -> list[str]:
     }
     result = []
     for view, query in queries.items():
-        if driver._engine.catalog.find(view) is None:
+        if driver._engine.version.catalog.find(view) is None:
             continue
         found = Counter(tuple(row.values()) for row in driver.table(view))
         expected = Counter(duckdb.connect().execute(query).fetchall())

@@ -18,7 +18,8 @@ RejoinderError
 │   ├── LateRow              a row below the watermark, where late rows are an error
 │   └── WatermarkRegress     a watermark that does not rise
 ├── EvaluationError          an expression failed on a row
-│   └── FunctionFailed       a Python function failed, timed out, or returned an invalid answer
+│   ├── FunctionFailed       a Python function failed, timed out, or returned an invalid answer
+│   └── SeveralRows          a scalar subquery has more than one row
 ├── StateError               the state directory cannot be used
 │   ├── Fenced               another driver has committed to this state
 │   ├── Corrupt              a run or manifest that fails its checksum
@@ -64,7 +65,7 @@ class RejoinderError(Exception):
 
     @property
     def shown_values(self) -> str | None:
-        """The values, if they may be shown; else how to show them; None if there are none."""
+        """Return the values if they may be shown, otherwise how to show them; None if there are none."""
         return self.values if self.values is None or self.shows_values else HIDDEN_VALUES
 
     def __str__(self) -> str:
@@ -189,6 +190,10 @@ class EvaluationError(RejoinderError):
 
 class FunctionFailed(EvaluationError):
     code = "RJ301"
+
+
+class SeveralRows(EvaluationError):
+    code = "RJ302"
 
 
 class StateError(RejoinderError):

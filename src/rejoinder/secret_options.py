@@ -67,7 +67,7 @@ _TOKENS = re.compile(
 
 
 def is_secret(name: str, value: str = "") -> bool:
-    """Whether an option contains a secret, judging by its name and by parts of its value.
+    """Return whether an option contains a secret, by its name and by parts of its value.
 
     >>> is_secret("password"), is_secret("url", "jdbc:postgresql://db/shop?user=ada&password=x"), is_secret("path")
     (True, True, False)

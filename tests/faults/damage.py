@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from rejoinder.engine.content import named_files
+from rejoinder.engine.version import named_files
 from rejoinder.errors import Corrupt, RejoinderError
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.testing import Driver

@@ -37,7 +37,7 @@ def write_input(folder: Path) -> None:
 
 
 def step(folder: Path) -> Driver:
-    """The same in the test driver: all epochs that are left, with sinks that remember and one that cannot."""
+    """The same in the test driver: all epochs that are left, with sinks that store epochs and one that does not."""
     driver = Driver(store=folder / "state", parallelism=2)
     driver.sql(
         f"""CREATE CHANGELOG IF NOT EXISTS a (id BIGINT, x BIGINT, d BIGINT)
@@ -59,7 +59,7 @@ def note(folder: Path, epoch: int) -> None:
 
 
 def run(flow: rj.Flow, folder: Path, url: str, sinks: Sequence[str]) -> None:
-    """Read all input, an epoch per file, into a view with several sinks; the last one cannot remember epochs.
+    """Read all input, an epoch per file, into a view with several sinks; the last one does not store epochs.
 
     Sinks whose name ends in `_log` take changes, other tables a row per key.
     """

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rejoinder.engine.content import named_files
+from rejoinder.engine.version import named_files
 from rejoinder.errors import Corrupt, RejoinderError, SinkFailed
 from rejoinder.store.commits.manifest import Manifest
 from tests.faults.damage import EPOCHS, Flow, build, cut, delete, files, flip, refusal

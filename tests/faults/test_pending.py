@@ -1,4 +1,4 @@
-"""A driver dies while changes wait for the clock: they come out once, whatever the clock says when it goes on."""
+"""A driver dies while changes are pending for the clock: they are emitted once, whatever the clock shows afterwards."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ours = [(i, 10 * epoch + i) for epoch in range(victim.LAST + 1) for i in range(8)]
     met = [(i, t, t + more) for i, t in ours if i % 2 == 0 for more in (0, 10) if t + more < 10 * (victim.LAST + 1)]
     alone = [(i, t, None) for i, t in ours if i % 2 and t + 12 < 10 * victim.LAST + 6 - 5]
-    assert result["p"] == Counter([*met, *alone]), "pairs at once, the others when no partner can come"
+    assert result["p"] == Counter([*met, *alone]), "pairs at once, the others when no match can arrive"
     assert not any(undo for *_, undo in result["changes of p"]), "nothing that was let out is taken back"
     assert sum(result["p.late"].values()) == 5 * (victim.LAST - 1)
     return result
@@ -95,7 +95,7 @@ def test_the_test_driver_dies(folder: Path, undisturbed: dict[str, Any], fault: 
     assert driver.epoch == last_epoch(fault)
     victim.run(driver, folder)
     assert victim.outcome(folder / "state") == undisturbed
-    assert all((folder / "state" / name).exists() for name in driver._engine.state.files())
+    assert all((folder / "state" / name).exists() for name in driver._engine.version.state.files())
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_the_driver_dies(spark: SparkSession, folder: Path, undisturbed: dict[st
     assert flow.epoch == last_epoch(fault)
     victim.run(flow, folder)
     assert victim.outcome(folder / "state") == undisturbed
-    assert all((folder / "state" / name).exists() for name in flow.engine.state.files())
+    assert all((folder / "state" / name).exists() for name in flow.engine.version.state.files())
 
 
 @pytest.mark.parametrize("fault", ["scan:1", "round:4"])

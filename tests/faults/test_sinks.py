@@ -1,4 +1,4 @@
-"""A process dies around a delivery, for real: sinks that remember have each epoch once, any other at least once."""
+"""A process dies around a delivery, for real: sinks that store epochs have each epoch once, any other at least once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A late attempt of a task whose epoch is committed: its files are named by nobody and change nothing."""
+"""A late attempt of a task whose epoch is committed: no manifest names its files, and they have no effect."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def test_an_attempt_that_finishes_late_changes_nothing(tmp_path: Path) -> None:
         driver.insert("a", *[{"id": i, "x": epoch} for i in range(10)])
         driver.insert("b", *[{"id": i, "y": epoch} for i in range(10)])
         driver.step()
-    before = driver.table("v"), driver.stream("v"), driver._engine.state.files()
+    before = driver.table("v"), driver.stream("v"), driver._engine.version.state.files()
     files = set((tmp_path / "state" / "runs").rglob("*.arrow"))
-    for work, number, rows in executor.attempts:  # of all epochs: some are long forgotten
+    for work, number, rows in executor.attempts:  # of all epochs: some expired long ago
         assert list(BucketRound(work, number)(rows))
     written = set((tmp_path / "state" / "runs").rglob("*.arrow")) - files
     assert written, "the attempts did their work once more"
     driver.restart()
-    assert (driver.table("v"), driver.stream("v"), driver._engine.state.files()) == before
+    assert (driver.table("v"), driver.stream("v"), driver._engine.version.state.files()) == before
     driver.delete("a", {"id": 1, "x": 0})
     assert driver.step() == {"v": [({"id": 1, "x": 0, "y": 2}, -1)]}
-    named = driver._engine.state.files()
+    named = driver._engine.version.state.files()
     assert not any(path.relative_to(tmp_path / "state").as_posix() in named for path in written)

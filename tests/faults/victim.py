@@ -50,7 +50,7 @@ def write_input(folder: Path) -> None:
         c = [{"y": f"y{i}", "z": epoch} for i in range(3)]
         o = [{"id": i, "t": 10 * epoch + i} for i in range(8)]
         d = [{"id": i, "t": 10 * epoch + i} for i in range(0, 8, 2)]
-        if epoch > 1:  # too late by an epoch: what could have met them is forgotten, or has been let out without them
+        if epoch > 1:  # too late by an epoch: their matches have expired, or were emitted without them
             o += [{"id": 100 + i, "t": 10 * (epoch - 2) + i} for i in range(3)]
             d += [{"id": i, "t": 10 * (epoch - 2) + i} for i in range(1, 4, 2)]
         for name, rows in (("a", a), ("b", b), ("c", c if late else []), ("o", o), ("d", d)):

@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
+from rejoinder.formats.text.plain_rows import plain_rows
 from rejoinder.kernels.arrow.columns import DIFF, HASH, diffs, without
-from rejoinder.state.reading.renderings import plain_rows
 from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
 from tests.oracle.model import Change, Model, Row, SourceSpec, bag, frozen
@@ -183,11 +183,11 @@ class Player:
     def compare_state(self) -> None:
         """Every arrangement of a source holds exactly its rows, and every view can be explained."""
         engine = self.driver._engine
-        assert set(engine.state.arrangements) == {a.id for a in engine.dataflow.arrangements}
+        assert set(engine.version.state.arrangements) == {a.id for a in engine.dataflow.arrangements}
         for arrangement in engine.dataflow.arrangements:
             if arrangement.relation in self.model.specs:
                 held: Counter[str] = Counter()
-                for ref in (ref for part in engine.state.arrangements[arrangement.id] for ref in part.refs):
+                for ref in (ref for part in engine.version.state.arrangements[arrangement.id] for ref in part.refs):
                     run = read_run(self.driver._store, ref)
                     for row, diff in zip(
                         plain_rows(without(run, [HASH, DIFF]), is_ordered=True), diffs(run), strict=True

@@ -137,5 +137,5 @@ def play(ours: str, batch: str, kind: str, is_final: bool, seed: int) -> None:
     step()
     assert +out == Counter(oracle.execute(batch).fetchall()) and min(out.values(), default=0) >= 0
     assert len(driver.late("v")) == late
-    parts = driver._engine.state.arrangements.values()
+    parts = driver._engine.version.state.arrangements.values()
     assert sum(ref.rows for spines in parts for part in spines for ref in part.refs) == 0

@@ -69,5 +69,5 @@ def test_the_end_is_the_batch_answer_of_what_was_on_time(below: str, above: str,
     batch = upper.format(f"({lower}) v").replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
     assert +out == Counter(oracle.execute(batch).fetchall()) and min(out.values(), default=0) >= 0
     if below != "FULL":
-        parts = driver._engine.state.arrangements.values()
+        parts = driver._engine.version.state.arrangements.values()
         assert sum(ref.rows for spines in parts for part in spines for ref in part.refs) == 0

@@ -161,7 +161,7 @@ class Played:
         claimed = self.claimed()
         assert all(claimed[pair] >= time for pair, time in self.promised.items()), (claimed, self.promised)
         self.promised = claimed
-        plan, times = self.driver._engine.plan, self.driver._engine.watermarks.times
+        plan, times = self.driver._engine.version.plan, self.driver._engine.version.watermarks.times
         limits = [gate.limit for gate in plan.program.gates if gate.limit is not None]
         for formula in (*limits, *(formula for shown in plan.outputs.values() for formula in shown.values())):
             assert value_of(formula, times, LEAST) >= value_of(static(formula), times, LEAST)

@@ -97,7 +97,7 @@ def test_the_engine_releases_what_the_coalescer_does(steps: list[Happening]) -> 
         driver.step()
         if each.crash == "after":
             driver.restart(parallelism=2)
-        known = driver._engine.watermarks
+        known = driver._engine.version.watermarks
         for key, column in enumerate(sorted(DELAYS)):
             assert known.of("s", column) == model.merged.value(key), each
         assert known.is_idle("s") == model.merged.is_idle

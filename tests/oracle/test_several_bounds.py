@@ -101,12 +101,14 @@ class Played:
         """The rows of an inner join that are not over are those for which no bound has passed."""
         engine = self.driver._engine
         kept_by = engine.dataflow.retentions
-        expiry = {name: expiry_of(kept, engine.times) for name, kept in kept_by.items()}
+        expiry = {name: expiry_of(kept, engine.version.times) for name, kept in kept_by.items()}
         for side, other in ("lr", "rl"):
             behind = {"l": 0, "r": int(self.left == "s")}[side]  # of times that come, behind their watermark
             own = self.left if side == "l" else "r"
-            kept = [name for name in engine.state.arrangements if name.startswith(f"{own}#on-time")]
-            refs = [(name, ref) for name in kept for part in engine.state.arrangements[name] for ref in part.refs]
+            kept = [name for name in engine.version.state.arrangements if name.startswith(f"{own}#on-time")]
+            refs = [
+                (name, ref) for name in kept for part in engine.version.state.arrangements[name] for ref in part.refs
+            ]
             found = sum(expiry[name].drop_expired(read_run(engine.store, ref)).num_rows for name, ref in refs)
             bounds = [(column, slack, clock) for whose, column, slack, clock in self.bounds if whose == side]
             wanted = 0
@@ -140,5 +142,5 @@ def test_the_end_is_the_batch_join_of_what_was_on_time(kind: str, is_final: bool
             played.driver.watermark(name, EVER, column)
     played.step()
     assert +played.out == played.wanted() and min(played.out.values(), default=0) >= 0
-    parts = played.driver._engine.state.arrangements.values()
+    parts = played.driver._engine.version.state.arrangements.values()
     assert sum(ref.rows for spines in parts for part in spines for ref in part.refs) == 0

@@ -141,5 +141,5 @@ def test_the_end_is_the_batch_join_of_what_was_on_time(kind: str, is_final: bool
     played.step()
     assert +played.out == played.wanted() and min(played.out.values(), default=0) >= 0
     assert len(played.driver.late("v")) == played.late
-    parts = played.driver._engine.state.arrangements.values()
+    parts = played.driver._engine.version.state.arrangements.values()
     assert sum(ref.rows for spines in parts for part in spines for ref in part.refs) == 0

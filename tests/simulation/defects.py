@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rejoinder.connectors import file_sink
-from rejoinder.engine import content, outbox, publisher
+from rejoinder.connectors.files import target as file_sink
+from rejoinder.engine import outbox, publisher, version
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance import state_deletion
 from rejoinder.engine.publisher import Publisher
@@ -69,12 +69,12 @@ DEFECTS = (
     ),
     Defect(
         "forgetful",
-        "a commit whose answer was lost is forgotten: the driver meets it as that of another one",
+        "a commit whose answer was lost is ignored: the driver treats it as that of another one",
         ((Publisher, "publish", designs.forgetful_publish), (Publisher, "settle", designs.nothing)),
     ),
     Defect(
-        "forgotten probe",
-        "a first commit is forgotten if the request fails that checks the storage after it",
+        "skipped probe",
+        "a first commit is ignored if the request fails that checks the storage after it",
         (
             (
                 publisher,
@@ -204,7 +204,7 @@ DEFECTS = (
     Defect(
         "loose positions",
         "what a source has read is one object beside the manifest",
-        ((driver_module, "new_files", designs.loose_files), (content, "position_files", designs.loose_position_files)),
+        ((driver_module, "new_files", designs.loose_files), (version, "position_files", designs.loose_position_files)),
         ROTTEN,
     ),
     Defect(
@@ -215,8 +215,8 @@ DEFECTS = (
         "progress of sinks is one object without a checksum beside the manifest",
         (
             (outbox, "write_progress", designs.plain_note),
-            (content, "recorded", designs.plain_recorded),
-            (content, "progress_file", lambda _: "sinks/progress"),
+            (version, "recorded", designs.plain_recorded),
+            (version, "progress_file", lambda _: "sinks/progress"),
         ),
         NOTES,
     ),
@@ -280,7 +280,7 @@ DEFECTS = (
     Defect(
         "foreign notes",
         "a note is believed that belongs to another commit of the same version",
-        ((content, "recorded", edited(sink_progress.recorded, ('fields["manifest"] != manifest.checksum', "False"))),),
+        ((version, "recorded", edited(sink_progress.recorded, ('fields["manifest"] != manifest.checksum', "False"))),),
         GAPS,
         "function",
     ),

@@ -59,11 +59,15 @@ def loose_files(engine: Engine) -> Any:
     data = engine.store.find("sinks/offsets")
     known = {} if data is None else json.loads(data)
     there = SimpleNamespace(
-        positions=known, dataflow=engine.dataflow, attached=engine.attached, store=engine.store, epoch=engine.epoch
+        positions=known,
+        dataflow=engine.dataflow,
+        attached=engine.version.attached,
+        store=engine.store,
+        epoch=engine.epoch,
     )
     positions, splits = new_files(there)  # type: ignore[arg-type]
     engine.store.put("sinks/offsets", json.dumps(positions).encode())
-    return engine.positions, splits
+    return engine.version.positions, splits
 
 
 def loose_position_files(_: Any) -> set[str]:

@@ -154,6 +154,12 @@ class SimulatedDriver:
         """The rows that the next step takes."""
         return [] if self.driver is None else [(source.name, row, sign) for source, row, sign in self.driver._pending]
 
+    def has_delivered(self, sink: str) -> bool:
+        """Whether the driver knows of a delivery to a sink, its own or one that the state records."""
+        version = None if self.engine is None else self.engine.version
+        delivered = None if version is None else version.delivered.get(version.sinks[sink].identity)
+        return delivered is not None and delivered.changed is not None
+
     def kill(self) -> None:
         """End the process where it stands."""
         self.is_dead = True
@@ -195,7 +201,7 @@ class SimulatedDriver:
 
     def delivers(self, epoch: int) -> None:
         """Note a delivery to a target without fence. In prompt worlds, a driver that was replaced makes none."""
-        world, manifest = self.world, None if self.engine is None else self.engine.manifest
+        world, manifest = self.world, None if self.engine is None else self.engine.version.manifest
         is_excused = self.is_blinded and world.knobs.keep_versions < LONG_CHAIN
         if manifest is None or not world.knobs.is_prompt or is_excused:
             return

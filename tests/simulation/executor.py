@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from rejoinder.connectors.delivery_hosts import LocalHost
+from rejoinder.engine.executors.delivery_hosts import LocalHost
 from rejoinder.runtime.bucket_rounds import BucketRound, EpochWork, ScanRound, by_bucket, exchange_batch
 from rejoinder.runtime.task import Report
 from rejoinder.state.executor import LocalExecutor, reports_from, split_batch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rejoinder.engine.content import named_files
+from rejoinder.engine.version import named_files
 from rejoinder.errors import Fenced, NotCommitted, RejoinderError, SinkFailed
 from rejoinder.kernels.arrow.columns import DIFF
 from rejoinder.state.reading.changelog_reader import read_table
@@ -66,7 +66,7 @@ class Invariants:
     def acknowledge(self, driver: SimulatedDriver) -> None:
         """Note what a driver goes on from."""
         if driver.engine is not None:
-            self.world.ledger.acknowledge(driver.engine.manifest, driver.name)
+            self.world.ledger.acknowledge(driver.engine.version.manifest, driver.name)
 
     def wanted(self) -> set[str]:
         """The files that retained manifests name."""
@@ -116,15 +116,17 @@ class Invariants:
         ledger, engine = self.world.ledger, driver.engine
         self.acknowledge(driver)
         if isinstance(error, Fenced):
-            known = -1 if engine is None or engine.manifest is None else engine.manifest.version
+            known = -1 if engine is None or engine.version.manifest is None else engine.version.manifest.version
             # By identity, not by name: a process that was restarted may be overtaken by a request of its predecessor.
             writer = "" if engine is None else engine.publisher.writer
             others = [each for each in ledger.commits.values() if each.manifest.writer != writer]
             if not any(each.manifest.version > known for each in others):
                 raise Violation("fenced by itself", f"{driver.name} is told: {error}")
         if error is None and driver.action == "step":
-            assert engine is not None and engine.manifest is not None
-            known_rows = {row["id"] for each in ledger.path(engine.manifest.checksum) for _, row, _ in each.arrived}
+            assert engine is not None and engine.version.manifest is not None
+            known_rows = {
+                row["id"] for each in ledger.path(engine.version.manifest.checksum) for _, row, _ in each.arrived
+            }
             gone = [row["id"] for _, row, _ in attempt if row["id"] not in known_rows]
             if gone:
                 raise Violation("row lost", f"{driver.name} committed epoch {engine.epoch} without row {gone[0]}")
@@ -147,7 +149,7 @@ class Invariants:
 
     def compare_reading(self, driver: Driver, view: ViewSpec) -> None:
         """Read a view as of an earlier epoch, and when each epoch was committed."""
-        ledger, manifest = self.world.ledger, driver._engine.manifest
+        ledger, manifest = self.world.ledger, driver._engine.version.manifest
         if manifest is None or manifest.epoch < 0:
             return
         path = ledger.path(manifest.checksum)

@@ -152,13 +152,18 @@ def _damage_sink(world: World, sink: str) -> None:
 
 
 def unmount(world: World) -> None:
-    """Take the folder of a sink away, let a driver that is alive run an epoch, and give the folder back as it was."""
+    """Take the folder of a sink away, let a driver that is alive run an epoch, and give the folder back as it was.
+
+    A driver that knows of no delivery may create the folder: its predecessor died before it recorded the first one.
+    """
     dice, folder = world.dice, world.folder
     sinks = [sink.name for sink in world.flow.sinks if folder.reached(sink.name) is not None]
     drivers = [driver for driver in world.drivers if driver.is_idle and driver.is_defined]
     if not sinks or not drivers:
         return
     sink, driver = dice.choice(sinks), dice.choice(drivers)
+    if not driver.has_delivered(sink):
+        return
     files, folders = folder.take_away(sink)
     world.trace(f"unmounted: {sink}")
     error = world.run_alone("step", driver)

@@ -10,8 +10,10 @@ from unittest import mock
 
 import pyarrow.fs as pafs
 
-from rejoinder import formats, planner
-from rejoinder.connectors import delivery, file_sink
+from rejoinder import planner
+from rejoinder.connectors import delivery
+from rejoinder.connectors.files import reading
+from rejoinder.connectors.files import target as file_sink
 from rejoinder.engine import collector
 from rejoinder.engine import engine as engine_module
 from rejoinder.engine.hydration import redefinition
@@ -54,7 +56,7 @@ def in_place(world: World) -> Iterator[None]:
         put(time, "time_ns", lambda: int(now() * 1000) * 1_000_000)
         put(time, "clock_gettime_ns", lambda _: world.clock.now * 1_000_000)
         put(file_sink, "open_path", open_sink)
-        put(formats, "open_path", open_input)
+        put(reading, "open_path", open_input)
         put(input_files, "os", world.inputs)
         put(file_signatures, "os", world.inputs)
         put(driver_module, "LocalExecutor", lambda: SimulatedExecutor(lambda: world.current))

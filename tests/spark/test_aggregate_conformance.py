@@ -143,7 +143,7 @@ def batch(spark: SparkSession) -> SparkSession:
 def _answers(batch: SparkSession, driver: Driver, query: str) -> list[tuple[list[str], list[str], list[list[str]]]]:
     """Names, types and sorted rows, by Spark and by us."""
     theirs = batch.sql(query)
-    ours = bind(query, driver._engine.catalog).schema
+    ours = bind(query, driver._engine.version.catalog).schema
     rows = [[_plain(value) for value in row] for row in theirs.collect()]
     own = [[_plain(value) for value in row.values()] for row in driver.sql(query)]
     return [
@@ -178,7 +178,7 @@ def test_both_refuse_what_is_wrong(batch: SparkSession, driver: Driver, query: s
     with pytest.raises(PySparkException):
         batch.sql(query).collect()
     with pytest.raises(errors.PlanningError):
-        bind(query, driver._engine.catalog)
+        bind(query, driver._engine.version.catalog)
 
 
 @pytest.mark.parametrize(("kind", "value"), [("BIGINT", 2**62), ("DECIMAL(38,0)", 6 * 10**37)])

@@ -48,9 +48,9 @@ class Source:
     def fails(self, kind: type[RejoinderError], fact: str, *, restart: bool = False) -> Iterator[None]:
         """Run the flow, which fails; mend it in the block; then it goes on, here or in a new driver."""
         epoch, rows = self.flow.epoch, view(self.flow, "v")
-        with pytest.raises(kind) as told:
+        with pytest.raises(kind) as raised:
             self.flow.run()
-        error = told.value
+        error = raised.value
         assert fact in error.fact and error.detail and error.hint
         assert error.__cause__ is None, "no stack of Spark's behind it"
         assert self.flow.epoch == epoch and view(self.flow, "v") == rows
@@ -216,9 +216,9 @@ def test_a_running_flow_says_what_stopped_it(stream: Source) -> None:
 def test_names_that_could_lead_elsewhere(flow: rj.Flow, tmp_path: Path, name: str) -> None:
     before = sorted(tmp_path.rglob("*"))
     for statement in (f"CREATE STREAM `{name}` (id BIGINT)", f"CREATE VIEW `{name}` AS SELECT 1 AS one"):
-        with pytest.raises(InvalidSql) as told:
+        with pytest.raises(InvalidSql) as raised:
             flow.sql(statement)
-        assert told.value.hint
+        assert raised.value.hint
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -1,4 +1,4 @@
-"""Damaged, newer, moved and full: what happens to the state is told, and nothing is committed on top of it."""
+"""Damaged, newer, moved and full: the error names the damage, and nothing is committed on top of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spark.rows import bag, summed, view
 
 
 def fill(flow: rj.Flow, epochs: int = 2) -> None:
-    """A join with some epochs; half of the rows of `a` wait for their partner."""
+    """A join with some epochs; half of the rows of `a` have no match yet."""
     flow.sql("CREATE CHANGELOG a (id BIGINT, x STRING); CREATE TABLE b (id BIGINT, y STRING, PRIMARY KEY (id))")
     flow.sql("CREATE VIEW v AS SELECT a.id, x, y FROM a JOIN b ON a.id = b.id")
     for number in range(epochs):
@@ -70,15 +70,15 @@ def test_a_damaged_run(spark: SparkSession, open_flow: OpenFlow, state: str, tmp
     fill(flow)
     rows = view(flow, "v")
     name = next(a.id for a in flow.engine.dataflow.arrangements if a.relation == "a")
-    files = {ref.name for part in flow.engine.state.arrangements[name] for ref in part.refs}
+    files = {ref.name for part in flow.engine.version.state.arrangements[name] for ref in part.refs}
     whole = {file: Path(state, file).read_bytes() for file in files}
     for file in files:
         damage(Path(state, file))  # type: ignore[operator]
     flow = seen_anew(spark, state, tmp_path)
     flow.insert("b", [{"id": 30, "y": "new"}])
-    with pytest.raises(Corrupt) as told:
+    with pytest.raises(Corrupt) as raised:
         flow.run()
-    assert any(file in str(told.value) for file in files) and "restore" in (told.value.hint or "")
+    assert any(file in str(raised.value) for file in files) and "restore" in (raised.value.hint or "")
     assert flow.epoch == 1 and view(flow, "v") == rows == bag(flow.table("v"))
     for file, data in whole.items():
         Path(state, file).write_bytes(data)
@@ -88,10 +88,10 @@ def test_a_damaged_run(spark: SparkSession, open_flow: OpenFlow, state: str, tmp
 
 
 def test_a_damaged_changelog(spark: SparkSession, open_flow: OpenFlow, state: str, tmp_path: Path) -> None:
-    """A reader is told; the flow itself needs no rows of a view to go on."""
+    """A reader gets an error; the flow itself does not read rows of a view."""
     flow = open_flow()
     fill(flow)
-    files = {ref.name for part in flow.engine.state.changelogs["v"] for ref in part.refs}
+    files = {ref.name for part in flow.engine.version.state.changelogs["v"] for ref in part.refs}
     whole = {file: Path(state, file).read_bytes() for file in files}
     for file in files:
         flip(Path(state, file))
@@ -114,9 +114,9 @@ def test_a_damaged_manifest(open_flow: OpenFlow, state: str, damage: object) -> 
     manifest = max(Path(state, "manifests").glob("*.json"))
     whole = manifest.read_bytes()
     damage(manifest)  # type: ignore[operator]
-    with pytest.raises(Corrupt) as told:
+    with pytest.raises(Corrupt) as raised:
         open_flow()
-    assert manifest.name in str(told.value) and told.value.hint
+    assert manifest.name in str(raised.value) and raised.value.hint
     manifest.write_bytes(whole)
     Path(state, "manifests", "latest").write_text("nonsense")
     flow = open_flow()
@@ -162,12 +162,12 @@ def test_a_full_disk(spark: SparkSession, open_flow: OpenFlow, state: str, size:
     fill(flow)
     rows = view(flow, "v")
     flow.insert("a", [{"id": i, "x": f"{i:0100}"} for i in range(5000)])
-    with files_limited(spark, size), pytest.raises(StorageFailed) as told:
+    with files_limited(spark, size), pytest.raises(StorageFailed) as raised:
         flow.run()
-    assert told.value.fact == "no space left for the state" and told.value.detail
-    assert "free space" in (told.value.hint or "")
+    assert raised.value.fact == "no space left for the state" and raised.value.detail
+    assert "free space" in (raised.value.hint or "")
     assert flow.epoch == 1 and view(flow, "v") == rows == bag(flow.table("v"))
     flow.run()
     assert flow.epoch == 2 and view(flow, "v").total() == rows.total() + 20
-    named = flow.engine.state.files()
+    named = flow.engine.version.state.files()
     assert all(Path(state, name).exists() for name in named)

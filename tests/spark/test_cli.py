@@ -155,7 +155,7 @@ def test_the_demonstration(here: Path) -> None:
     start = time.monotonic()
     done = subprocess.run([*REJOINDER, "demo"], capture_output=True, text=True, timeout=SECONDS, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Ada Allen moves to Turin\n  1 row in; 3 taken back, 3 added" in done.stdout
+    assert "Ada Allen moves to Turin\n  1 row in; 3 retracted, 3 added" in done.stdout
     assert "The table now" in done.stdout and "changes of customers" in done.stdout
     assert time.monotonic() - start < SECONDS
     following = next(line for line in done.stdout.splitlines() if " sql " in line and "STREAM" in line)

@@ -93,7 +93,7 @@ thread.join()
 view = flow.arrow("v")
 say(epochs=len(progress), epoch=flow.epoch, killed=len(killed), gone=before[0] not in executors(), rows=view.num_rows,
     total=sum(view.column("y").to_pylist()), written=len(os.listdir("killed/runs/0000000001")),
-    named=len([name for name in flow.engine.state.files() if "/0000000001/" in name]))
+    named=len([name for name in flow.engine.version.state.files() if "/0000000001/" in name]))
 del flow
 """
 

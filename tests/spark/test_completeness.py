@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
+from rejoinder.connectors.delta.spark import tables as delta_tables
+from rejoinder.connectors.kafka.spark.topics import first_offsets
+from rejoinder.connectors.spark.keyed_changes import by_key
 from rejoinder.engine.hydration import topic_replay
 from rejoinder.errors import Incomplete
-from rejoinder.exchange.connectors import delta_tables
-from rejoinder.exchange.connectors.kafka_topics import first_offsets
-from rejoinder.exchange.connectors.keyed_changes import by_key
 from tests.spark.broker import Broker, Client, Record
 from tests.spark.conftest import OpenFlow
 from tests.spark.files import FORMATS, write_rows

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import rejoinder as rj
 from rejoinder.errors import Unsupported
-from rejoinder.state.reading.renderings import plain_rows
+from rejoinder.formats.text.plain_rows import plain_rows
 from rejoinder.testing import Driver
 from tests.spark.conftest import OpenFlow
 from tests.spark.rows import bag

@@ -1,4 +1,4 @@
-"""EMIT on Spark: the same comes out in the same epoch as with `testing.Driver`; ticks where no input comes."""
+"""EMIT on Spark: the same rows are emitted in the same epoch as with `testing.Driver`; ticks where no input arrives."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_every_policy_gives_what_the_driver_gives(open_flow: OpenFlow, state: st
 
 
 def per_second(flow: rj.Flow) -> None:
-    """A count that is told once a second."""
+    """A count that is emitted once a second."""
     flow.sql("CREATE CHANGELOG c (k INT); CREATE VIEW n AS SELECT k, count(*) AS n FROM c GROUP BY k")
     flow.sql("CREATE VIEW slow AS SELECT k, count(*) AS n FROM c GROUP BY k EMIT EVERY INTERVAL 1 SECOND")
 
@@ -154,11 +154,11 @@ def test_ticks_survive_definitions_and_restarts(open_flow: OpenFlow) -> None:
     flow = open_flow()
     flow.sql("CREATE CHANGELOG c (k INT); CREATE VIEW n AS SELECT k FROM c")
     flow.start()
-    assert not is_ticking() and TICKS not in flow.engine.positions["spark"]["sources"]
+    assert not is_ticking() and TICKS not in flow.engine.version.positions["spark"]["sources"]
     flow.insert("c", [{"k": 1}])
     wait_until(lambda: view(flow, "n").total() == 1)
     flow.sql("CREATE VIEW slow AS SELECT k FROM c EMIT EVERY INTERVAL 1 SECOND")
-    assert is_ticking() and TICKS in flow.engine.positions["spark"]["sources"]
+    assert is_ticking() and TICKS in flow.engine.version.positions["spark"]["sources"]
     wait_until(lambda: view(flow, "slow").total() == 1)
     flow.insert("c", [{"k": 2}])
     flow.sql("CREATE VIEW other AS SELECT k + 1 AS k FROM c")
@@ -169,7 +169,7 @@ def test_ticks_survive_definitions_and_restarts(open_flow: OpenFlow) -> None:
     flow.start()
     wait_until(lambda: view(flow, "slow").total() == 3)
     flow.sql("DROP VIEW slow")
-    assert not is_ticking() and TICKS not in flow.engine.positions["spark"]["sources"]
+    assert not is_ticking() and TICKS not in flow.engine.version.positions["spark"]["sources"]
     flow.insert("c", [{"k": 4}])
     wait_until(lambda: view(flow, "other").total() == 4)
     flow.sql("CREATE VIEW slow AS SELECT k FROM c EMIT EVERY INTERVAL 1 SECOND")

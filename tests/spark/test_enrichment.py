@@ -1,4 +1,4 @@
-"""ENRICH on Spark: workers import the function and call it; answers are remembered over restarts."""
+"""ENRICH on Spark: workers import the function and call it; answers are stored over restarts."""
 
 from __future__ import annotations
 

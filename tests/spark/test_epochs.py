@@ -59,7 +59,7 @@ class Shop:
         return None if self.random.random() < 0.05 else int(high * self.random.random() ** 2)
 
     def epoch(self) -> None:
-        """Write the files of one more epoch, and remember what the relations hold after it."""
+        """Write the files of one more epoch, and record the relations after it."""
         self.epochs += 1
         orders = [{"id": self.pick(60), "customer": self.pick(12)} for _ in range(self.random.integers(0, 30))]
         self.orders += orders

@@ -97,7 +97,7 @@ def keyed_flow(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     spark.catalog.dropTempView("batch")
 
 
-def test_types_that_are_not_offered_are_refused_by_name(spark: SparkSession, flow: rj.Flow) -> None:
+def test_types_that_are_not_supported_are_refused_by_name(spark: SparkSession, flow: rj.Flow) -> None:
     ticks = spark.readStream.format("rate").load()
     for column, named in (
         ("INTERVAL '1' DAY", "interval"),
@@ -109,7 +109,7 @@ def test_types_that_are_not_offered_are_refused_by_name(spark: SparkSession, flo
     ):
         with pytest.raises(Unsupported, match=f"(?i){named}"):
             flow.stream("odd", ticks.select(F.expr(column).alias("c")))
-    assert flow.engine.catalog.find("odd") is None
+    assert flow.engine.version.catalog.find("odd") is None
 
 
 def test_keyed_frame(spark: SparkSession, flow: rj.Flow, tmp_path: Path) -> None:

@@ -133,4 +133,4 @@ def test_killed_broker_and_driver(spark: SparkSession, tmp_path: Path, broker: B
     wait_until(lambda: view(flow) == expected, lambda: flow.is_running, broker.log)
     flow.stop()
     assert view(flow) == expected == messages(client)
-    assert None in {clicked for _, _, clicked in expected}, "some have no partner"
+    assert None in {clicked for _, _, clicked in expected}, "some have no match"

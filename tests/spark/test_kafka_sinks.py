@@ -67,8 +67,9 @@ def test_all_modes(open_flow: OpenFlow, broker: Broker, client: Client) -> None:
 
     # The process died after it sent epoch 1 and before it noted that: it is sent again, and known by its header.
     engine = flow.engine
-    assert engine.manifest is not None
-    write_progress(engine.store, engine.manifest, {one: Delivered(0, 0) for one, _ in engine.sinks.values()})
+    assert engine.version.manifest is not None
+    delivered = {sink.identity: Delivered(0, 0) for sink in engine.version.sinks.values()}
+    write_progress(engine.store, engine.version.manifest, delivered)
     again = open_flow()
     again.run()
     assert sent(client, "upsert", 1) == [("10", moved), ("10", moved), ("11", None), ("11", None)]

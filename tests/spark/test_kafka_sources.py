@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 import rejoinder as rj
 from rejoinder.errors import MalformedInput, MissingInput, RuntimeMismatch
 from rejoinder.exchange.session.jars import Package, provide
+from rejoinder.formats.text.plain_rows import plain_rows
 from rejoinder.kernels.duckdb.json_text import json_rows
-from rejoinder.state.reading.renderings import plain_rows
 from rejoinder.testing import Driver
 from tests.spark import test_dsl
 from tests.spark.broker import Broker, Client, Record, free_ports
@@ -27,7 +27,7 @@ def rows(flow: rj.Flow, view: str) -> list[dict[str, Any]]:
 
 
 def test_json(flow: rj.Flow, broker: Broker, client: Client) -> None:
-    """Values, keys, time, place and headers of records become columns; what cannot be read is told with its place."""
+    """Values, keys, time, place and headers of records become columns; unreadable records are reported."""
     client.create("page_clicks", 2)
     flow.sql(
         f"""CREATE STREAM clicks (id BIGINT, page STRING, user STRING, ts TIMESTAMP, p INT, o BIGINT,
@@ -137,7 +137,7 @@ def test_tables_of_avro_and_text_and_a_changelog(flow: rj.Flow, broker: Broker, 
 
 
 def test_what_is_not_there(flow: rj.Flow, broker: Broker, client: Client) -> None:
-    """A broker that does not answer, and a topic that is not there, are told within seconds, and by name."""
+    """A broker that does not answer, and a topic that is not there, are reported within seconds, by name."""
     client.create("payments")
     (port,) = free_ports(1)
     flow.sql(f"CREATE STREAM a (id BIGINT) USING kafka OPTIONS (bootstrap '127.0.0.1:{port}', topic 'payments')")
@@ -194,7 +194,7 @@ def test_secrets_come_from_the_environment_and_are_not_shown(
     with pytest.raises(rj.RejoinderError) as caught:
         flow.run()
     assert "hush" not in str(caught.value) and "hush" not in repr(caught.value.__cause__)
-    assert flow.engine.manifest is not None and "hush" not in json.dumps(flow.engine.manifest.catalog)
+    assert flow.engine.version.manifest is not None and "hush" not in json.dumps(flow.engine.version.manifest.catalog)
 
 
 def test_jars_are_seen_by_the_whole_of_spark(spark: SparkSession, client: Client) -> None:

@@ -23,8 +23,8 @@ def test_a_lost_answer_commits_rows_once(spark: SparkSession, tmp_path: Path, fa
     flow.insert("t", [{"a": 0}])
     flow.run()
     flow.insert("t", [{"a": 1}])
-    assert flow.engine.manifest is not None
-    version = flow.engine.manifest.version
+    assert flow.engine.version.manifest is not None
+    version = flow.engine.version.manifest.version
     line.next(name_of(version + 1), fate)
     with pytest.raises(Unconfirmed):
         flow.run()

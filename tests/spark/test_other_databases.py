@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rejoinder as rj
+from rejoinder.connectors.jdbc.spark.connections import Connection
 from rejoinder.errors import SinkFailed
-from rejoinder.exchange.connectors.jdbc_connections import Connection
 
 pytestmark = pytest.mark.spark
 MOMENT, SECOND = datetime(2024, 2, 29, 1, 2, 3, 4), timedelta(seconds=1)

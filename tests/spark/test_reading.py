@@ -72,7 +72,7 @@ def test_a_table_stays_as_it_was_when_it_was_asked_for(flow: rj.Flow) -> None:
     assert view(flow, "v") != expected
 
 
-def test_history_ends_where_it_was_told_to(open_flow: OpenFlow) -> None:
+def test_history_ends_at_its_option(open_flow: OpenFlow) -> None:
     flow = open_flow(history=3)
     fill(flow)
     seen = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import rejoinder as rj
 import rejoinder.connectors.delivery as delivery_module
+from rejoinder.connectors.spark.keyed_changes import by_key
 from rejoinder.errors import MissingInput, SinkFailed
-from rejoinder.exchange.connectors.keyed_changes import by_key
 from rejoinder.state.sink_progress import Delivered
 from tests.spark.postgres import Postgres
 
@@ -171,10 +172,11 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
 
     check()
     again = rj.Flow(shop.engine.store.path, spark=spark, parallelism=2)
-    again.engine.delivered = {}
+    again.engine.version = replace(again.engine.version, delivered={})
     again.run()
     assert [each["delivered"] for each in again.sinks()] == [1, 1], "Delta says how far it is"
-    again.engine.delivered = {one: Delivered(0, 0) for one in again.engine.delivered}
+    delivered = {identity: Delivered(0, 0) for identity in again.engine.version.delivered}
+    again.engine.version = replace(again.engine.version, delivered=delivered)
     again._outbox.deliver()
     check()
     shutil.rmtree(people)
@@ -185,7 +187,7 @@ def test_delta_tables(shop: rj.Flow, spark: SparkSession, tmp_path: Path) -> Non
 
 def test_a_change_feed_as_source(flow: rj.Flow, spark: SparkSession, tmp_path: Path) -> None:
     """Another flow's sink keeps a table; its change feed gives the same view again."""
-    from rejoinder.exchange.connectors import delta_tables
+    from rejoinder.connectors.delta.spark import tables as delta_tables
 
     delta_tables.prepare(spark)
     path = str(tmp_path / "people")

@@ -1,4 +1,4 @@
-"""Watermarks on Spark: observed by the tasks, told, idle by message and by silence, without input coming."""
+"""Watermarks on Spark: observed by the tasks, explicit, idle by message and by silence, without input."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoinder.state.reading.renderings import plain_rows
+from rejoinder.formats.text.plain_rows import plain_rows
 from rejoinder.testing import Driver
 from tests.spark.rows import bag
 

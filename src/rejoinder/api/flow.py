@@ -29,11 +29,16 @@ from rejoinder.api.relations.windowed import WindowedTable
 from rejoinder.api.sources.flow_sources import Sources
 from rejoinder.api.sources.inbox import Inbox
 from rejoinder.api.sources.unread_queries import answer_unread
-from rejoinder.connectors.delivery_hosts import SparkHost
+from rejoinder.connectors.connector import Inputs
+from rejoinder.connectors.function.connector import PYTHON
+from rejoinder.connectors.registry import source_side
+from rejoinder.connectors.sink_definition import make_sink
+from rejoinder.connectors.source_stream import SourceStream
 from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine
 from rejoinder.engine.epoch_progress import Progress
+from rejoinder.engine.executors.delivery_hosts import SparkHost
 from rejoinder.engine.executors.spark_executor import SparkExecutor
 from rejoinder.engine.hydration.topic_replay import TopicReader
 from rejoinder.engine.maintenance.backup import backup
@@ -44,7 +49,7 @@ from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Strea
 from rejoinder.engine.status.explain_statements import show
 from rejoinder.engine.time.explicit_watermarks import event_time, explicit_watermark
 from rejoinder.engine.unread_sources import unread_sources
-from rejoinder.errors import InvalidSql, UnknownName, Unsupported, with_values
+from rejoinder.errors import InvalidSql, Unsupported, with_values
 from rejoinder.exchange.session import spark_session
 from rejoinder.exchange.streaming.query_runner import Runner
 from rejoinder.exchange.streaming.ticks import Ticker
@@ -55,7 +60,6 @@ from rejoinder.ir.allowed_functions import allow_functions
 from rejoinder.ir.catalog import Catalog, Sink, Source
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
-from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
 from rejoinder.sql.definitions.view_options import STATE_BYTES, STATE_ROWS, checked_options
 from rejoinder.sql.statements.start_text import start_of
 from rejoinder.sql.statements.statement_parser import CreateSink, CreateView, Select, Statement, parse_statements
@@ -136,7 +140,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         pending = store.path if store.is_local else folder
         if "://" in pending:  # inserted rows and ticks need a local folder; only this process reads them
             pending = own_folder(self, "waiting")
-        self._inbox = Inbox(pending, lambda source: self.engine.attached[source])
+        self._inbox = Inbox(pending, lambda source: self.engine.version.attached[source])
         ticker = Ticker(f"{pending}/ticks", self.engine.seconds_to_tick)
         self._runner = Runner(self.spark, folder, self.engine, self._on_batch, ticker, name=name_of(store))
         self._listeners: list[Callable[[Progress], None]] = []
@@ -147,7 +151,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
     @property
     def catalog(self) -> Catalog:
         """All definitions."""
-        return self.engine.catalog
+        return self.engine.version.catalog
 
     @with_values
     def sql(self, text: str) -> Any:
@@ -215,7 +219,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         Returns the dropped names, `name` first. Raises `DefinitionConflict` if it has dependents and `cascade` is not
         set, and `UnknownName` if there is no such definition.
         """
-        return self.define(drop_statement(self.engine.catalog, name, cascade=cascade)).dropped
+        return self.define(drop_statement(self.engine.version.catalog, name, cascade=cascade)).dropped
 
     def _frame(self, table: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(table)
@@ -268,13 +272,13 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         the function may be called again with the same epoch. Each process must declare it again.
         """
         sink = make_sink(name or f"{view.replace('.', '_')}_{PYTHON}", view, PYTHON, {"from": from_})
-        known = find_sink(self.engine.catalog, sink.name)
+        known = find_sink(self.engine.version.catalog, sink.name)
         self._outbox.functions[sink.name if known is None else known.name] = function
         self._create_sink(sink)
 
     def _create_sink(self, sink: Sink) -> None:
         statement = CreateSink(sink)
-        if not has_same(self.engine.catalog, statement):
+        if not has_same(self.engine.version.catalog, statement):
             self.define(statement)
 
     def sinks(self) -> list[dict[str, Any]]:
@@ -315,7 +319,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         relation = self._timed_source(source)
         name = event_time(relation, column)
         value, known = explicit_watermark(relation, name, time), self._runner.partitions.get(relation.name, ())
-        is_in_order = relation.format == "memory" and "latestfirst" not in relation.options
+        is_in_order = source_side(relation).takes_diffs and "latestfirst" not in relation.options
         newest = self._inbox.newest(relation) if is_in_order else None
         is_running = self._runner.is_running
         self.engine.add_watermark(relation, name, value, partition, known, is_running=is_running, newest=newest)
@@ -323,8 +327,8 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
     def _timed_source(self, name: str) -> Source:
         """Return a source with the watermarks that views impose on it. Raises `InvalidSql` if it has none."""
-        declared = self.engine.catalog.get(name)
-        relation = self.engine.plan.program.sources.get(declared.name, declared)
+        declared = self.engine.version.catalog.get(name)
+        relation = self.engine.version.plan.program.sources.get(declared.name, declared)
         if not isinstance(relation, Source) or not relation.watermarks:
             raise InvalidSql(
                 f"`{relation.name}` has no watermark to wait for",
@@ -343,8 +347,8 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
             self._start(once=False, interval=self._runner.interval)
 
     def _memory_source(self, name: str) -> Source:
-        source = self.engine.catalog.get(name)
-        if not isinstance(source, Source) or source.format != "memory":
+        source = self.engine.version.catalog.get(name)
+        if not isinstance(source, Source) or not source_side(source).takes_diffs:
             raise InvalidSql(f"`{name}` is not an in-memory source", hint="create it without USING")
         return source
 
@@ -396,21 +400,13 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
         self.engine.check_present()
         scans = [scan.source for scan in self.engine.dataflow.scans.values() if isinstance(scan, SourceScan)]
         for source in scans:
-            if source.format == "memory":
+            if source_side(source).takes_diffs:
                 self._inbox.prepare(source)
-            elif source.format == "dataframe" and source.name not in self._frames:
-                raise UnknownName(
-                    f"the DataFrame of `{source.name}` is not declared in this process",
-                    hint=f"call flow.{ {'stream': 'stream', 'table': 'keyed', 'changelog': 'changelog'}[source.kind] }"
-                    f'("{source.name}", …) again before running',
-                )
         self.engine.replan()
         self._outbox.deliver()  # epochs that the last process committed and did not deliver
         setting = self.engine.setting()
         self._runner.start(
-            scans,
-            frames=self._frames,
-            inbox=self._inbox.folder,
+            [SourceStream(source, Inputs(self._frames, self._inbox.folder)) for source in scans],
             add_rounds=lambda splits: self._executor.prepare(splits, setting),
             is_ticking=self.engine.is_ticking,
             once=once,
@@ -429,7 +425,7 @@ class Flow(Lifecycle, Sources, Readings, Maintenance):
 
     def _positions(self, epoch: int, signatures: Mapping[str, str]) -> dict[str, Any]:
         """Return the positions after an epoch that Spark has planned, with the signatures of its files."""
-        return advanced(self.engine.store, self.engine.positions, epoch, *self._runner.read(epoch), signatures)
+        return advanced(self.engine.store, self.engine.version.positions, epoch, *self._runner.read(epoch), signatures)
 
     def backup(self, target: str | os.PathLike[str], **store_options: Option) -> int:
         """Copy the newest committed epoch to `target` and return it. The flow may be running.

@@ -64,7 +64,7 @@ class Lifecycle:
             )
 
     def __repr__(self) -> str:
-        catalog = self.engine.catalog
+        catalog = self.engine.version.catalog
         counts = [_count(len(catalog.sources), "source"), _count(len(catalog.views), "view")]
         if catalog.sinks:
             counts.append(_count(len(catalog.sinks), "sink"))

@@ -1,1 +1,1 @@
-"""Sinks: deliver the changes of views to files, tables, topics and functions after each commit."""
+"""Connectors: one folder per external system or file format, with its options, source and sink, behind one registry."""

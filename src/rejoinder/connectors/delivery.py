@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,12 @@ import pyarrow as pa
 from rejoinder.ir.catalog import Sink
 from rejoinder.kernels.arrow.columns import DIFF, diffs, take, without
 from rejoinder.kernels.arrow.sorting import hash_range
-from rejoinder.state.reading.changelog_reader import net_rows
 from rejoinder.store.objects.object_store import ObjectStore
+from rejoinder.store.runs.net_rows import net_rows
 from rejoinder.store.runs.run import RunRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PART_ROWS = 100_000
 CHUNK_ROWS = 1 << 16
@@ -72,6 +75,11 @@ class EpochChanges:
         """The columns of a chunk."""
         return pa.schema([*self.schema, *DELIVERED_COLUMNS])
 
+    def gathered(self) -> pa.Table:
+        """Read all changes into one table."""
+        chunks = [chunk for number in range(self.parts) for chunk in self.part(number)]
+        return pa.concat_tables(chunks) if chunks else self.delivered_schema.empty_table()
+
 
 @dataclass(frozen=True)
 class OfPart:
@@ -88,6 +96,14 @@ class OfPart:
 
 class Host(Protocol):
     """Runs the tasks of deliveries: in this process, or on Spark."""
+
+    @property
+    def session(self) -> SparkSession | None:
+        """The Spark session; None if tasks run in this process."""
+
+    @property
+    def messages(self) -> dict[str, list[dict[str, Any]]]:
+        """Without Spark: the messages that were sent, by sink."""
 
     def run(self, task: Callable[[int], T], count: int) -> list[T]:
         """Call the task with 0 … count − 1, in any process. Returns the results in order."""

@@ -1,7 +1,7 @@
 """The core API: operators on event time as plain objects over Arrow batches, without SQL, flow or Spark.
 
-Each takes `rows(ordinal, batch)`, `watermark(ordinal, key, time)` and `idle(ordinal)`, and gives back a list of
-messages in the order in which they go on; `snapshot()` and `restore(...)` carry its state over a restart.
+Each receives `rows(ordinal, batch)`, `watermark(ordinal, key, time)` and `idle(ordinal)`, and returns the messages that
+it emits, in order. `snapshot()` and `restore(...)` carry its state over a restart.
 """
 
 from rejoinder.core.async_transform import AsyncTransform

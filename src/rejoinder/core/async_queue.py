@@ -1,7 +1,7 @@
-"""What is pending while calls are open: rows, and the watermarks that must not overtake them.
+"""The queue of pending rows, and of the watermarks that must not overtake them.
 
-Invariant: a watermark leaves after every row that came before it, and as soon as it may. Rows leave in the order in
-which they came, or (not `ordered`) as soon as they are answered. Cost: O(1) a row or watermark.
+Invariant: a watermark is emitted after every row that arrived before it, and as soon as possible. Rows are emitted in
+order of arrival, or (not `ordered`) as soon as their call ends. Cost: O(1) per row or watermark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Mark = Watermark | Idle
 
 @dataclass
 class Call(Generic[R, A]):
-    """A pending row by its number, and its answer once there is one."""
+    """A pending row with its number, and its answer once the call has ended."""
 
     row: R
     number: int
@@ -28,7 +28,7 @@ class Call(Generic[R, A]):
 
 
 class AnswerQueue(Generic[R, A]):
-    """Rows and watermarks in the order in which they came."""
+    """Rows and watermarks in order of arrival."""
 
     def __init__(self, *, ordered: bool) -> None:
         self._ordered = ordered
@@ -36,36 +36,36 @@ class AnswerQueue(Generic[R, A]):
         self._next = 0
 
     def add(self, row: R) -> Call[R, A]:
-        """Put a row at the end."""
+        """Append a row."""
         call: Call[R, A] = Call(row, self._next)
         self._append(call)
         return call
 
     def mark(self, mark: Mark) -> list[A | Mark]:
-        """Put a watermark at the end, in place of one of the same key there; give what can leave."""
+        """Append a watermark, or replace the last entry if it is one of the same key; return what can be emitted."""
         last = next(reversed(self._entries.values()), None)
         if isinstance(last, Watermark) and isinstance(mark, Watermark) and last.key == mark.key:
             self._entries.popitem()
         self._append(mark)
-        return self._leaving()
+        return self._ready()
 
     def answer(self, call: Call[R, A], answer: A) -> list[A | Mark]:
-        """Take an answer; give what can leave: if rows are not ordered, the answer at once."""
+        """Receive an answer; return what can be emitted. If rows are not ordered, the answer is emitted at once."""
         call.answered, call.answer = True, answer
         if self._ordered:
-            return self._leaving()
+            return self._ready()
         del self._entries[call.number]
-        return [answer, *self._leaving()]
+        return [answer, *self._ready()]
 
     def entries(self) -> list[Call[R, A] | Mark]:
-        """What is pending, oldest first."""
+        """Return the pending rows and watermarks, oldest first."""
         return list(self._entries.values())
 
     def _append(self, entry: Call[R, A] | Mark) -> None:
         self._entries[self._next] = entry
         self._next += 1
 
-    def _leaving(self) -> list[A | Mark]:
+    def _ready(self) -> list[A | Mark]:
         result: list[A | Mark] = []
         while self._entries:
             first = next(iter(self._entries.values()))

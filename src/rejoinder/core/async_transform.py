@@ -1,8 +1,8 @@
-"""AsyncTransform: a Python function for each row, such as a lookup in a service; watermarks keep their place.
+"""AsyncTransform: call a Python function for each row, for example a lookup in a service.
 
-At most `concurrency` calls are out at a time: `rows` waits for an answer before it starts one more. Answers leave in
-the order of their rows, or unordered as they come; no watermark overtakes a row that came before it, and none waits
-longer than for those rows. A call per row is a loop over rows by nature; everything else works on batches.
+At most `concurrency` calls are open: `rows` blocks until one ends before it starts the next. Answers are emitted in the
+order of their rows, or unordered as they arrive. A watermark is emitted right after the rows that arrived before it.
+A call per row is a loop over rows by nature; everything else works on batches.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Answer = Row | Sequence[Row] | None
 
 
 class AsyncTransform(Operator):
-    """Call `function` for each row; the rows that it gives have the columns of `schema`.
+    """Call `function` for each row; the rows that it returns have the columns of `schema`.
 
-    A call is given up after `timeout` seconds, and one that failed is tried `retries` times more.
+    A call is cancelled after `timeout` seconds. A failed call is retried `retries` times.
 
-    Messages come out of whatever is called next; `ready` asks for those that can leave now, `wait` waits for an answer,
-    `drain` for all. Use it as a context manager, or `close` it.
+    Every method returns the messages that can be emitted by then. `ready` does nothing else, `wait` blocks until one
+    call ends, `drain` until all do. Use it as a context manager, or `close` it.
 
     >>> async def doubled(row): return {"twice": 2 * row["n"]}
     >>> with AsyncTransform(doubled, pa.schema([("twice", pa.int64())])) as transform:
@@ -41,7 +41,7 @@ class AsyncTransform(Operator):
     ([{'twice': 2}, {'twice': 4}], Watermark(key=0, time=5))
     """
 
-    parts = ("watermarks", "leaving", "waiting")
+    parts = ("watermarks", "leaving", "pending")
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class AsyncTransform(Operator):
         super().__init__(inputs)
         if concurrency < 1:
             fact = "an asynchronous transform needs a concurrency of at least 1"
-            raise Unsupported(fact, detail=f"it is {concurrency}", hint="say how many calls may be out at once")
+            raise Unsupported(fact, detail=f"it is {concurrency}", hint="set how many calls may be open at once")
         self.schema = schema
         self._ordered = ordered
         self._calls: FunctionCalls[Row, Answer, Call[Row, Sequence[Row]]] = FunctionCalls(
@@ -70,57 +70,57 @@ class AsyncTransform(Operator):
         return AnswerQueue(ordered=self._ordered)
 
     def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
-        """Start a call for each row, as far as others are answered; give what can leave."""
+        """Start a call for each row; return what can be emitted. Blocks while `concurrency` calls are open."""
         self._start(table.to_pylist())
         return self.ready()
 
     def on_watermark(self, watermark: Watermark) -> list[Message]:
-        """Hand a watermark on behind the rows that came before it."""
+        """Queue a watermark after the rows that arrived before it."""
         return self._mark(watermark)
 
     def on_idle(self) -> list[Message]:
-        """Hand the idle message on behind the rows that came before it."""
+        """Queue the idle message after the rows that arrived before it."""
         return self._mark(Idle())
 
     def ready(self) -> list[Message]:
-        """Give what can leave now, without waiting."""
+        """Return what can be emitted now. Does not block."""
         while (ended := self._calls.fetch(wait=False)) is not None:
             self._take(*ended)
         return self._out()
 
     def wait(self, timeout: float | None = None) -> list[Message]:
-        """Wait for one answer, if any is open; give what can leave then."""
+        """Block until a call ends, if any is open; return what can be emitted then."""
         ended = self._calls.fetch(wait=True, timeout=timeout)
         if ended is not None:
             self._take(*ended)
         return self.ready()
 
     def drain(self) -> list[Message]:
-        """Wait for all answers; give everything."""
+        """Block until all calls have ended; return everything."""
         while (ended := self._calls.fetch(wait=True)) is not None:
             self._take(*ended)
         return self._out()
 
-    def waiting(self) -> list[Call[Row, Sequence[Row]] | Mark]:
-        """What is held, oldest first: calls, answered or not, and watermarks."""
+    def pending(self) -> list[Call[Row, Sequence[Row]] | Mark]:
+        """Return what is pending, oldest first: calls, ended or not, and watermarks."""
         return self._queue.entries()
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state: rows whose answers have not left, the watermarks between them, and what is about to leave."""
-        leaving = [_saved(each) if isinstance(each, Watermark | Idle) else {"rows": each} for each in self._leaving]
-        waiting = [_saved(entry) for entry in self._queue.entries()]
-        return super().snapshot() | {"leaving": leaving, "waiting": waiting}
+        """Return the state: pending rows, the watermarks between them, and what is emitted next."""
+        leaving = [_saved(item) if isinstance(item, Watermark | Idle) else {"rows": item} for item in self._leaving]
+        pending = [_saved(entry) for entry in self._queue.entries()]
+        return super().snapshot() | {"leaving": leaving, "pending": pending}
 
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
-        """Go on from snapshots: calls whose answers had not left are made again.
+        """Continue from snapshots: calls whose answers were not emitted are made again.
 
-        One snapshot is restored in its order. Of several, rows come first, then the smallest watermark of each key that
-        waited, since each has an order of its own.
+        One snapshot is restored in its order. Several have no common order: rows come first, then the smallest pending
+        watermark of each key.
         """
         super().restore(*snapshots)
         self._calls.close()
         self._queue, self._leaving = self._empty(), []
-        entries = [entry for snapshot in snapshots for entry in (*snapshot["leaving"], *snapshot["waiting"])]
+        entries = [entry for snapshot in snapshots for entry in (*snapshot["leaving"], *snapshot["pending"])]
         if len(snapshots) == 1:
             for entry in entries:
                 if "row" in entry:
@@ -135,7 +135,7 @@ class AsyncTransform(Operator):
             self._leaving += [] if value is None else self._queue.mark(Watermark(key, value))
 
     def close(self) -> None:
-        """Give up open calls and end their thread."""
+        """Cancel open calls and end their thread."""
         self._calls.close()
 
     def __enter__(self) -> AsyncTransform:
@@ -155,7 +155,7 @@ class AsyncTransform(Operator):
             self._calls.start(row, self._queue.add(row))
 
     def _mark(self, mark: Mark) -> list[Message]:
-        # Answers that are there already came before the watermark, so that it need not wait for them.
+        # Answers that have already arrived go before the watermark, so that it is not queued after them.
         before = self.ready()
         self._leaving += self._queue.mark(mark)
         return before + self._out()
@@ -167,35 +167,35 @@ class AsyncTransform(Operator):
                 "the asynchronous transform failed on a row",
                 detail=str(failure) if isinstance(failure, TooSlowError) else f"it raised {type(failure).__name__}",
                 values=f"row {dict(call.row)}: {failure}",
-                hint="catch the error in the function, and give None to leave the row out",
+                hint="catch the error in the function, and return None to drop the row",
             ) from failure
         self._leaving += self._queue.answer(call, self._checked(call.row, ended.result()))
 
     def _checked(self, row: Row, answer: Answer) -> Sequence[Row]:
         rows: Sequence[Row] = [] if answer is None else [answer] if isinstance(answer, Mapping) else answer
-        for each in rows:
-            unknown = [name for name in each if name not in self.schema.names]
+        for result in rows:
+            unknown = [name for name in result if name not in self.schema.names]
             if unknown:
                 raise FunctionFailed(
-                    f"the asynchronous transform gave a column `{unknown[0]}` that its schema lacks",
+                    f"the asynchronous transform returned a column `{unknown[0]}` that its schema lacks",
                     detail=f"the schema has {', '.join(self.schema.names) or 'no columns'}",
                     values=f"row {dict(row)}",
-                    hint="name it in the schema of the transform, or leave it out of the answer",
+                    hint="add it to the schema of the transform, or remove it from the answer",
                 )
         return rows
 
     def _out(self) -> list[Message]:
-        """What leaves, as messages: rows that follow each other are one batch."""
+        """Return what is emitted as messages; consecutive rows become one batch."""
         leaving, self._leaving = self._leaving, []
         result: list[Message] = []
         rows: list[Row] = []
-        for each in leaving:
-            if isinstance(each, Watermark | Idle):
+        for item in leaving:
+            if isinstance(item, Watermark | Idle):
                 result += self._batch(rows)
-                result.append(each)
+                result.append(item)
                 rows = []
             else:
-                rows += each
+                rows += item
         return result + self._batch(rows)
 
     def _batch(self, rows: list[Row]) -> list[Message]:
@@ -208,7 +208,7 @@ class AsyncTransform(Operator):
                 "an answer of the asynchronous transform does not fit its schema",
                 detail=f"columns: {', '.join(f'{field.name} {field.type}' for field in self.schema)}",
                 values=str(failure).splitlines()[0],
-                hint="give values of the types that the schema of the transform names",
+                hint="return values of the types in the schema of the transform",
             ) from None
 
 

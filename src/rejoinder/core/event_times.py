@@ -1,4 +1,4 @@
-"""The columns that operators are told of, looked up: they are there, and times are integers, dates or timestamps."""
+"""Check the columns that an operator is configured with: they exist, and times are integers, dates or timestamps."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ UNITS = "integers in a unit of their own, days of dates, microseconds of timesta
 
 
 def field_of(schema: pa.Schema, name: str, place: str) -> pa.Field:
-    """The column of that name. Raises `UnknownName`, which says who asked for it."""
+    """Return the column of that name. Raises `UnknownName`; `place` says what the column is used for."""
     if schema.get_field_index(name) < 0:
         raise UnknownName(
             f"there is no column `{name}`, which is {place}",
             detail=f"columns: {', '.join(schema.names) or 'none'}",
-            hint=near_misses(name, schema.names) or "name one of these",
+            hint=near_misses(name, schema.names) or "use one of these",
         )
     return schema.field(name)
 
 
 def unit_of(schema: pa.Schema, name: str, place: str) -> str:
-    """In what the times of a column count. Raises `TypeMismatch` if there are none in it."""
+    """Return the unit of the times of a column. Raises `TypeMismatch` if it has no times."""
     kind = field_of(schema, name, place).type
     if pa.types.is_struct(kind) and kind.get_field_index("start") >= 0:  # a window, whose time is its start
         kind = kind.field("start").type
@@ -32,7 +32,7 @@ def unit_of(schema: pa.Schema, name: str, place: str) -> str:
     if pa.types.is_timestamp(kind) and kind.unit == "us":
         return "microseconds"
     raise TypeMismatch(
-        f"column `{name}`, which is {place}, has no times in it",
-        detail=f"it is {kind}, and times are {UNITS}",
+        f"column `{name}`, which is {place}, has no times",
+        detail=f"its type is {kind}; times are {UNITS}",
         hint='cast it to int64, date32 or timestamp("us")',
     )

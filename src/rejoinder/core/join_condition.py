@@ -1,7 +1,7 @@
-"""What a join of two streams is: kind, columns, condition, times and how far they postpone each other.
+"""The definition of a join of two streams: kind, columns, condition, and bounds between event times.
 
 A bound `a >= b - c` between times of different inputs, whose watermarks have keys A and B, is the entry
-`postpone[B][A] = c`: the watermark w of B tells that rows with a < w - c find no partner any more.
+`postpone[B][A] = c`: once B has the watermark w, rows with a < w - c cannot match any more.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ PRESERVED: dict[Kind, frozenset[int]] = {
 
 @dataclass(frozen=True)
 class JoinCondition:
-    """How two streams are joined. Columns of both sides have different names, such as `left.time` and `right.time`.
-
-    `times`: for each side, the watermark key of each watermarked column. `on`: pairs of columns that have to be equal,
-    beside `condition`. `single`: for a side, a condition on its rows alone, which has to hold too.
-    """
+    """How two streams are joined. Columns of both sides have different names, such as `left.time` and `right.time`."""
 
     kind: Kind
     schemas: tuple[pa.Schema, pa.Schema]
     times: tuple[Mapping[str, int], Mapping[str, int]]
+    """For each side, the watermark key of each event-time column."""
     postpone: Mapping[int, Mapping[int, int]]
+    """The bounds between event times, by watermark key."""
     condition: Expression | None = None
     on: Sequence[tuple[str, str]] = ()
+    """Pairs of columns that must be equal, in addition to `condition`."""
     single: Mapping[int, Expression] = field(default_factory=dict)
+    """Conditions on the rows of one side alone, by side, in addition to `condition`."""
 
     def checked(self, *, capped: bool) -> JoinCondition:
-        """Refuse what cannot be joined; without a cap on rows, also a side that nothing bounds.
+        """Raise a `PlanningError` if the join is not supported. Without a cap on rows, every side needs a bound.
 
-        A preserved side needs a bound in any case: only a bound says when a row without a partner comes out.
+        A preserved side always needs one: the bound determines when a row without a match is emitted.
         """
         if self.kind not in PRESERVED:
             known = list(PRESERVED)
@@ -63,7 +63,7 @@ class JoinCondition:
             if not times:
                 raise Unsupported(
                     f"input {ordinal} of the join has no watermarked column",
-                    hint="name its event time: without one its rows would be kept forever",
+                    hint="declare its event time: without one its rows would never expire",
                 )
         self._check_columns()
         keys = [key for times in self.times for key in times.values()]
@@ -71,13 +71,13 @@ class JoinCondition:
             raise DefinitionConflict(
                 "two columns of the join have the same watermark key",
                 detail=f"the keys are {keys}",
-                hint="give each watermarked column a key of its own",
+                hint="use a different key for each watermarked column",
             )
         for given, limited in ((given, key) for given, to in self.postpone.items() for key in to):
             if given not in keys or limited not in keys or self.side_of(given) == self.side_of(limited):
                 raise DefinitionConflict(
                     f"a postpone time from key {given} to key {limited} is not a bound between the inputs",
-                    detail=" and ".join(f"input {at} has {sorted(of.values())}" for at, of in enumerate(self.times)),
+                    detail=" and ".join(f"input {n} has {sorted(of.values())}" for n, of in enumerate(self.times)),
                     hint="a bound compares a time of one input with a time of the other",
                 )
             self._check_bound(given, limited)
@@ -94,7 +94,7 @@ class JoinCondition:
         return self
 
     def _check_columns(self) -> None:
-        """Refuse columns that are not there, pairs of different types, and times that are none."""
+        """Raise a `PlanningError` for unknown columns, pairs of different types, and times of other types."""
         for schema, times in zip(self.schemas, self.times, strict=True):
             for name in times:
                 unit_of(schema, name, "a time of the join")
@@ -104,8 +104,8 @@ class JoinCondition:
             )
             if left != right:
                 raise TypeMismatch(
-                    f"`{pair[0]}` and `{pair[1]}` have to be equal, and are of different types",
-                    detail=f"{left} and {right}: equal values of them would not meet",
+                    f"`{pair[0]}` and `{pair[1]}` must be equal, but have different types",
+                    detail=f"{left} and {right}: equal values would have different hashes",
                     hint="cast one of them to the type of the other before the join",
                 )
         for ordinal, expression in self.single.items():
@@ -115,7 +115,7 @@ class JoinCondition:
             field_of(pa.schema([*self.schemas[0], *self.schemas[1]]), name, "in the condition")
 
     def _check_bound(self, given: int, limited: int) -> None:
-        """Refuse a bound between times that count in different units, or of no whole number of them."""
+        """Raise `TypeMismatch` for a bound between times of different units, or one that is not an integer."""
         names = self.column_of(given), self.column_of(limited)
         units = [
             unit_of(self.schemas[self.side_of(key)], name, "a time of the join")
@@ -123,7 +123,7 @@ class JoinCondition:
         ]
         if units[0] != units[1]:
             raise TypeMismatch(
-                f"`{names[0]}` and `{names[1]}` count in different units, and a postpone time compares them",
+                f"`{names[0]}` and `{names[1]}` have different units, and a postpone time compares them",
                 detail=f"{names[0]}: {units[0]}; {names[1]}: {units[1]}",
                 hint="cast one of them to the type of the other before the join",
             )
@@ -131,28 +131,28 @@ class JoinCondition:
             raise TypeMismatch(
                 f"the postpone time from key {given} to key {limited} is {self.postpone[given][limited]!r}",
                 detail=f"times are {UNITS}",
-                hint="give it as an integer in the unit of its columns",
+                hint="use an integer in the unit of its columns",
             )
 
     @property
     def preserved(self) -> frozenset[int]:
-        """The sides whose rows come out also without a partner."""
+        """Return the sides whose rows are also emitted without a match."""
         return PRESERVED[self.kind]
 
     @property
     def keys(self) -> list[int]:
-        """All watermark keys, rising."""
+        """Return all watermark keys in ascending order."""
         return sorted(key for times in self.times for key in times.values())
 
     def side_of(self, key: int) -> int:
-        """The input that a key belongs to."""
+        """Return the input of a watermark key."""
         return 0 if key in self.times[0].values() else 1
 
     def column_of(self, key: int) -> str:
-        """The column that a key belongs to."""
+        """Return the column of a watermark key."""
         return next(name for times in self.times for name, of in times.items() if of == key)
 
     def join_key(self, ordinal: int) -> Key:
-        """The columns of a side that have to equal the other side's."""
+        """Return the equality columns of a side."""
         schema = self.schemas[ordinal]
         return Key(tuple(column(pair[ordinal], schema.field(pair[ordinal]).type) for pair in self.on))

@@ -1,4 +1,4 @@
-"""What operators of the core API hand on, in order: rows, late rows, watermarks, idle messages."""
+"""The messages that operators of the core API emit: rows, late rows, watermarks, idle messages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from rejoinder.watermarks.coalescer import Idle, Watermark
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that come out together. `padded`: they found no partner, and the other side's columns are NULL."""
+    """A batch of rows."""
 
     table: pa.Table
     padded: bool = False
+    """Whether these are rows without a match: the columns of the other side are NULL."""
 
 
 @dataclass(frozen=True)
 class LateRows:
-    """Rows of an input that were below a watermark already received, or had no time: handed back, not worked on."""
+    """Rows of an input that are late, or have no time. They are returned, not processed."""
 
     ordinal: int
     table: pa.Table
@@ -31,26 +32,26 @@ Message = Rows | LateRows | Watermark | Idle
 
 
 def as_table(batch: pa.Table | pa.RecordBatch) -> pa.Table:
-    """Take a record batch or a table as a table."""
+    """Return a record batch or a table as a table."""
     return batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
 
 
 def with_columns(table: pa.Table, schema: pa.Schema, ordinal: int) -> pa.Table:
-    """The columns of a schema, in its order; raises `SchemaChanged` where one is missing or of another type."""
+    """Select the columns of a schema. Raises `SchemaChanged` if one is missing or has another type."""
     for field in schema:
-        at = table.schema.get_field_index(field.name)
-        if at < 0 or table.schema.field(at).type != field.type:
-            found = "has no such column" if at < 0 else f"has {table.schema.field(at).type}"
+        index = table.schema.get_field_index(field.name)
+        if index < 0 or table.schema.field(index).type != field.type:
+            actual = "has no such column" if index < 0 else f"has {table.schema.field(index).type}"
             raise SchemaChanged(
                 f"input {ordinal} needs a column `{field.name}` of type {field.type}",
-                detail=f"a batch {found}; its columns are {', '.join(table.column_names) or 'none'}",
-                hint="bring rows to the columns and types that the operator was made for",
+                detail=f"a batch {actual}; its columns are {', '.join(table.column_names) or 'none'}",
+                hint="convert rows to the columns and types of the operator",
             )
     return table.select(schema.names)
 
 
 def rows_of(messages: Iterable[Message], *, padded: bool | None = None) -> list[pa.Table]:
-    """The tables of rows among messages; with `padded`, only such."""
+    """Return the tables of the `Rows` among messages; `padded` selects those with or without padding."""
     return [
         message.table
         for message in messages

@@ -1,8 +1,8 @@
-"""The base of core operators: by default rows and watermarks pass as they come.
+"""The base class of core operators: by default rows and watermarks pass through.
 
-An operator overrides what it needs. `on_input_watermark` is called at once for each input by itself, `on_watermark`
-when a key has come on all inputs that are not idle; a join needs the former, since its inputs have different keys.
-Whoever overrides either has to look at the key: values of different keys are in no order.
+An operator overrides the handlers that it needs. `on_input_watermark` is called for each input separately,
+`on_watermark` once a key has arrived on all inputs that are not idle. A join needs the former, since its inputs have
+different keys. A handler must check the key: watermarks of different keys cannot be compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rejoinder.watermarks.input_watermarks import Delivery, InputWatermarks
 
 
 class Operator:
-    """An operator with inputs numbered from 0; `inputs` is their number, or how many instances feed each.
+    """An operator with inputs numbered from 0; `inputs` is their number, or the number of upstream instances of each.
 
     >>> passing = Operator()
     >>> passing.watermark(0, key=1, time=20) + passing.watermark(0, key=2, time=10)
@@ -27,13 +27,13 @@ class Operator:
     """
 
     parts: tuple[str, ...] = ("watermarks",)
-    """What `snapshot` gives, by name."""
+    """The names in a snapshot."""
 
     def __init__(self, inputs: int | Sequence[int] = 1) -> None:
         self._watermarks = InputWatermarks([1] * inputs if isinstance(inputs, int) else inputs)
 
     def rows(self, ordinal: int, batch: pa.Table | pa.RecordBatch, *, upstream: int = 0) -> list[Message]:
-        """Take rows of an input; give what comes out. Rows end idleness; an empty batch changes nothing."""
+        """Receive rows of an input; return what is emitted. Rows end idleness; an empty batch has no effect."""
         table = as_table(batch)
         if not table.num_rows:
             return []
@@ -41,25 +41,25 @@ class Operator:
         return self.on_rows(ordinal, table)
 
     def watermark(self, ordinal: int, key: int, time: int, *, upstream: int = 0) -> list[Message]:
-        """Take a watermark of an input; give what comes out. Raises `WatermarkRegress` if it does not rise."""
+        """Receive a watermark of an input; return what is emitted. Raises `WatermarkRegress` if it does not rise."""
         return self._delivered(self._watermarks.watermark(ordinal, key, time, upstream=upstream))
 
     def idle(self, ordinal: int, *, upstream: int = 0) -> list[Message]:
-        """Take an idle message of an input; give what comes out."""
+        """Receive an idle message of an input; return what is emitted."""
         return self._delivered(self._watermarks.idle(ordinal, upstream=upstream))
 
     def idle_inputs(self) -> tuple[int, ...]:
-        """The inputs that are idle."""
+        """Return the inputs that are idle."""
         return tuple(int(ordinal) for ordinal in self._watermarks.whole.idle_inputs())
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state: plain data, and Arrow tables where rows are held."""
+        """Return the state: plain data, and rows as Arrow tables."""
         return {"watermarks": self._watermarks.snapshot()}
 
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
-        """Go on from snapshots, in place of what is held now. Of several values of a key the smallest counts.
+        """Replace the state by that of snapshots; of several watermarks of a key the smallest counts.
 
-        Raises `StateError` if one is of another operator.
+        Raises `StateError` for a snapshot of another operator.
         """
         for snapshot in snapshots:
             missing = [part for part in self.parts if part not in snapshot]
@@ -67,7 +67,7 @@ class Operator:
                 raise StateError(
                     f"this is not a snapshot of a {type(self).__name__}",
                     detail=f"it has {', '.join(map(str, snapshot)) or 'nothing'}, and no {missing[0]}",
-                    hint="restore what `snapshot()` of the same operator gave",
+                    hint="restore a snapshot that the same operator returned",
                 )
         self._watermarks.restore(*(snapshot["watermarks"] for snapshot in snapshots))
 

@@ -1,4 +1,4 @@
-"""A query that runs in this process: the planner's rounds over a store in memory, an epoch a call, without commits."""
+"""Run a query in this process: the rounds of its plan over a store in memory, one epoch per call, without commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.ir.catalog import Catalog, Source
+from rejoinder.ir.catalog import INTERNAL, Catalog, Source
 from rejoinder.ir.logical import Query
 from rejoinder.ir.source_variants import source_of
 from rejoinder.kernels.arrow.columns import DIFF, HASH, contiguous, numbers, take, without
@@ -30,16 +30,17 @@ from rejoinder.state.epoch_rounds import Times, run_rounds
 from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.flow_state import State
 from rejoinder.state.gate_times import clock_of
-from rejoinder.state.reading.changelog_reader import WHOLE, expanded, net_rows
+from rejoinder.state.reading.changelog_reader import WHOLE, expanded
 from rejoinder.state.watermarks import Signals, Watermarks
 from rejoinder.store.objects.memory_objects import drop_memory
 from rejoinder.store.objects.object_store import ObjectStore, open_store
+from rejoinder.store.runs.net_rows import net_rows
 from rejoinder.store.runs.run import close_runs, drop_open_runs, read_run
 from rejoinder.watermarks.formula import value_of
 
 VIEW = "result"
 ARRIVAL = "__arrival"
-"""Numbers rows as they come, in sources whose rows are told apart."""
+"""The column with the number of a row in order of arrival, which distinguishes equal rows."""
 
 _places = itertools.count()
 _NO_TIME = Times(0, 0, 0)
@@ -47,12 +48,12 @@ OneStep = TypeVar("OneStep", Aggregate, Hold)
 
 
 def stream(name: str, schema: pa.Schema, times: Sequence[str]) -> Source:
-    """An input whose watermarks are passed. Nothing is kept of it that the query does not need (`incomplete`)."""
-    return Source(name, "stream", schema, format="core", watermarks=dict.fromkeys(times), incomplete=True)
+    """Return a source with explicit watermarks. It is `incomplete`: only rows that the query needs are kept."""
+    return Source(name, "stream", schema, format=INTERNAL, watermarks=dict.fromkeys(times), incomplete=True)
 
 
 class RunningQuery:
-    """A query over streams. A call is atomic: if it raises, nothing has changed."""
+    """A query over streams. A call is atomic: if it raises, the state is unchanged."""
 
     def __init__(self, sources: Sequence[Source], query: Query, *, is_capped: bool = False) -> None:
         planning = Planning({source.name: source for source in sources})
@@ -67,7 +68,7 @@ class RunningQuery:
         self._epoch = -1
 
     def run(self, rows: Mapping[str, pa.Table], watermarks: Mapping[str, Mapping[str, int]]) -> pa.Table:
-        """Take rows and watermarks of sources, by name and column; give the rows that come out."""
+        """Process rows by source, and watermarks by source and column; return the rows that are emitted."""
         epoch = self._epoch + 1
         splits = [(name, None, 0, encode(table)) for name, table in rows.items()]
         signals = Signals({name: {0: times} for name, times in watermarks.items() if times})
@@ -90,13 +91,13 @@ class RunningQuery:
         return out
 
     def watermark(self, column: str) -> int | None:
-        """The watermark of a column of the result: what was received, or the smallest time kept if that is less."""
+        """Return the watermark of a result column: the received one, or the smallest retained time if that is less."""
         formula = self._plan.outputs[VIEW].get(column)
         value = LEAST if formula is None else value_of(formula, self._watermarks.times, LEAST)
         return None if value == LEAST else value
 
     def content(self, source: str) -> pa.Table:
-        """The rows of a source in the arrangements, as they came. Some may have expired."""
+        """Return the retained rows of a source in order of arrival. Some may have expired."""
         schema = self._plan.program.sources[source].schema
         tables = [schema.empty_table()]
         for arrangement in self._plan.dataflow.arrangements:
@@ -108,7 +109,7 @@ class RunningQuery:
         return take(table, first)
 
     def groups(self) -> tuple[pa.Table, tuple[str, ...]]:
-        """The groups of the only aggregate of the query, and the columns that make a group. Some may have expired."""
+        """Return the groups of the query's only aggregate, and their key columns. Some may have expired."""
         step = self._only(Aggregate)
         refs = [ref for part in self._state.arrangements[step.arrangement.id] for ref in part.refs]
         empty = step.arrangement.schema.append(pa.field(HASH, pa.uint64())).empty_table()
@@ -116,47 +117,47 @@ class RunningQuery:
         return without(rows, [HASH, DIFF]), step.keys
 
     def restore_groups(self, rows: pa.Table) -> None:
-        """Hold these groups of the only aggregate; their results are emitted when they are final."""
-        step, block = self._only(Aggregate), self._plan.program.views[VIEW]
-        (arranged,) = [
-            each
-            for each in self._plan.dataflow.steps()
-            if isinstance(each, Arrange) and each.arrangement.id == step.arrangement.id
+        """Replace the groups of the only aggregate; their results are emitted when they are final."""
+        aggregate, block = self._only(Aggregate), self._plan.program.views[VIEW]
+        (arrange,) = [
+            step
+            for step in self._plan.dataflow.steps()
+            if isinstance(step, Arrange) and step.arrangement.id == aggregate.arrangement.id
         ]
-        held, ids = self._only(Hold), {name: i for i, name in block.inputs[0].columns}
+        hold, ids = self._only(Hold), {name: i for i, name in block.inputs[0].columns}
         results = project(rows.rename_columns([ids[name] for name in rows.column_names]), block.outputs)
-        keys, _ = partition_hashes(results, held.pending.key)
+        keys, _ = partition_hashes(results, hold.pending.key)
         results = results.append_column(HASH, pa.array(keys))
         clock = clock_of(self._plan.program.gates, self._watermarks, 0, 0)
         task = self._work(self._epoch + 1, self._plan.dataflow, self._state, clock).task(0)
-        task.streams |= {arranged.input: rows, held.input: results}
-        run_steps(task, (arranged, held))
+        task.streams |= {arrange.input: rows, hold.input: results}
+        run_steps(task, (arrange, hold))
         insert_runs(task)
         self._epoch, self._state = self._epoch + 1, self._state.with_reports({0: task.report})
 
     def _only(self, kind: type[OneStep]) -> OneStep:
-        (step,) = [each for each in self._plan.dataflow.steps() if isinstance(each, kind)]
-        return step
+        (only,) = [step for step in self._plan.dataflow.steps() if isinstance(step, kind)]
+        return only
 
     @property
     def files(self) -> int:
-        """How many runs are held."""
+        """Return the number of runs in the state."""
         return len(self._state.files())
 
     def _work(self, epoch: int, dataflow: Dataflow, state: State, clock: Clock) -> EpochWork:
         return EpochWork(self._setting(dataflow), epoch, state.parts, clock)
 
     def _without_history(self, state: State) -> State:
-        """The state without the rows that have come out: nobody reads them again."""
+        """Remove emitted rows from the state: they are never read again."""
         dataflow = self._plan.dataflow
         kept = replace(state, changelogs={})
         return kept.restricted_to((arrangement.id for arrangement in dataflow.arrangements), dataflow.views)
 
     def _collect(self) -> None:
-        """Free the runs that the state no longer names."""
-        gone = set(self._store.list()) - self._state.files()
-        self._store.delete(sorted(gone))
-        close_runs(self._store, gone)
+        """Delete the runs that the state no longer references."""
+        unused = set(self._store.list()) - self._state.files()
+        self._store.delete(sorted(unused))
+        close_runs(self._store, unused)
 
 
 def _drop(store: ObjectStore, place: str) -> None:

@@ -1,12 +1,13 @@
-"""StreamJoin: join two streams within time bounds, with state that watermarks keep small.
+"""StreamJoin: join two streams within time bounds, with state that watermarks bound.
 
-A pair comes out when its second row comes in. A row is kept until a watermark tells that no partner can follow; if it
-never had one and its side is preserved, it comes out at that moment, padded with NULL, before the watermarks that it
-must not miss. A row below a limit already is joined with what is there, and not kept. Late rows are handed back.
+A pair is emitted when its second row arrives. A row is retained until a watermark excludes later matches. If it had no
+match by then and its side is preserved, it is emitted with NULL padding, before the watermarks that would make it late.
+A row that has already expired when it arrives is joined with the retained rows, but not retained. Late rows are
+returned.
 
-The output watermark of a column is the minimum of what was received and of (`min_buffer`) the smallest time kept, or of
-(`wm_state`) the smallest time that could be kept. The former is the largest that is sound; the latter is the same on
-all instances of a join, whatever rows they hold.
+The output watermark of a column is the minimum of the received watermark and either (`min_buffer`) the smallest
+retained time, or (`wm_state`) the smallest time that could be retained. The former is the largest sound value; the
+latter is the same on all instances of a join, whatever rows they retain.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from rejoinder.watermarks.coalescer import Watermark, smallest
 Formula = Literal["min_buffer", "wm_state"]
 USED = "__used"
 ALONE = -1
-"""The arrival number of the partner that a padded row does not have."""
+"""The arrival number that stands for the missing match of a padded row."""
 
 
 class StreamJoin(Operator):
-    """Join input 0 with input 1. `max_rows` caps the rows of both that are kept.
+    """Join input 0 with input 1. `max_rows` caps the retained rows of both inputs together.
 
-    One of several `instances` has a number. With equal columns (`on`), rows belong on the instance of their key; else
-    one side goes to all instances, and the other, the preserved one, is spread: `routed` does it.
+    With several `instances`, each has a number. If the join has equal columns (`on`), rows go to the instance of their
+    key. Otherwise one side goes to all instances, and the other, the preserved one, is distributed. See `routed`.
 
     >>> time = lambda name: pa.schema([(name, pa.int64())])
     >>> condition = JoinCondition("LEFT", (time("l.t"), time("r.t")), ({"l.t": 0}, {"r.t": 1}), {0: {1: 0}, 1: {0: 0}},
@@ -74,8 +75,8 @@ class StreamJoin(Operator):
         if max_rows is not None and max_rows < 1:
             raise Unsupported(
                 f"a join that keeps at most {max_rows} rows is not supported",
-                detail="no row would meet one that comes later",
-                hint="cap the rows of both sides at 1 or more, or leave `max_rows` out",
+                detail="no row could match a later one",
+                hint="cap the rows of both sides at 1 or more, or remove `max_rows`",
             )
         if not 0 <= instance < instances:
             raise Unsupported(
@@ -86,7 +87,7 @@ class StreamJoin(Operator):
         if instances > 1 and not condition.on and condition.kind == "FULL":
             raise Unsupported(
                 "a FULL join without equal columns runs on one instance only",
-                detail="one side would have to go to all instances, and each would emit its rows without a partner",
+                detail="one side would have to go to all instances, and each would emit its rows without a match",
                 hint="add a pair of equal columns, or run one instance",
             )
         self._max_rows, self._formula = max_rows, formula
@@ -100,20 +101,20 @@ class StreamJoin(Operator):
 
     @property
     def broadcast(self) -> int | None:
-        """The side whose rows go to every instance; None with equal columns."""
+        """Return the side whose rows go to every instance; None with equal columns."""
         if self._join.on:
             return None
         return 0 if self._join.kind == "RIGHT" else 1
 
     def buffer(self, ordinal: int) -> pa.Table:
-        """The rows of a side that are kept, as they came, with whether each has found a partner (`__used`)."""
+        """Return the retained rows of a side in order of arrival, and whether each had a match (`__used`)."""
         rows = self._query.content(SIDES[ordinal])
         rows = take(rows, np.flatnonzero(self._kept(ordinal, rows)))
         used = np.isin(numbers(rows, ARRIVAL), self._used[ordinal])
         return replaced(without(rows, [ARRIVAL]), USED, used)
 
     def limits(self) -> dict[int, dict[int, int | None]]:
-        """For each key, the smallest time that can still find a partner, by the key whose watermark tells; or None."""
+        """Return, for each key, the smallest time that can still match, by the key whose watermark bounds it."""
         result: dict[int, dict[int, int | None]] = {key: {} for key in self._join.keys}
         for given, to in self._join.postpone.items():
             received = self._received(given)
@@ -122,16 +123,16 @@ class StreamJoin(Operator):
         return result
 
     def received(self) -> dict[int, int]:
-        """The last watermark taken in, by key."""
-        found = {key: self._received(key) for key in self._join.keys}
-        return {key: time for key, time in found.items() if time is not None}
+        """Return the last received watermark by key."""
+        times = {key: self._received(key) for key in self._join.keys}
+        return {key: time for key, time in times.items() if time is not None}
 
     def emitted(self) -> dict[int, int]:
-        """The last watermark handed on, by key."""
+        """Return the last emitted watermark by key."""
         return dict(self._emitted)
 
     def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
-        """Join rows with what is kept of the other side; keep those that may find a partner later."""
+        """Join rows with the retained rows of the other side; retain those that can match later."""
         table = with_columns(table, self._join.schemas[ordinal], ordinal)
         late = self._late(ordinal, table)
         result: list[Message] = [LateRows(ordinal, take(table, np.flatnonzero(late)))] if late.any() else []
@@ -142,9 +143,9 @@ class StreamJoin(Operator):
         return result + self._emit(self._query.run({SIDES[ordinal]: self._numbered(table)}, {}))
 
     def on_input_watermark(self, ordinal: int, watermark: Watermark) -> list[Message]:
-        """Let go of rows that find no partner any more, then hand watermarks on as far as rows kept allow.
+        """Drop expired rows, then emit watermarks as far as the retained rows allow.
 
-        A key that is not of one of this input's times is dropped: nothing on output stands for it.
+        A key that is not a time of this input is dropped: no output column has it.
         """
         if watermark.key not in self._join.times[ordinal].values():
             return []
@@ -164,33 +165,33 @@ class StreamJoin(Operator):
         return []
 
     def snapshot(self) -> dict[str, Any]:
-        """Give rows kept, with their marks, and watermarks; rows that all instances have are given by instance 0."""
-        rows = [None if at == self.broadcast and self._instance else self.buffer(at) for at in (0, 1)]
+        """Return retained rows and watermarks. Only instance 0 returns the rows that all instances have."""
+        rows = [None if side == self.broadcast and self._instance else self.buffer(side) for side in (0, 1)]
         return super().snapshot() | {"rows": rows, "emitted": [list(pair) for pair in sorted(self._emitted.items())]}
 
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
-        """Go on from the snapshots of all instances that were, however many: each takes the rows that belong to it."""
+        """Continue from the snapshots of all former instances; each instance takes the rows that belong to it."""
         super().restore(*snapshots)
         self._emitted = smallest(dict(snapshot["emitted"]) for snapshot in snapshots)
         self._query = running_join(self._join, is_capped=self._max_rows is not None)
         self._used = [np.zeros(0, np.int64), np.zeros(0, np.int64)]
         kept: dict[str, pa.Table] = {}
-        for at in (0, 1):
-            tables = [snapshot["rows"][at] for snapshot in snapshots if snapshot["rows"][at] is not None]
+        for side in (0, 1):
+            tables = [snapshot["rows"][side] for snapshot in snapshots if snapshot["rows"][side] is not None]
             if tables:
                 table = contiguous(tables)
-                rows = with_columns(without(table, [USED]), self._join.schemas[at], at)
-                mine = np.flatnonzero(self._belongs(at, rows, self._instances, self._instance))
-                kept[SIDES[at]] = self._numbered(take(rows, mine))
+                rows = with_columns(without(table, [USED]), self._join.schemas[side], side)
+                mine = np.flatnonzero(self._belongs(side, rows, self._instances, self._instance))
+                kept[SIDES[side]] = self._numbered(take(rows, mine))
                 used = np.array(numbers(table, USED), dtype=np.bool_)[mine]
-                self._used[at] = numbers(kept[SIDES[at]], ARRIVAL)[used]
+                self._used[side] = numbers(kept[SIDES[side]], ARRIVAL)[used]
         received = self.received()
         times = [{name: received[key] for name, key in of.items() if key in received} for of in self._join.times]
         self._at_most = sum(table.num_rows for table in kept.values())
-        self._query.run(kept, dict(zip(SIDES, times, strict=True)))  # what comes out has come out before
+        self._query.run(kept, dict(zip(SIDES, times, strict=True)))  # its output was emitted before the snapshot
 
     def routed(self, ordinal: int, batch: pa.Table, instances: int) -> list[pa.Table]:
-        """Split rows of an input for a number of instances; those of the side that goes to all are in each part."""
+        """Split rows of an input for a number of instances. Rows of the broadcast side are in every part."""
         parts = (self._belongs(ordinal, batch, instances, instance) for instance in range(instances))
         return [take(batch, np.flatnonzero(mine)) for mine in parts]
 
@@ -208,9 +209,9 @@ class StreamJoin(Operator):
         return self._watermarks.edges[self._join.side_of(key)].value(key)
 
     def _limits(self) -> dict[int, int]:
-        """The smallest time of each key that can still find a partner, where anything tells."""
-        found = {key: [value for value in of.values() if value is not None] for key, of in self.limits().items()}
-        return {key: max(values) for key, values in found.items() if values}
+        """Return the smallest time of each key that can still match, if it is bounded."""
+        bounds = {key: [value for value in of.values() if value is not None] for key, of in self.limits().items()}
+        return {key: max(values) for key, values in bounds.items() if values}
 
     def _output(self, key: int, limits: Mapping[int, int]) -> int | None:
         received = self._received(key)
@@ -222,7 +223,7 @@ class StreamJoin(Operator):
         return received if kept is None else min(received, kept)
 
     def _late(self, ordinal: int, table: pa.Table) -> Mask:
-        """Rows below a watermark received of one of their own columns, or without a time."""
+        """Return a mask of the late rows: below a received watermark of one of their columns, or without a time."""
         late = np.zeros(table.num_rows, bool)
         for name, key in self._join.times[ordinal].items():
             times, received = times_of(table, name), self._received(key)
@@ -231,25 +232,25 @@ class StreamJoin(Operator):
                 late |= times < received
         return late
 
-    def _over(self, ordinal: int, table: pa.Table) -> Mask:
-        """Rows that no row to come can join."""
+    def _expired(self, ordinal: int, table: pa.Table) -> Mask:
+        """Return a mask of the rows that no later row can match."""
         limits = self._limits()
-        over = np.zeros(table.num_rows, bool)
+        expired = np.zeros(table.num_rows, bool)
         for name, key in self._join.times[ordinal].items():
             if key in limits:
-                over |= times_of(table, name) < limits[key]
-        return over
+                expired |= times_of(table, name) < limits[key]
+        return expired
 
-    def _able(self, ordinal: int, table: pa.Table) -> Mask:
-        """Rows for which the condition on their side alone holds."""
+    def _can_match(self, ordinal: int, table: pa.Table) -> Mask:
+        """Return a mask of the rows that satisfy the condition on their side alone."""
         single = self._join.single.get(ordinal)
         if single is None:
             return np.ones(table.num_rows, bool)
-        return np.asarray(project(table, [("able", single)]).column("able").fill_null(False))
+        return np.asarray(project(table, [("result", single)]).column("result").fill_null(False))
 
     def _kept(self, ordinal: int, table: pa.Table) -> Mask:
-        """Rows that a row to come may join."""
-        return self._able(ordinal, table) & ~self._over(ordinal, table)
+        """Return a mask of the rows that a later row can match."""
+        return self._can_match(ordinal, table) & ~self._expired(ordinal, table)
 
     def _refuse_too_many(self, ordinal: int, table: pa.Table) -> None:
         if self._max_rows is None:
@@ -258,13 +259,13 @@ class StreamJoin(Operator):
         self._at_most += more
         if self._at_most <= self._max_rows:
             return
-        kept = [self.buffer(at).num_rows for at in (0, 1)]  # of the rows that were counted, some have expired
+        kept = [self.buffer(side).num_rows for side in (0, 1)]  # some of the counted rows have expired
         self._at_most = sum(kept)
         if sum(kept) + more > self._max_rows:
             raise LimitReached(
                 f"the join would keep {sum(kept) + more:,} rows, and the limit is {self._max_rows:,}",
-                detail=f"input 0 has {kept[0]:,} and input 1 {kept[1]:,}; {more:,} of input {ordinal} come on top",
-                hint="see which input's watermark does not advance, or raise `max_rows`",
+                detail=f"input 0 has {kept[0]:,} and input 1 {kept[1]:,}; input {ordinal} adds {more:,}",
+                hint="check which input's watermark does not advance, or raise `max_rows`",
             )
         self._at_most += more
 
@@ -274,15 +275,15 @@ class StreamJoin(Operator):
         return replaced(table, ARRIVAL, np.arange(first, self._arrivals))
 
     def _emit(self, rows: pa.Table) -> list[Message]:
-        """Messages of the rows that came out: pairs (for SEMI the left rows that had no partner before), then padded.
+        """Return messages of the emitted rows: pairs (for SEMI, left rows with their first match), then padding.
 
-        A row that was restored as used may come out padded: its partner is gone. It is left out.
+        A row that was restored as used may be padded by the query, because its match was not restored. It is dropped.
         """
         if not rows.num_rows:
             return []
         arrivals = [numbers(replaced(rows, name, rows.column(name).fill_null(ALONE)), name) for name in ARRIVALS]
         order = np.lexsort(arrivals)
-        rows, arrivals = take(rows, order), [each[order] for each in arrivals]
+        rows, arrivals = take(rows, order), [side[order] for side in arrivals]
         pairs = np.flatnonzero((arrivals[0] != ALONE) & (arrivals[1] != ALONE))
         shown = pairs
         if self._join.kind == "SEMI":
@@ -291,9 +292,9 @@ class StreamJoin(Operator):
         result: list[Message] = []
         if len(shown) and self._join.kind != "ANTI":
             result.append(Rows(self._shown(take(rows, shown))))
-        self._used = [np.union1d(used, each[pairs]) for used, each in zip(self._used, arrivals, strict=True)]
-        for at in sorted(self._join.preserved):
-            alone = (arrivals[1 - at] == ALONE) & ~np.isin(arrivals[at], self._used[at])
+        self._used = [np.union1d(used, side[pairs]) for used, side in zip(self._used, arrivals, strict=True)]
+        for side in sorted(self._join.preserved):
+            alone = (arrivals[1 - side] == ALONE) & ~np.isin(arrivals[side], self._used[side])
             if alone.any():
                 result.append(Rows(self._shown(take(rows, np.flatnonzero(alone))), padded=True))
         return result
@@ -303,8 +304,9 @@ class StreamJoin(Operator):
         return rows.select([name for schema in schemas for name in schema.names])
 
     def _prune(self) -> None:
-        """Drop the marks of rows that are no longer kept, each time their number has doubled."""
+        """Drop the marks of rows that are no longer retained, each time their number has doubled."""
         if sum(map(len, self._used)) > self._most_used:
-            for at in (0, 1):
-                self._used[at] = np.intersect1d(self._used[at], numbers(self._query.content(SIDES[at]), ARRIVAL))
+            for side in (0, 1):
+                retained = numbers(self._query.content(SIDES[side]), ARRIVAL)
+                self._used[side] = np.intersect1d(self._used[side], retained)
             self._most_used = max(1000, 2 * sum(map(len, self._used)))

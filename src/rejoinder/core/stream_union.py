@@ -1,4 +1,4 @@
-"""Union: the rows of several inputs as one stream, with the watermarks that hold for all of them."""
+"""Union: combine several inputs into one stream, with the minimum of their watermarks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rejoinder.errors import SchemaChanged
 
 
 class Union(Operator):
-    """Merge inputs of one schema. A key has to mean the same column on all of them; one that an input lacks stays back.
+    """Combine inputs of one schema. A key must mean the same column on all inputs; it is emitted once all sent it.
 
     >>> merged = Union(2, pa.schema([("t", pa.int64())]))
     >>> merged.watermark(0, key=0, time=10)
@@ -26,12 +26,12 @@ class Union(Operator):
         self.schema = schema
 
     def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
-        """Pass rows on, if they have the columns of the union."""
+        """Pass rows on. Raises `SchemaChanged` if they do not have the columns of the union."""
         if not table.schema.equals(self.schema):
             raise SchemaChanged(
                 f"input {ordinal} of the union has other columns",
                 detail=f"it has {_shown(table.schema)}, and the union {_shown(self.schema)}",
-                hint="bring its rows to the columns and types of the union first",
+                hint="convert its rows to the columns and types of the union",
             )
         return super().on_rows(ordinal, table)
 

@@ -1,7 +1,7 @@
-"""WindowAggregate: aggregates of windows, tumbling or hopping, given out when their time's watermark passes their end.
+"""WindowAggregate: aggregate tumbling or hopping windows, and emit each when the watermark passes its end.
 
-Only one time makes windows. Watermarks of other columns are dropped, also of columns that are grouped by: what is on
-output are the bounds of windows, and these get watermarks of their own, as high as no later window makes them late.
+Windows are made of one time column. Watermarks of other columns are dropped, even of grouping columns. The window start
+and end on the output have their own watermarks: the largest values that make no later window late.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Time = TypeVar("Time", int, Int64)
 
 
 class WindowAggregate(Operator):
-    """Aggregate inputs by window and by columns; `times` names the time column of each input, `key` its watermark's.
+    """Aggregate inputs by window and by columns; `times` has the time column of each input, `key` is its watermark key.
 
-    `schema` has the columns that are read. `size` and `offset` are in the time's own unit: its own for integers, days
-    for dates, microseconds for timestamps. With a `slide`, windows overlap: one begins at each slide, and a row is in
-    all that it falls into, at most ⌈size / slide⌉. Output watermarks have `start_key` and `end_key`.
+    `schema` has the columns that are read. `size` and `offset` are in the unit of the time: any unit for integers, days
+    for dates, microseconds for timestamps. With a `slide`, a window starts at each slide, and a row is in up to
+    ⌈size / slide⌉ windows. Output watermarks have the keys `start_key` and `end_key`.
 
     >>> schema = pa.schema([("t", pa.int64()), ("k", pa.string())])
     >>> counts = WindowAggregate(schema, times=["t"], size=5, group_by=["k"], calls={"n": Call("count")})
@@ -66,7 +66,7 @@ class WindowAggregate(Operator):
             raise Unsupported(
                 "a window has a size and a slide of at least 1, and the slide is not longer than the size",
                 detail=f"a size of {size} and a slide of {self._slide}",
-                hint="leave `slide` out for windows that do not overlap",
+                hint="omit `slide` for windows that do not overlap",
             )
         for name in times:
             unit_of(schema, name, "the time of an input")
@@ -88,7 +88,7 @@ class WindowAggregate(Operator):
         self._closed: int | None = None
 
     def on_rows(self, ordinal: int, table: pa.Table) -> list[Message]:
-        """Take rows into their windows; those that are late are handed back."""
+        """Add rows to their windows; return late rows."""
         table = with_columns(table, self._schemas[ordinal], ordinal)
         times = times_of(table, self._times[ordinal])
         late = times == NO_TIME
@@ -102,7 +102,7 @@ class WindowAggregate(Operator):
         return [LateRows(ordinal, take(table, np.flatnonzero(late)))] if late.any() else []
 
     def on_watermark(self, watermark: Watermark) -> list[Message]:
-        """Give out the windows that end at or before the watermark, then the watermarks of window bounds."""
+        """Emit the windows that end at or before the watermark, then the watermarks of their starts and ends."""
         if watermark.key != self._key:
             return []
         bound = self._open(watermark.time)
@@ -116,18 +116,18 @@ class WindowAggregate(Operator):
         return result + sorted(marks, key=lambda mark: mark.key)
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the watermarks and the open windows."""
+        """Return the watermarks and the open windows."""
         return super().snapshot() | {"windows": self._state.snapshot()}
 
     def restore(self, *snapshots: Mapping[str, Any]) -> None:
-        """Go on from snapshots; each group has to be in one of them only."""
+        """Continue from snapshots; a group may be in one of them only."""
         super().restore(*snapshots)
         reached = self._watermarks.whole.value(self._key)
         self._closed = None if reached is None else self._open(reached)
         self._state.restore([snapshot["windows"] for snapshot in snapshots], self._closed)
 
     def _windows(self, times: Int64) -> tuple[Int64, Int64]:
-        """The positions of times, each as often as there are windows with it, and the numbers of these windows."""
+        """Return the windows of each time, as pairs: positions of times, and numbers of windows."""
         first, last = self._open(times), (times - self._offset) // self._slide
         counts = last - first + 1
         rows = np.repeat(np.arange(len(times)), counts)
@@ -135,7 +135,7 @@ class WindowAggregate(Operator):
         return rows, first[rows] + nth
 
     def _open(self, time: Time) -> Time:
-        """The number of the first window that ends after a time."""
+        """Return the number of the first window that ends after a time."""
         return (time - self._offset - self._size) // self._slide + 1
 
     def _shown(self, windows: Int64, rows: pa.Table) -> pa.Table:

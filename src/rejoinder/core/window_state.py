@@ -1,6 +1,7 @@
-"""The open windows of an aggregation: groups by window number and columns, as a query of the engine.
+"""The open windows of an aggregation: a query of the engine that groups by window number and columns.
 
-A window number is an event time whose watermark is the number of the first open window: groups below it are final.
+The window number is its event time, and the watermark is the number of the first open window: groups below it are
+final.
 """
 
 from __future__ import annotations
@@ -22,39 +23,41 @@ from rejoinder.kernels.arrow.ordered import LEAST
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 SOURCE, WINDOW = "rows", "w"
-_AVERAGE = ScalarOperation("(CAST({0} AS DOUBLE) / {1})", name="avg")
+_AVERAGE = ScalarOperation("average")
 
 
 @dataclass(frozen=True)
 class Call:
-    """An aggregate function (`count`, `sum`, `min`, `max`, `avg`) of a column; `count` of none counts rows."""
+    """A call of an aggregate function."""
 
     function: str
+    """`count`, `sum`, `min`, `max` or `avg`."""
     column: str | None = None
+    """None: `count` counts rows."""
 
 
 class WindowState:
-    """Rows by window number and group columns. Names inside are our own, so that a user's column may have any."""
+    """Groups by window number and columns. The query uses generated names, so user columns may have any name."""
 
     def __init__(self, schema: pa.Schema, group_by: Sequence[str], calls: Mapping[str, Call]) -> None:
-        self._groups = {f"g{at}": name for at, name in enumerate(group_by)}
+        self._groups = {f"g{number}": name for number, name in enumerate(group_by)}
         read = dict.fromkeys(call.column for call in calls.values() if call.column is not None)
-        self._arguments = {f"v{at}": name for at, name in enumerate(read)}
+        self._arguments = {f"v{number}": name for number, name in enumerate(read)}
         self._names = [*group_by, *calls]
-        kinds = {at: schema.field(name).type for at, name in (self._groups | self._arguments).items()}
+        kinds = {own: schema.field(name).type for own, name in (self._groups | self._arguments).items()}
         self._source = stream(SOURCE, pa.schema({WINDOW: pa.int64()} | kinds), [WINDOW])
         self._query = self._aggregate(calls)
         self._running = RunningQuery([self._source], self._query)
         self._open = LEAST
 
     def add(self, table: pa.Table, windows: Int64) -> None:
-        """Take rows into their windows."""
+        """Add rows to their windows."""
         columns = {WINDOW: pa.array(windows)}
-        columns |= {at: table.column(name) for at, name in (self._groups | self._arguments).items()}
+        columns |= {own: table.column(name) for own, name in (self._groups | self._arguments).items()}
         self._running.run({SOURCE: pa.table(columns)}, {})
 
     def close(self, bound: int) -> tuple[Int64, pa.Table] | None:
-        """Take out the windows below a number: numbers, rising, with groups and results; None if there are none."""
+        """Remove the windows below a number; return their numbers in order, with results; None if there are none."""
         self._open = bound
         rows = self._running.run({}, {SOURCE: {WINDOW: bound}})
         if not rows.num_rows:
@@ -63,12 +66,12 @@ class WindowState:
         return numbers(rows, WINDOW), without(rows, [WINDOW]).rename_columns(self._names)
 
     def snapshot(self) -> pa.Table:
-        """The rows of all open windows."""
+        """Return the groups of all open windows."""
         rows, (window, *_) = self._running.groups()
         return take(rows, np.flatnonzero(numbers(rows, window) >= self._open))
 
     def restore(self, tables: Sequence[pa.Table], bound: int | None) -> None:
-        """Hold the rows of snapshots in place of what is held; a group may be in one of them only."""
+        """Replace the open windows by those of snapshots; a group may be in one of them only."""
         fresh = RunningQuery([self._source], self._query)
         empty, keys = fresh.groups()
         for table in tables:
@@ -82,7 +85,7 @@ class WindowState:
         rows = pa.concat_tables([empty, *tables]).combine_chunks()
         if len(group_rows(rows, keys).starts) < rows.num_rows:
             raise StateError(
-                "two snapshots of a window aggregation hold the same group",
+                "two snapshots of a window aggregation have the same group",
                 hint="route rows to instances by their group, so that each group is on one of them",
             )
         self._open = LEAST if bound is None else bound
@@ -92,32 +95,29 @@ class WindowState:
         self._running = fresh
 
     def _aggregate(self, calls: Mapping[str, Call]) -> logical.Query:
-        """The aggregation as a query; its results have the names `r0`, `r1`, …"""
+        """Return the aggregation as a query; its results have the names `r0`, `r1`, …"""
         schema = self._source.schema
         scan = logical.Scan(SOURCE, tuple((f"0.{name}", name) for name in schema.names), schema)
         keys = {f"1.{name}": column(f"0.{name}", schema.field(name).type) for name in (WINDOW, *self._groups)}
-        found: dict[str, logical.Call] = {}
+        aggregates: dict[logical.Call, str] = {}
 
         def called(function: logical.Function, call: Call) -> Expression:
             if call.column is None:
-                made = logical.Call("count", None, pa.int64())
+                aggregate = logical.Call("count", None, pa.int64())
             else:
-                (at,) = [at for at, name in self._arguments.items() if name == call.column]
-                argument = column(f"0.{at}", schema.field(at).type)
-                made = logical.Call(function, argument, _type(function, call.column, argument.type))
-            known = [name for name, each in found.items() if each == made]
-            name = known[0] if known else f"1.a{len(found)}"
-            found[name] = made
-            return column(name, made.type)
+                (own,) = [own for own, name in self._arguments.items() if name == call.column]
+                argument = column(f"0.{own}", schema.field(own).type)
+                aggregate = logical.Call(function, argument, _type(function, call.column, argument.type))
+            return column(aggregates.setdefault(aggregate, f"1.a{len(aggregates)}"), aggregate.type)
 
-        results = [(f"r{at}", _result(call, called)) for at, call in enumerate(calls.values())]
+        results = [(f"r{number}", _result(call, called)) for number, call in enumerate(calls.values())]
         outputs = [(i.removeprefix("1."), column(i, e.type)) for i, e in keys.items()]
-        root = logical.Aggregate(scan, tuple(keys.items()), tuple(found.items()))
+        root = logical.Aggregate(scan, tuple(keys.items()), tuple((i, call) for call, i in aggregates.items()))
         return logical.Query(root, (*outputs, *results), emission=logical.Emission("final"))
 
 
 def _result(call: Call, called: Callable[[logical.Function, Call], Expression]) -> Expression:
-    """The result of a call from the aggregates of the engine, which `called` adds."""
+    """Return the result of a call; `called` adds an aggregate of the engine and returns its column."""
     if call.function not in FUNCTIONS or (call.column is None and call.function != "count"):
         raise Unsupported(
             f"`{call.function}` of {call.column or 'no column'} is not an aggregate of a window",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rejoinder.engine.content import named_files
 from rejoinder.engine.maintenance.state_deletion import Committed, refuse_deleted
+from rejoinder.engine.version import named_files
 from rejoinder.errors import StateError
 from rejoinder.store.commits import garbage
 
@@ -20,7 +20,7 @@ class Collector:
     def collect(self, owner: Committed) -> None:
         """Delete files that only old versions reference. Raises `StateDeleted` if no commit is left."""
         try:
-            garbage.collect(owner.store, KEEP_VERSIONS, named_files, known=owner.manifest, seen=self._named)
+            garbage.collect(owner.store, KEEP_VERSIONS, named_files, known=owner.version.manifest, seen=self._named)
         except StateError as failure:
             refuse_deleted(owner, failure)
             reason = failure.fact if failure.detail is None else f"{failure.fact} ({failure.detail})"

@@ -15,13 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 from rejoinder.engine.collector import KEEP_VERSIONS, Collector
-from rejoinder.engine.content import Content, ContentHolder, fingerprint
 from rejoinder.engine.epoch import attempt
 from rejoinder.engine.epoch_progress import Progress, lag_of, shown_rows
-from rejoinder.engine.hydration.fill import Filling
 from rejoinder.engine.hydration.redefinition import redefined
 from rejoinder.engine.hydration.removal import reduced
-from rejoinder.engine.hydration.source_replay import READ_BY_SPARK, Topics, delivered_files, unreadable
+from rejoinder.engine.hydration.source_replay import SourceReplay, Topics
 from rejoinder.engine.maintenance.state_deletion import deletion_named, refuse_deleted
 from rejoinder.engine.maintenance.state_format import format_named
 from rejoinder.engine.notices import Notices
@@ -30,6 +28,7 @@ from rejoinder.engine.state_quota import NO_QUOTA, StateQuota, check_count
 from rejoinder.engine.tick_times import may_tick, next_due
 from rejoinder.engine.time.explicit_watermarks import PendingWatermark, PendingWatermarks
 from rejoinder.engine.time.processing_time import ProcessingTime, Reading, steady_clock, system_clock
+from rejoinder.engine.version import Version, fingerprint
 from rejoinder.errors import Corrupt
 from rejoinder.faults import reach
 from rejoinder.ir.catalog import Catalog, Source
@@ -39,10 +38,9 @@ from rejoinder.runtime.bucket_rounds import EpochWork, Setting
 from rejoinder.runtime.task import MAX_PAIRS, Clock, Report
 from rejoinder.state.completeness import covers
 from rejoinder.state.executor import Executor
-from rejoinder.state.flow_state import Listed, State
-from rejoinder.state.positions import Position, position_of
-from rejoinder.state.watermarks import Partition, Signals, Times
-from rejoinder.store.commits.file_log import FileRead
+from rejoinder.state.flow_state import State
+from rejoinder.state.positions import position_of
+from rejoinder.state.watermarks import Partition, Signals
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.commits.newest_manifest import newest
 from rejoinder.store.objects.object_store import ObjectStore
@@ -53,13 +51,11 @@ PROGRESS_KEPT = 10_000
 SILENT = Signals()
 
 
-class Engine(ContentHolder):
-    """A flow on a store. Methods that change the flow hold `lock`, so an epoch and a definition never overlap.
+class Engine:
+    """A flow on a store. Methods that change the flow hold `lock`, so an epoch and a definition never overlap."""
 
-    `attached` gives each source an identity for as long as a view reads it. The rows and the position of a source
-    belong together; both are dropped with the identity. `sinks` gives each sink an identity, and the epoch at which it
-    was defined. `delivered` is the progress of each sink, by identity.
-    """
+    version: Version
+    """The committed state. It is replaced as a whole, so it can be read without the lock."""
 
     def __init__(
         self,
@@ -110,52 +106,30 @@ class Engine(ContentHolder):
 
     def _recover(self) -> None:
         manifest = newest(self.store)
-        content = Content.read(self.store, manifest, self.buckets, plan)
-        self.manifest = manifest  # after its content, so that a failed read leaves both as they were
-        self.take_over(content)
-        if self.manifest is not None:
-            self.time.wall = self.manifest.extra.get("clock")
-        self._reorder()
-        self.watermarks = self.watermarks.with_persisted(self.plan.persisted)
+        version = _reordered(Version.read(self.store, manifest, self.buckets, plan))
+        self.version = replace(version, watermarks=version.watermarks.with_persisted(version.plan.persisted))
+        if manifest is not None:
+            self.time.wall = manifest.extra.get("clock")
 
     def replan(self) -> None:
         """Plan again with current statistics, and hydrate arrangements that a newer planner needs."""
         with self.lock:
             self.publisher.settle()
-            self._reorder()
+            self.version = _reordered(self.version)
             self.started = None
-            if self.manifest is not None and self.manifest.plan != fingerprint(self.dataflow):
-                self.define(self.catalog)
-
-    def _reorder(self) -> None:
-        """Adopt a plan with current statistics if the existing arrangements hold all rows that it needs."""
-        new = plan(self.catalog, self.state.statistics())
-        before, after, times = self.dataflow, new.dataflow, self.times
-        same = {a.id for a in after.arrangements} == {a.id for a in before.arrangements}
-        if same and all(
-            covers(before.retentions.get(a.id), times, after.retentions.get(a.id), times) for a in after.arrangements
-        ):
-            self.plan = new
-
-    @property
-    def fed(self) -> set[str]:
-        """The sources that have committed rows."""
-        return set(self.deliveries.last)
-
-    @property
-    def times(self) -> Times:
-        """The values that formulas are evaluated with: watermarks and persisted values."""
-        return self.watermarks.times
+            manifest = self.version.manifest
+            if manifest is not None and manifest.plan != fingerprint(self.dataflow):
+                self.define(self.version.catalog)
 
     @property
     def epoch(self) -> int:
         """The last committed epoch; −1 before the first."""
-        return -1 if self.manifest is None else self.manifest.epoch
+        return self.version.epoch
 
     @property
     def dataflow(self) -> Dataflow:
         """The rounds of the next epoch."""
-        return self.plan.dataflow
+        return self.version.dataflow
 
     # -- epochs -----------------------------------------------------------------------------------------------------
 
@@ -185,18 +159,17 @@ class Engine(ContentHolder):
                     hint="start the flow again: the sources are read from the last committed epoch on",
                 )
             start = time.perf_counter()
-            sources = self.plan.program.sources
             signals = signals.with_idle(self._idle)
-            self.watermarks.check(sources, signals)
+            self.version.watermarks.check(self.version.plan.program.sources, signals)
             reach("before_tasks", epoch)
-            reading = self.time.read(self.timeline.latest, time_ms)
+            reading = self.time.read(self.version.timeline.latest, time_ms)
             self._silence_start(reading.now)
-            done = attempt(self, self.content, epoch, splits, signals, reading.now)
-            content, totals = done.content, done.totals
+            done = attempt(self, self.version, epoch, splits, signals, reading.now)
+            version, totals = done.version, done.totals
             if positions is not None:
                 new_positions = positions(totals.signatures) if callable(positions) else positions
-                content = replace(content, positions=new_positions)
-            self._commit(content, epoch=epoch, reading=reading, accepted=lambda: self._accept(reading, signals, totals))
+                version = replace(version, positions=new_positions)
+            self._commit(version, epoch=epoch, reading=reading, accepted=lambda: self._accept(reading, signals, totals))
             reach("after_commit", epoch)
             self.collector.collect(self)
             reach("after_collection", epoch)
@@ -215,9 +188,9 @@ class Engine(ContentHolder):
         `known` are partitions that the source itself lists.
         """
         with self.lock:
-            all_partitions = [*self.watermarks.partitions_of(source), *known] or [0]
+            all_partitions = [*self.version.watermarks.partitions_of(source), *known] or [0]
             partitions = [partition] if partition is not None else all_partitions
-            self.watermarks.check_partitions(source, partitions, known)
+            self.version.watermarks.check_partitions(source, partitions, known)
             self._idle.setdefault(source.name, set()).update(partitions)
 
     def add_watermark(
@@ -238,10 +211,10 @@ class Engine(ContentHolder):
         source, if files are read in order. Raises `WatermarkRegress` if the watermark does not rise.
         """
         with self.lock:
-            partitions = self.watermarks.explicit_partitions(source, partition, known)
+            partitions = self.version.watermarks.explicit_partitions(source, partition, known)
             for name in partitions:
                 last = self.pending_watermarks.last(source.name, name, column)
-                self.watermarks.check_rise(source, name, column, value, last)
+                self.version.watermarks.check_rise(source, name, column, value, last)
             planned = self.epoch + (2 if is_running else 1)
             self.pending_watermarks.entries += [
                 PendingWatermark(source.name, name, column, value, planned, newest) for name in partitions
@@ -250,7 +223,7 @@ class Engine(ContentHolder):
     @property
     def is_ticking(self) -> bool:
         """Whether an epoch without input may be necessary, because of the clock or of pending signals."""
-        return self.has_pending_signals or may_tick(self.plan.program)
+        return self.has_pending_signals or may_tick(self.version.plan.program)
 
     @property
     def has_pending_signals(self) -> bool:
@@ -265,8 +238,8 @@ class Engine(ContentHolder):
         with self.lock:
             if self.has_pending_signals:
                 return 0
-            now = self.time.now(self.timeline.latest)
-            due = next_due(self.content, self._silence_start(now))
+            now = self.time.now(self.version.timeline.latest)
+            due = next_due(self.version, self._silence_start(now))
             return None if due is None else max(0, due - now) / 1000
 
     def _silence_start(self, now: int) -> int:
@@ -284,7 +257,7 @@ class Engine(ContentHolder):
         return Setting(plan, self.store, self.buckets, self.history, self.spool, self.max_pairs, writer=writer)
 
     def _record_progress(self, epoch: int, seconds: float, totals: Report, written: int) -> Progress:
-        size = sum(part.bytes for parts in self.state.arrangements.values() for part in parts)
+        size = sum(part.bytes for parts in self.version.state.arrangements.values() for part in parts)
         general = [notice for notice in (self.time.notice, self.collector.notice) if notice is not None]
         notices = (*general, *self._notices.about(totals.null_columns))
         rows_out, lag = shown_rows(totals), lag_of(totals, self.clock())
@@ -303,28 +276,32 @@ class Engine(ContentHolder):
         """
         with self.lock, deletion_named(self):
             self.publisher.settle()
-            before = self.content if kept is None else reduced(self.content, kept)
-            kept_sources = {source.name for source in (kept or self.catalog).sources}
-            content = redefined(self, before, catalog)
-            self._commit(content, before=before, epoch=self.epoch, accepted=lambda: self._retain_signals(kept_sources))
+            before = self.version if kept is None else reduced(self.version, kept)
+            kept_sources = {source.name for source in (kept or self.version.catalog).sources}
+            version = redefined(self, before, catalog)
+            self._commit(version, before=before, epoch=self.epoch, accepted=lambda: self._retain_signals(kept_sources))
             reach("after_definition", self.epoch)
             self.collector.collect(self)
 
     def _retain_signals(self, kept: set[str]) -> None:
         """Remove the pending signals of dropped sources, also of those that were created again by the same name."""
-        names = kept & {source.name for source in self.catalog.sources}
+        names = kept & {source.name for source in self.version.catalog.sources}
         self.pending_watermarks.retain_sources(names)
         self._idle = {name: partitions for name, partitions in self._idle.items() if name in names}
 
-    def annotate(self, positions: dict[str, Any]) -> None:
-        """Commit new positions of the sources between epochs."""
+    def annotate(self, positions: dict[str, Any], *, commit: bool = True) -> None:
+        """Adopt new positions of the sources between epochs; without `commit`, the next epoch commits them."""
         with self.lock:
             self.publisher.settle()
-            self._commit(replace(self.content, positions=positions), epoch=self.epoch)
+            version = replace(self.version, positions=positions)
+            if commit:
+                self._commit(version, epoch=self.epoch)
+            else:
+                self.version = version
 
     def file_lines(self, stream: str) -> tuple[list[bytes], int]:
         """Return the files that a stream has read, as lines of Spark's log and the number read in the last epoch."""
-        files = position_of(self.positions, stream).files
+        files = position_of(self.version.positions, stream).files
         with deletion_named(self):
             return files.lines(self.store), files.last
 
@@ -332,8 +309,8 @@ class Engine(ContentHolder):
         """Raise `Fenced` if another driver has committed to this state after our last commit."""
         with self.lock, deletion_named(self):
             self.publisher.settle()
-            if self.manifest is not None:
-                self.publisher.check_fence(self.manifest)
+            if self.version.manifest is not None:
+                self.publisher.check_fence(self.version.manifest)
 
     def check_present(self) -> None:
         """Raise `StateDeleted` if the state was deleted while this engine uses it. Lists the manifests."""
@@ -343,68 +320,57 @@ class Engine(ContentHolder):
         """Become the only driver of this state. Returns whether that took a commit. Raises `Fenced`."""
         with self.lock:
             self.check_fence()
-            if self.manifest is None or self.manifest.writer == self.publisher.writer:
+            manifest = self.version.manifest
+            if manifest is None or manifest.writer == self.publisher.writer:
                 return False
-            self._commit(self.content, epoch=self.epoch)
+            self._commit(self.version, epoch=self.epoch)
             return True
 
-    @property
-    def writer_epoch(self) -> int:
-        """The number of drivers that this flow had before the driver of the last commit."""
-        return 0 if self.manifest is None else self.manifest.writer_epoch
-
-    def unreadable(self, source: Source) -> str | None:
-        """Return why the delivered rows of a source cannot be read again; None if they can. Raises `InputError`."""
-        if source.format in READ_BY_SPARK and self.topics is not None:
-            return self.topics.unreadable(source, self.position(source))
-        return unreadable(self.store, self.positions, self.attached, source)
-
-    def position(self, source: Source) -> Position:
-        """Return the position of the only stream of a source."""
-        return position_of(self.positions, f"{self.attached[source.name]}/0")
-
-    def records(self, filling: Filling) -> list[Listed]:
-        """Read the topic records of a filling again, in this process. Returns splits."""
-        if self.topics is None:
-            return []
-        splits_by_source = [self.topics.collected(source, self.position(source)) for source in filling.topics]
-        return [split for splits in splits_by_source for split in splits]
-
-    def reread(self, source: Source) -> list[FileRead]:
-        """Return the files with all delivered rows of a source."""
-        return delivered_files(self.store, self.positions, self.attached, source)
+    def replay(self, version: Version | None = None) -> SourceReplay:
+        """Return what reads the sources of a version again; None means the committed one."""
+        base = version or self.version
+        return SourceReplay(self.store, base.positions, base.attached, self.topics)
 
     # -- commit -----------------------------------------------------------------------------------------------------
 
     def _commit(
         self,
-        content: Content,
+        version: Version,
         *,
         epoch: int,
-        before: Content | None = None,
+        before: Version | None = None,
         reading: Reading | None = None,
         accepted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Publish a manifest, then adopt the new content and call `accepted`. Epochs have a `reading`.
+        """Publish a manifest, then adopt the new version and call `accepted`. Epochs have a `reading`.
 
-        `before` is the content that this one builds on, with the identities of sources and sinks; None means the
+        `before` is the version that this one builds on, with the identities of sources and sinks; None means the
         committed one.
         """
-        now = self.time.now(self.timeline.latest) if reading is None else reading.now
+        now = self.time.now(self.version.timeline.latest) if reading is None else reading.now
         if epoch > self.epoch:
-            timeline = self.timeline.after(self.store, epoch, now, epoch - self.history)
-            content = replace(content, timeline=timeline)
-        content = content.settled(before or self.content, epoch, now)
-        fields = content.to_json(since=epoch - self.history, wall=self.time.wall if reading is None else reading.wall)
+            timeline = self.version.timeline.after(self.store, epoch, now, epoch - self.history)
+            version = replace(version, timeline=timeline)
+        version = version.settled(before or self.version, epoch, now)
+        fields = version.to_json(since=epoch - self.history, wall=self.time.wall if reading is None else reading.wall)
         fields |= {"writer": self.publisher.writer, "epoch": epoch, "time_ms": now}
-        if self.manifest is None:
-            manifest = Manifest.first(**fields)
-        else:
-            manifest = self.manifest.successor(keep_versions=KEEP_VERSIONS, **fields)
+        last = self.version.manifest
+        manifest = Manifest.first(**fields) if last is None else last.successor(keep_versions=KEEP_VERSIONS, **fields)
 
         def accept() -> None:
-            self.manifest = manifest
-            self.take_over(content)
+            self.version = replace(version, manifest=manifest)
             accepted()
 
         self.publisher.publish(manifest, accept)
+
+
+def _reordered(version: Version) -> Version:
+    """Return the version with a plan of current statistics, if the existing arrangements hold all rows it needs."""
+    new = plan(version.catalog, version.state.statistics())
+    before, after, times = version.dataflow, new.dataflow, version.times
+    same = {a.id for a in after.arrangements} == {a.id for a in before.arrangements}
+    if same and all(
+        covers(before.retentions.get(a.id), times, after.retentions.get(a.id), times) for a in after.arrangements
+    ):
+        return replace(version, plan=new)
+    return version

@@ -1,4 +1,4 @@
-"""One epoch up to its commit: the rounds on the executor, and the content to be committed."""
+"""One epoch up to its commit: the rounds on the executor, and the version to be committed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rejoinder.engine.content import Content
 from rejoinder.engine.state_quota import check_quota
+from rejoinder.engine.version import Version
 from rejoinder.faults import reach
 from rejoinder.runtime.task import Report
 from rejoinder.state.epoch_rounds import Times, run_rounds
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The content that an epoch is going to commit, and its counts."""
+    """The version that an epoch is going to commit, and its counts."""
 
-    content: Content
+    version: Version
     totals: Report
     written: int
     """Bytes of new runs."""
 
 
-def attempt(engine: Engine, content: Content, epoch: int, splits: object, signals: Signals, now: int) -> Attempt:
-    """Run an epoch on top of `content`, the committed one. Changes nothing but files that nobody names yet."""
-    plan = content.plan
-    times = Times(now, content.timeline.latest, now if engine.started is None else engine.started)
+def attempt(engine: Engine, version: Version, epoch: int, splits: object, signals: Signals, now: int) -> Attempt:
+    """Run an epoch on top of `version`, the committed one. Changes nothing but files that nobody names yet."""
+    plan = version.plan
+    times = Times(now, version.timeline.latest, now if engine.started is None else engine.started)
     work = partial(engine.work, epoch)
-    done = run_rounds(plan, engine.executor, work, content.state, content.watermarks, splits, signals, times)
-    check_quota(plan, content.catalog.views, done.state, engine.quota)
+    done = run_rounds(plan, engine.executor, work, version.state, version.watermarks, splits, signals, times)
+    check_quota(plan, version.catalog.views, done.state, engine.quota)
     reach("after_release", epoch)
     if engine.spool is not None:
         engine.spool.clear(epoch)
-    deliveries = content.deliveries.after(epoch, done.totals.rows_in, done.totals.late, plan.program)
-    changed = replace(content, state=done.state, watermarks=done.watermarks, deliveries=deliveries)
-    return Attempt(changed, done.totals, bytes_written(content.state, done.state))
+    deliveries = version.deliveries.after(epoch, done.totals.rows_in, done.totals.late, plan.program)
+    changed = replace(version, state=done.state, watermarks=done.watermarks, deliveries=deliveries)
+    return Attempt(changed, done.totals, bytes_written(version.state, done.state))

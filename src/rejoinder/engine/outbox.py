@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from rejoinder.connectors.connector import TargetContext
 from rejoinder.connectors.delivery import Delivery, EpochChanges, Host, Target
-from rejoinder.connectors.sink_registry import make_target
+from rejoinder.connectors.registry import sink_side
 from rejoinder.engine.definitions.definition_batch import Batch, new_sinks
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.maintenance.state_deletion import deletion_named
@@ -27,7 +28,6 @@ from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.plan.time.unique_keys import is_unique
 from rejoinder.secret_options import is_reference, scrubbed
 from rejoinder.sql.bind.binder import bind_view
-from rejoinder.sql.definitions.sink_definition import PYTHON
 from rejoinder.state.reading.changelog_reader import changelog_refs
 from rejoinder.state.sink_progress import Delivered, write_progress
 
@@ -60,31 +60,31 @@ class Outbox:
         """Deliver all committed epochs that are not delivered yet. Raises `SinkFailed`; later epochs stay pending."""
         engine = self.engine
         with engine.lock, deletion_named(engine):  # a driver that took over may have collected files of a delivery
-            before = dict(engine.delivered)
-            for sink in engine.catalog.sinks:
-                identity = engine.sinks[sink.name][0]
+            before = engine.version.delivered
+            for sink in engine.version.catalog.sinks:
+                identity = engine.version.sinks[sink.name].identity
                 try:
                     self._deliver(sink, identity)
                 except BaseException:
                     self._targets.pop(identity, None)  # read its progress again at the next attempt
                     raise
-            if engine.delivered != before:
+            if engine.version.delivered != before:
                 self._record()
 
     def progress(self, sink: Sink) -> int | None:
         """Return the last epoch that is known to be delivered to a sink; None before its first delivery."""
-        delivered = self.engine.delivered.get(self.engine.sinks[sink.name][0])
+        delivered = self.engine.version.delivered.get(self.engine.version.sinks[sink.name].identity)
         return None if delivered is None else delivered.epoch
 
     def _deliver(self, sink: Sink, identity: str) -> None:
         engine = self.engine
-        schema = readable(engine.catalog, sink.view).schema
+        schema = readable(engine.version.catalog, sink.view).schema
         is_compared = identity not in self._targets
         if is_compared:
             self._open(sink, identity)
         target = self._targets[identity]
-        last = engine.delivered[identity].epoch
-        since = engine.sinks[sink.name][1]
+        last = engine.version.delivered[identity].epoch
+        since = engine.version.sinks[sink.name].since
         while last < engine.epoch:
             # Rows that a view has before the first epoch, such as the count of no rows, are delivered with the first.
             epoch = max(last + 1, since, 0)
@@ -99,8 +99,8 @@ class Outbox:
                 if is_new or not is_compared:  # the target may have lost epochs, or got more from another driver
                     self._compare(sink, identity, target)
                     is_compared = True
-                    if is_new or engine.delivered[identity].epoch != last:
-                        last = engine.delivered[identity].epoch
+                    if is_new or engine.version.delivered[identity].epoch != last:
+                        last = engine.version.delivered[identity].epoch
                         continue  # a driver that has just taken over checks the fence once more
                 with failures_of(sink, epoch):
                     content = self._changes(sink, schema, SNAPSHOT, epoch)
@@ -114,15 +114,15 @@ class Outbox:
                             self.host,
                             unique,
                             is_snapshot,
-                            engine.writer_epoch,
+                            engine.version.writer_epoch,
                             engine.check_fence,
-                            is_first=engine.delivered[identity].changed is None,
+                            is_first=engine.version.delivered[identity].changed is None,
                         )
                     )
                 is_compared = False
                 reach("after_delivery", epoch)
-            changed = epoch if is_changed else engine.delivered[identity].changed
-            engine.delivered[identity] = Delivered(epoch, changed)
+            changed = epoch if is_changed else engine.version.delivered[identity].changed
+            engine.version = engine.version.with_delivered(identity, Delivered(epoch, changed))
             last = epoch
             if is_changed and not target.stores_epochs:
                 self._record()
@@ -130,7 +130,7 @@ class Outbox:
     def _open(self, sink: Sink, identity: str) -> None:
         """Create the target of a sink, and read its progress."""
         with failures_of(sink, None):
-            target = self._make(sink, identity, readable(self.engine.catalog, sink.view).schema)
+            target = self._make(sink, identity, readable(self.engine.version.catalog, sink.view).schema)
             target.check()
         self._compare(sink, identity, target)
         self._targets[identity] = target
@@ -142,7 +142,7 @@ class Outbox:
         Raises `SinkFailed` if the target has lost delivered epochs, or has epochs that are not committed.
         """
         engine = self.engine
-        since = engine.sinks[sink.name][1]
+        since = engine.version.sinks[sink.name].since
         with failures_of(sink, None):
             stored = target.delivered()
         if stored is not None and stored > engine.epoch:
@@ -154,7 +154,7 @@ class Outbox:
                 "that writes elsewhere",
             )
         first = since if sink.options.get("from") == "now" else since - 1
-        recorded = engine.delivered.get(identity, Delivered(first))
+        recorded = engine.version.delivered.get(identity, Delivered(first))
         if target.stores_epochs and recorded.changed is not None:
             if stored is None:
                 place = sink.options.get("path") or sink.options.get("dbtable", "")
@@ -168,35 +168,35 @@ class Outbox:
                 recorded = Delivered(stored, stored)
         if stored is not None and stored > recorded.epoch:
             recorded = Delivered(stored, stored)
-        engine.delivered[identity] = recorded
+        engine.version = engine.version.with_delivered(identity, recorded)
 
     def _make(self, sink: Sink, identity: str, schema: Any) -> Target:
-        return make_target(sink, identity, schema, self.host, self.functions)
+        return sink_side(sink).target(TargetContext(sink, identity, schema, self.host, self.functions))
 
     def _changes(self, sink: Sink, schema: Any, after: int, epoch: int) -> EpochChanges:
         engine = self.engine
-        assert engine.manifest is not None, "an epoch is committed"
-        if (epoch if after == SNAPSHOT else after) < engine.manifest.extra["since"]:
+        assert engine.version.manifest is not None, "an epoch is committed"
+        if (epoch if after == SNAPSHOT else after) < engine.version.manifest.extra["since"]:
             raise NotCommitted(
                 f"the changes of `{sink.view}` in epoch {epoch} are no longer kept, and sink `{sink.name}` needs them",
-                detail=f"history starts at epoch {engine.manifest.extra['since']}",
+                detail=f"history starts at epoch {engine.version.manifest.extra['since']}",
                 hint=f"DROP SINK {sink.name} and create it again, and open the flow with a longer history=…",
             )
         refs = [
             ref
-            for ref in changelog_refs(engine.manifest, sink.view)
+            for ref in changelog_refs(engine.version.manifest, sink.view)
             if ref.epochs[0] <= epoch and ref.epochs[1] > after
         ]
         return EpochChanges(engine.store, sink.view, tuple(refs), schema, after, epoch)
 
     def _is_unique(self, sink: Sink, key: Sequence[str]) -> bool:
-        catalog = self.engine.catalog
+        catalog = self.engine.version.catalog
         view = readable(catalog, sink.view)
         return isinstance(view, View) and is_unique(bind_view(view, catalog), key, catalog)
 
     def _record(self) -> None:
-        assert self.engine.manifest is not None, "an epoch is committed"
-        write_progress(self.engine.store, self.engine.manifest, self.engine.delivered)
+        assert self.engine.version.manifest is not None, "an epoch is committed"
+        write_progress(self.engine.store, self.engine.version.manifest, self.engine.version.delivered)
 
 
 @contextmanager
@@ -233,7 +233,7 @@ def _split_message(sink: Sink, error: Exception, message: str) -> tuple[str, str
     """
     name, first = type(error).__name__, message.partition("\n")[0]
     kind, condition = getattr(error, "kind", None), _CONDITION.match(message)
-    if sink.format == PYTHON or not message:
+    if sink_side(sink).runs_user_code or not message:
         return f"it raised {name}", message or None
     if isinstance(kind, str):
         return kind, message

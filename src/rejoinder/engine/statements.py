@@ -18,9 +18,10 @@ from rejoinder.engine.queries.adhoc_query import Ordered, run_query, split_order
 from rejoinder.engine.queries.change_replay import as_sources, replay
 from rejoinder.engine.status.explain_statements import explain, show
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported, near_misses
+from rejoinder.formats.text.plain_rows import Rows, plain_rows
 from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, View
 from rejoinder.plan.operations.side_outputs import noted, takes_every_row
-from rejoinder.sql.bind.emit_clause import is_waiting
+from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering
 from rejoinder.sql.statements.statement_parser import Explain, Select, Show, Statement
@@ -29,13 +30,11 @@ from rejoinder.state.reading.changelog_reader import history_note, history_start
 from rejoinder.state.reading.renderings import (
     CHANGE_COLUMNS,
     Changes,
-    Rows,
     Snapshot,
     Snapshots,
     changes_of,
     described,
     filled,
-    plain_rows,
     settled,
     snapshots_of,
     stream_rows,
@@ -135,8 +134,8 @@ def _table(engine: Engine, statement: Select) -> Queried:
     """
     text = statement.query
     named = {name.lower() for name in named_relations(text)}
-    views = [view for view in engine.catalog.views if view.name.lower() in named]
-    needs_changelog = any(is_waiting(view.query) or view.name + LATE in engine.dataflow.views for view in views)
+    views = [view for view in engine.version.catalog.views if view.name.lower() in named]
+    needs_changelog = any(defers_emission(view.query) or view.name + LATE in engine.dataflow.views for view in views)
     if not needs_changelog or whole_relation(text) is not None:
         return Queried(*run_query(engine, text, statement.starting))
     ordered = split_order(as_sources(engine, text), text)
@@ -192,20 +191,20 @@ def _in_order(snapshots: Snapshots, schema: pa.Schema, ordered: Ordered) -> Snap
 
 def _whole_view(engine: Engine, query: str) -> tuple[str, pa.Schema] | None:
     name = whole_relation(query)
-    relation = None if name is None else engine.catalog.find(name)
+    relation = None if name is None else engine.version.catalog.find(name)
     return (relation.name, relation.schema) if isinstance(relation, View) else None
 
 
 def _changes(engine: Engine, view: str, schema: pa.Schema) -> Changes:
     with engine.lock:
-        if engine.manifest is None:
+        if engine.version.manifest is None:
             raise NotCommitted("nothing is committed yet", hint="run the flow first")
-        return changes_of(engine.store, engine.manifest, view, schema)
+        return changes_of(engine.store, engine.version.manifest, view, schema)
 
 
 def view_note(engine: Engine, view: str) -> str | None:
     """Return which changes of a view are missing; None if the history is complete."""
-    start = None if engine.manifest is None else history_start(engine.manifest, view)
+    start = None if engine.version.manifest is None else history_start(engine.version.manifest, view)
     return None if start is None else history_note([view], start)
 
 
@@ -217,9 +216,9 @@ def find_view(engine: Engine, name: str) -> tuple[str, pa.Schema]:
     views = {view: schema for view, schema in engine.dataflow.views.items() if not view.endswith(SOURCE_CHANGES)}
     stored = next((view for view in views if view.lower() == name.lower()), None)
     if stored is None:
-        if noted(engine.catalog, name) is not None and name.lower().endswith(LATE):
+        if noted(engine.version.catalog, name) is not None and name.lower().endswith(LATE):
             raise takes_every_row(name[: -len(LATE)])
-        is_source = engine.catalog.find(name) is not None
+        is_source = engine.version.catalog.find(name) is not None
         raise UnknownName(
             f"`{name}` is a source" if is_source else f"there is no view `{name}` to read",
             detail=f"views: {', '.join(views) or 'none'}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rejoinder.engine.content import Content
+from rejoinder.engine.version import Version
 from rejoinder.plan.rounds.program import Program
 from rejoinder.state.gate_times import next_tick
 
@@ -13,12 +13,12 @@ def may_tick(program: Program) -> bool:
     return timed or any(gate.interval for gate in program.gates)
 
 
-def next_due(content: Content, started: int) -> int | None:
+def next_due(version: Version, started: int) -> int | None:
     """Return the processing time at which pending changes are due or a partition becomes idle; None if never.
 
     Silence of partitions counts from `started` on.
     """
-    program = content.plan.program
-    tick = next_tick(program.gates, content.state, content.timeline.latest)
-    idle = content.watermarks.next_idle(program.sources.values(), started)
+    program = version.plan.program
+    tick = next_tick(program.gates, version.state, version.timeline.latest)
+    idle = version.watermarks.next_idle(program.sources.values(), started)
     return min((time for time in (tick, idle) if time is not None), default=None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import run_query
 from rejoinder.engine.statements import Answer, Streamed, execute
@@ -38,8 +39,8 @@ def unread_sources(engine: Engine, query: str) -> list[Source]:
     named = {_base(name).lower() for name in named_relations(query)}
     return [
         source
-        for source in engine.catalog.sources
-        if source.name.lower() in named and source.name not in read and source.format != "memory"
+        for source in engine.version.catalog.sources
+        if source.name.lower() in named and source.name not in read and not source_side(source).keeps_changes
     ]
 
 
@@ -51,7 +52,7 @@ def reading_of(engine: Engine, statement: Select) -> Reading:
     relations: list[Source | View] = [_without_side_effects(source) for source in unread]
     copied: dict[str, pa.Table] = {}
     for name in named_relations(query):
-        relation = engine.catalog.find(name)
+        relation = engine.version.catalog.find(name)
         if relation is None or relation.name in names | copied.keys():
             continue  # a name of WITH, or an unknown name, for which the temporary flow raises an error
         copied[relation.name], _, _ = run_query(engine, f"SELECT * FROM `{relation.name}`", statement.starting)

@@ -1,1 +1,1 @@
-"""Plans in words: EXPLAIN and the bound certificate."""
+"""Plans as text: EXPLAIN and the bound certificate."""

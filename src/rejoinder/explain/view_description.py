@@ -87,7 +87,7 @@ class _Text:
     # -- derived relations --------------------------------------------------------------------------------------------
 
     def _what(self, derived: Derived) -> str:
-        """What a derived relation is."""
+        """Describe a derived relation."""
         blocks = [self._block(block) for block in derived.blocks if block.inputs[0].relation != UNIT]
         columns = [self.labels.column(derived.name, name) for name in derived.schema.names]
         return derived.operation.describe(derived, columns, blocks)
@@ -115,7 +115,7 @@ class _Text:
         """Describe the changes at the start of a path: of rows, of keys, or of match status."""
         text = f"changes of {self.labels.relation(path.start)}"
         if path.judges:
-            status = "of which rows have a partner"
+            status = "of which rows have a match"
             text = f"{text} and {status} in it" if path.mode == "left" else text.replace("of", f"{status} in", 1)
         elif path.mode in ("semi", "anti"):
             text = f"changes of the keys of {self.labels.relation(path.start)}"
@@ -148,14 +148,14 @@ class _Text:
             return [f"  changes are emitted every {gates[0].interval / 1_000_000:g} s of processing time, netted"]
         if len(gates) > 1:
             listed = " or ".join(f"{source}.{column}" for gate in gates for source, column in gate.origins)
-            return [f"  a row without a partner is emitted when the watermark of {listed} excludes a later partner"]
+            return [f"  a row without a match is emitted when the watermark of {listed} excludes a later match"]
         return [f"  a row is emitted when {self._passed(gates[0])}"]
 
     def _passed(self, gate: Gate) -> str:
         """Describe the condition of a gate: its limit has passed a time, or reached the end of a window."""
         block, sources = self.program.views[self.view], self.program.sources
         release, names = dict(block.outputs)[EMIT_AT], self.labels.names(block)
-        rising = release.rises
+        rising = release.monotone
         is_next = rising is None or rising.steps[-1:] == shift(1)
         time = written(release)
         if time is None and rising is not None and rising.steps == shift(1):
@@ -178,7 +178,7 @@ class _Text:
             others = self._views([user for user in self.dataflow.users[arrangement.id] if user not in names])
             shared = f", shared with {', '.join(others)}" if others else ""
             state = "exists" if arrangement.id in self.existing else "new"
-            lines.append(f"    {self.labels.arrangement(arrangement)} ({state}{shared}){self._held(arrangement)}")
+            lines.append(f"    {self.labels.arrangement(arrangement)} ({state}{shared}){self._content(arrangement)}")
             lines += [f"      {line}" for line in self.certificate.lines(arrangement)]
         if not used:
             lines.append("    none: the view is computed from each change alone")
@@ -187,8 +187,8 @@ class _Text:
     def _views(self, users: list[str]) -> list[str]:
         return [name for name in self.program.named(users) if name != self.view]
 
-    def _held(self, arrangement: Arrangement) -> str:
-        """What an arrangement holds, if it is not the rows that are looked up."""
+    def _content(self, arrangement: Arrangement) -> str:
+        """Describe the content of an arrangement, unless it is the rows that are looked up."""
         own, _, part = arrangement.relation.partition("/")
         if part == "pending":
             return ": pending changes"

@@ -1,14 +1,14 @@
-"""Canonical text of a tree: an order of expressions that does not depend on which input a column belongs to.
+"""Canonical text of a tree: an order of expressions that does not depend on the input that a column belongs to.
 
-Arrangements are shared between views if their keys are in the same order. A digest gives no such order, since it
-changes with the number of the input; this text only has another prefix in all columns.
+Views share an arrangement if their keys are in the same order. A digest gives no such order, since it changes with the
+number of the input. In this text, only the prefix of all columns changes.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from rejoinder.ir.nodes import Call, Column, Literal, Node, Variable, walk
+from rejoinder.ir.nodes import Call, Column, Literal, Node, Variable, literal_identity, walk
 
 
 @lru_cache(maxsize=4096)
@@ -25,11 +25,11 @@ def canonical_text(root: Node) -> str:
             case Column() | Variable():
                 text = node.name
             case Literal():
-                text = repr(node.value)
+                text = literal_identity(node.value)
             case _:
-                name = type(node).__name__
+                name = f"{node.kind} {node.type}"
                 if isinstance(node, Call):
-                    name = node.operation.name or node.operation.template
+                    name = " ".join([node.operation.name, *map(literal_identity, node.operation.options)])
                 text = f"{name}({', '.join(texts[part.digest] for part in node.parts)})"
         texts[node.digest] = text
     return texts[root.digest]

@@ -1,4 +1,4 @@
-"""The catalog: sources, views, indexes and sinks of a flow, as immutable data that goes into the manifest."""
+"""The catalog: sources, views, indexes and sinks of a flow, as immutable data that the manifest stores."""
 
 from __future__ import annotations
 
@@ -14,20 +14,15 @@ from rejoinder.ir.source_variants import EVERYTHING, Reading
 
 Kind = Literal["stream", "table", "changelog"]
 MOST_PARTITIONS = 10_000
-FILE_FORMATS = ("arrow", "csv", "json", "parquet")
 SOURCE_CHANGES = ".changes"
 REJECTED = ".rejected"
 REJECTED_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("reason", pa.string())]
 )
 
-REJECTED_RECORDS = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), *list(REJECTED_SCHEMA)[2:]]
-)
-
 LATE = ".late"
-NOTES = "notes"
-"""The format of what a flow writes down itself, see `rejoinder.plan.operations.side_outputs`."""
+INTERNAL = "internal"
+"""The format of relations that Rejoinder feeds itself: side outputs, replayed changes, inputs of the core API."""
 LATE_SCHEMA = pa.schema(
     [
         ("input", pa.string()),
@@ -42,30 +37,34 @@ LATE_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from, and what a row of it means."""
+    """A source: where its rows are read from, and how a record changes the relation."""
 
     name: str
     kind: Kind
     schema: pa.Schema
     primary_key: tuple[str, ...] = ()
     order: str | None = None
+    """For a table: the column by which the newest record of a key is chosen; None: by arrival."""
     op: str | None = None
+    """The column that says whether a record inserts or deletes."""
     diff: str | None = None
+    """The column with the diff of a record."""
     format: str = "memory"
     options: Mapping[str, str] = field(default_factory=dict)
     watermarks: Mapping[str, int | None] = field(default_factory=dict)
+    """Event-time columns and their delays; None: only explicit watermarks."""
     mark_at: int | None = None
-    """Where the column of `op` or `diff` stands among the declared ones; None if it is not declared."""
+    """The position of the `op` or `diff` column among the declared columns; None if it is not declared."""
     computed: tuple[tuple[str, str], ...] = ()
-    """Columns that records do not have, each with the SQL text of its value."""
+    """Computed columns and their SQL text."""
     outputs: tuple[tuple[str, Expression], ...] = field(default=(), compare=False)
-    """The same, bound; empty until the flow is planned."""
+    """Computed columns and their bound expressions; empty until the flow is planned."""
     incomplete: bool = field(default=False, compare=False)
-    """Whether rows were lost that no view needs: then the others are not kept for later views either."""
+    """Whether rows that no view needed were dropped. Then other rows are not kept for later views either."""
 
     @property
     def recorded(self) -> Source:
-        """The source with the columns that its records have."""
+        """Return the source without its computed columns."""
         names = {name for name, _ in self.computed}
         if not names:
             return self
@@ -73,107 +72,91 @@ class Source:
 
     @property
     def rejected(self) -> str:
-        """The relation of the records that could not be read."""
+        """Return the name of the side output with rejected records."""
         return f"{self.name}{REJECTED}"
 
     @property
-    def rejected_schema(self) -> pa.Schema:
-        """The columns of that relation."""
-        return REJECTED_RECORDS if self.format == "kafka" else REJECTED_SCHEMA
+    def is_internal(self) -> bool:
+        """Return whether Rejoinder feeds it itself, without a connector."""
+        return self.format == INTERNAL
 
     @property
     def is_enveloped(self) -> bool:
-        """Whether records are Debezium's envelopes around rows."""
+        """Return whether records are rows in Debezium's envelope."""
         return self.options.get("envelope") == "debezium"
 
     @property
-    def keeps_changes(self) -> bool:
-        """Whether its changes can be read later. Rows that were put in by hand are nowhere else."""
-        return self.format == "memory"
-
-    @property
     def changes(self) -> str:
-        """The changelog of a source that keeps its changes."""
+        """Return the name of the changelog of a source that keeps its changes."""
         return f"{self.name}{SOURCE_CHANGES}"
 
     @property
     def partitions(self) -> int:
-        """How many partitions it says it has, numbered from 0; 0 if it does not say."""
+        """Return the declared number of partitions, which are numbered from 0; 0 if it is not declared."""
         return int(self.options.get("partitions", 0))
 
     @property
     def partition_by(self) -> str | None:
-        """The column that tells the partition of a row."""
+        """Return the column with the partition of a row."""
         return self.options.get("partition_by")
 
     @property
-    def is_partitioned(self) -> bool:
-        """Whether its rows tell their partition."""
-        return self.partition_by is not None or self.format == "kafka"
-
-    @property
     def has_explicit_watermarks(self) -> bool:
-        """Whether it has an event-time column whose watermark is always explicit, since no delay is declared."""
+        """Return whether it has an event-time column without a delay, whose watermark is always explicit."""
         return None in self.watermarks.values()
 
     @property
     def idle_after(self) -> int | None:
-        """After how many milliseconds of silence a partition is idle; None: never by itself."""
+        """Return after how many milliseconds without rows a partition is idle; None: never."""
         return -(-int(self.options["idle_after"]) // 1000) if "idle_after" in self.options else None
 
     @property
     def max_ahead(self) -> int | None:
-        """By how many microseconds an event time may be ahead of the clock; None: by any amount."""
+        """Return by how many microseconds an event time may be ahead of the clock; None: by any amount."""
         return int(self.options["max_ahead"]) if "max_ahead" in self.options else None
 
     @property
-    def is_file(self) -> bool:
-        """Whether it is read from files, which stay where they are."""
-        return self.format in FILE_FORMATS
-
-    @property
     def retains_all(self) -> bool:
-        """Whether all its rows are kept, whether a view needs them or not."""
+        """Return whether all its rows are kept, even if no view needs them."""
         return self.options.get("retain") == "all"
 
     @property
     def retained(self) -> int | None:
-        """How far behind the watermark rows are kept in any case: microseconds, or units of integer event times."""
+        """Return how far behind the watermark rows are kept even if no view needs them, in the unit of event time."""
         text = self.options.get("retain")
         return None if text is None or text == "all" else int(text)
 
     @property
     def rejects(self) -> bool:
-        """Whether records can go to the rejected relation."""
+        """Return whether records can go to the rejected relation."""
         return self.diverts or self.max_ahead is not None
 
     @property
     def diverts(self) -> bool:
-        """Whether malformed records go to the rejected relation instead of failing the epoch."""
+        """Return whether malformed records go to the rejected relation instead of failing the epoch."""
         return self.options.get("malformed", "fail") == "divert"
 
 
 @dataclass(frozen=True)
 class View:
-    """A named query; `query` is its text, bound anew whenever the flow is planned.
-
-    `names` is the column list of `CREATE VIEW v (a, b) AS …`; empty where there is none.
-    """
+    """A named query."""
 
     name: str
     query: str
+    """Its text, bound again whenever the flow is planned."""
     schema: pa.Schema
     options: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    """The column list of `CREATE VIEW v (a, b) AS …`."""
     starting: str | None = None
-    """Where its incomplete sources begin, as `STARTING AT` said it; None: it is refused if a source is incomplete."""
+    """Its STARTING AT, from where incomplete sources are read; without it such a view is refused."""
     reading: Reading = EVERYTHING
-    """How it reads its sources; settled when it is created."""
+    """How it reads its sources; decided when it is created."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """An arrangement asked for by name, kept whether a view uses it or not."""
+    """An arrangement that the user created, kept even if no view uses it."""
 
     name: str
     relation: str
@@ -182,7 +165,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Sink:
-    """Where the changes of a view go. Secret options are references, see `rejoinder.secret_options`."""
+    """A sink: where the changes of a view are written. Secret options are references (`rejoinder.secret_options`)."""
 
     name: str
     view: str
@@ -195,50 +178,50 @@ Relation = Source | View
 
 @dataclass(frozen=True)
 class Catalog:
-    """All definitions, in the order in which they were made. Names compare without case, as in Spark."""
+    """All definitions, in order of creation. Names are case-insensitive, as in Spark."""
 
     relations: tuple[Relation, ...] = ()
     indexes: tuple[Index, ...] = ()
     sinks: tuple[Sink, ...] = ()
 
     def find(self, name: str) -> Relation | None:
-        """The relation of that name, if there is one."""
+        """Return the relation of that name; None if there is none."""
         return next((r for r in self.relations if r.name.lower() == name.lower()), None)
 
     def get(self, name: str) -> Relation:
-        """The relation of that name, or an error that lists the near misses."""
-        found = self.find(name)
-        if found is None:
-            known = [relation.name for relation in self.relations]
+        """Return the relation of that name. Raises `UnknownName`, which lists near misses."""
+        relation = self.find(name)
+        if relation is None:
+            names = [other.name for other in self.relations]
             raise UnknownName(
                 f"there is no relation `{name}`",
-                detail=f"known: {', '.join(known) or 'none yet'}",
-                hint=near_misses(name, known) or "create it with CREATE STREAM, TABLE, CHANGELOG or VIEW",
+                detail=f"known: {', '.join(names) or 'none yet'}",
+                hint=near_misses(name, names) or "create it with CREATE STREAM, TABLE, CHANGELOG or VIEW",
             )
-        return found
+        return relation
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources, in order of definition."""
+        """Return the sources, in order of creation."""
         return tuple(r for r in self.relations if isinstance(r, Source))
 
     @property
     def views(self) -> tuple[View, ...]:
-        """The views, in order of definition: a view comes after what it reads."""
+        """Return the views, in order of creation. A view comes after the relations that it reads."""
         return tuple(r for r in self.relations if isinstance(r, View))
 
     def with_relation(self, relation: Relation) -> Catalog:
-        """Add a definition; the name must be free."""
+        """Add a relation. Raises `DefinitionConflict` if the name is taken."""
         if self.find(relation.name) is not None:
             raise DefinitionConflict(
-                f"`{relation.name}` is defined already",
-                detail=f"relations: {', '.join(known.name for known in self.relations)}",
+                f"`{relation.name}` is already defined",
+                detail=f"relations: {', '.join(other.name for other in self.relations)}",
                 hint="DROP it first, or choose another name",
             )
         return replace(self, relations=(*self.relations, relation))
 
     def with_options(self, name: str, options: Mapping[str, str]) -> Catalog:
-        """Set options of a view; those that are not named stay."""
+        """Set options of a view; others keep their values."""
         changed = [
             replace(r, options={**r.options, **options}) if isinstance(r, View) and r.name == name else r
             for r in self.relations
@@ -246,53 +229,53 @@ class Catalog:
         return replace(self, relations=tuple(changed))
 
     def with_reading(self, name: str, reading: Reading) -> Catalog:
-        """Settle how a view reads its sources."""
+        """Set how a view reads its sources."""
         changed = [replace(r, reading=reading) if isinstance(r, View) and r.name == name else r for r in self.relations]
         return replace(self, relations=tuple(changed))
 
     def with_incomplete(self, name: str) -> Catalog:
-        """Note that rows of a source are lost."""
+        """Mark a source as incomplete."""
         source = self.get(name)
         assert isinstance(source, Source)
-        lost = replace(source, incomplete=True)
-        return replace(self, relations=tuple(lost if each is source else each for each in self.relations))
+        marked = replace(source, incomplete=True)
+        return replace(self, relations=tuple(marked if r is source else r for r in self.relations))
 
     def with_index(self, index: Index) -> Catalog:
-        """Add an index; the name must be free."""
-        if any(known.name.lower() == index.name.lower() for known in self.indexes):
+        """Add an index. Raises `DefinitionConflict` if the name is taken."""
+        if any(other.name.lower() == index.name.lower() for other in self.indexes):
             raise DefinitionConflict(
-                f"index `{index.name}` is defined already",
-                detail=f"indexes: {', '.join(known.name for known in self.indexes)}",
+                f"index `{index.name}` is already defined",
+                detail=f"indexes: {', '.join(other.name for other in self.indexes)}",
                 hint="DROP INDEX it first, or choose another name",
             )
         return replace(self, indexes=(*self.indexes, index))
 
     def with_sink(self, sink: Sink) -> Catalog:
-        """Add a sink; the name must be free."""
-        if any(known.name.lower() == sink.name.lower() for known in self.sinks):
+        """Add a sink. Raises `DefinitionConflict` if the name is taken."""
+        if any(other.name.lower() == sink.name.lower() for other in self.sinks):
             raise DefinitionConflict(
-                f"sink `{sink.name}` is defined already",
-                detail=f"sinks: {', '.join(known.name for known in self.sinks)}",
+                f"sink `{sink.name}` is already defined",
+                detail=f"sinks: {', '.join(other.name for other in self.sinks)}",
                 hint="DROP SINK it first, or choose another name",
             )
         return replace(self, sinks=(*self.sinks, sink))
 
     def without_relation(self, name: str) -> Catalog:
-        """Take a definition out, with its indexes."""
+        """Remove a relation and its indexes."""
         kept = tuple(r for r in self.relations if r.name.lower() != name.lower())
         indexes = tuple(i for i in self.indexes if i.relation.lower() != name.lower())
         return replace(self, relations=kept, indexes=indexes)
 
     def without_index(self, name: str) -> Catalog:
-        """Take an index out."""
+        """Remove an index."""
         return replace(self, indexes=tuple(i for i in self.indexes if i.name.lower() != name.lower()))
 
     def without_sink(self, name: str) -> Catalog:
-        """Take a sink out."""
+        """Remove a sink."""
         return replace(self, sinks=tuple(s for s in self.sinks if s.name.lower() != name.lower()))
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain data for the manifest."""
+        """Return plain data for the manifest."""
         return {
             "relations": [_relation_to_json(r) for r in self.relations],
             "indexes": [{"name": i.name, "relation": i.relation, "columns": list(i.columns)} for i in self.indexes],
@@ -303,7 +286,7 @@ class Catalog:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Catalog:
-        """Read what `to_json` gave."""
+        """Read what `to_json` returned."""
         indexes = tuple(Index(i["name"], i["relation"], tuple(i["columns"])) for i in data["indexes"])
         sinks = tuple(Sink(s["name"], s["view"], s["format"], dict(s["options"])) for s in data.get("sinks", ()))
         return cls(tuple(_relation_from_json(r) for r in data["relations"]), indexes, sinks)

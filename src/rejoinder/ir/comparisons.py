@@ -1,4 +1,4 @@
-"""Predicates that Arrow answers as Spark does, found in a tree."""
+"""Predicates that Arrow answers as Spark does."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Comparison:
 def comparisons_of(node: Node) -> tuple[Comparison, ...]:
     """The comparisons whose conjunction a predicate is; none if it is something else."""
     if isinstance(node, And):
-        found = [comparisons_of(part) for part in node.parts]
-        return tuple(one for each in found for one in each) if all(found) else ()
+        parts = [comparisons_of(part) for part in node.parts]
+        return tuple(comparison for part in parts for comparison in part) if all(parts) else ()
     if not isinstance(node, Call):
         return ()
-    name, parts = node.operation.name, node.parts
-    if name == "IS NULL" and isinstance(parts[0], Column):
-        return (Comparison(parts[0].name, "is_null"),)
-    if name == "IS NOT NULL" and isinstance(parts[0], Column):
-        return (Comparison(parts[0].name, "is_valid"),)
+    name, arguments = node.operation.name, node.parts
+    if name == "IS NULL" and isinstance(arguments[0], Column):
+        return (Comparison(arguments[0].name, "is_null"),)
+    if name == "IS NOT NULL" and isinstance(arguments[0], Column):
+        return (Comparison(arguments[0].name, "is_valid"),)
     if name == "NOT":
-        inner = comparisons_of(parts[0]) if isinstance(parts[0], Call) else ()
+        inner = comparisons_of(arguments[0]) if isinstance(arguments[0], Call) else ()
         return (Comparison(inner[0].column, "is_valid"),) if [c.operator for c in inner] == ["is_null"] else ()
     if name not in _FORWARD:
         return ()
-    left, right = parts
+    left, right = arguments
     if isinstance(left, Literal):
         left, right, name = right, left, _BACKWARD[name]
     if not isinstance(left, Column) or not isinstance(right, Literal) or right.value is None:

@@ -1,4 +1,4 @@
-"""What a scalar expression is: a tree over columns, and the text that the user wrote."""
+"""A scalar expression: a tree over columns, and the text that the user wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rejoinder.ir import nodes
 from rejoinder.ir.comparisons import Comparison, comparisons_of
-from rejoinder.ir.monotone import Rising
+from rejoinder.ir.monotone import Monotone
 from rejoinder.ir.nodes import Node
 
 
@@ -19,15 +19,13 @@ from rejoinder.ir.nodes import Node
 class Expression:
     """A tree whose values and type are Spark's.
 
-    `text` is what the user wrote, for messages; expressions with other texts are equal. With `repeats`, the value is a
-    list, and the row comes out once for each of its elements. At most one output of a projection may do that.
-    `conjuncts` are the parts of a conjunction, each with the text that the user wrote.
+    `text` is what the user wrote, for messages; equality ignores it. With `repeats`, the value is a list, and the row
+    is emitted once for each of its elements. At most one output of a projection may repeat rows.
     """
 
     node: Node
     text: str = field(default="", compare=False)
     repeats: bool = False
-    conjuncts: tuple[Expression, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def type(self) -> pa.DataType:
@@ -60,18 +58,26 @@ class Expression:
         return isinstance(self.node, nodes.Literal) and self.node.value is None
 
     @property
-    def rises(self) -> Rising | None:
-        """The column that the value (of a window: its start) rises with: itself, if it is one."""
-        return self.node.rises
+    def monotone(self) -> Monotone | None:
+        """The column that the value (of a window: its start) is monotone in: itself, if it is one."""
+        return self.node.monotone
+
+    @property
+    def conjuncts(self) -> tuple[Expression, ...]:
+        """The conditions of a conjunction, each with the text that the user wrote; of another condition, itself."""
+        if not isinstance(self.node, nodes.And):
+            return (self,)
+        pairs = zip(self.node.parts, self.node.texts, strict=True)
+        return tuple(Expression(part, text or self.text) for part, text in pairs)
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """A conjunction that Arrow can answer, with the same TRUE rows; none if there is no such one."""
+        """Comparisons that Arrow can answer, whose conjunction is TRUE for the same rows; empty if there are none."""
         return comparisons_of(self.node)
 
 
 def column(name: str, kind: pa.DataType) -> Expression:
-    """Make the expression that is a column as it stands."""
+    """Make the expression that is a column."""
     return Expression(nodes.Column(name, kind), name)
 
 
@@ -81,35 +87,29 @@ def literal(value: Any, kind: pa.DataType, text: str = "") -> Expression:
 
 
 def conjunction(predicates: Sequence[Expression]) -> Expression | None:
-    """Make the predicate that all of several are TRUE; later ones see only the rows that earlier ones let through.
+    """Make the predicate that all predicates are TRUE. Later ones are evaluated only where earlier ones are not FALSE.
 
-    None stands for true.
+    None stands for TRUE.
     """
     if len(predicates) < 2:
         return predicates[0] if predicates else None
     texts = [predicate.text for predicate in predicates]
-    return Expression(
-        nodes.And(predicate.node for predicate in predicates),
-        " AND ".join(texts) if all(texts) else "",
-        conjuncts=tuple(part for predicate in predicates for part in predicate.conjuncts or (predicate,)),
-    )
+    node = nodes.And([predicate.node for predicate in predicates], texts)
+    return Expression(node, " AND ".join(texts) if all(texts) else "")
 
 
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
-    """Put expressions in the place of columns; what is used often is evaluated once."""
+    """Replace columns by expressions. An expression that is used more than once is evaluated once."""
     used = {name: columns[name] for name in expression.columns if name in columns}
     if not used:
         return expression
     if expression.is_column:
         return used[expression.columns[0]]
     counts = nodes.uses(expression.node)
-    # evaluated ahead of its place a value could fail where it is guarded, so only what cannot fail is
+    # evaluated ahead of its place, a value could fail where it is guarded: share only what cannot fail
     shared = [name for name, inner in used.items() if counts[name] > 1 and not inner.can_fail]
-    return replace(
-        expression,
-        node=_placed(expression.node, {name: inner.node for name, inner in used.items()}, shared),
-        conjuncts=tuple(substitute(part, columns) for part in expression.conjuncts),
-    )
+    values = {name: inner.node for name, inner in used.items()}
+    return replace(expression, node=_placed(expression.node, values, shared))
 
 
 def _placed(root: Node, values: Mapping[str, Node], shared: Sequence[str]) -> Node:
@@ -129,5 +129,4 @@ def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
 
     if not any(name in names for name in expression.columns):
         return expression
-    conjuncts = tuple(renamed(part, names) for part in expression.conjuncts)
-    return replace(expression, node=nodes.rewrite(expression.node, rename), conjuncts=conjuncts)
+    return replace(expression, node=nodes.rewrite(expression.node, rename))

@@ -1,7 +1,7 @@
-"""The logical plan: a query as a tree of relational operators, as the binder made it.
+"""The logical plan: a query as a tree of relational operators. The binder builds it.
 
-Columns have identifiers that are unique within a query (`3.o_custkey`: scan number and name), so that trees can be
-put together and taken apart without renaming. Expressions refer to identifiers.
+Columns have ids that are unique within a query, such as `3.o_custkey` (number of the scan and name), so that trees can
+be combined and split without renaming. Expressions refer to column ids.
 """
 
 from __future__ import annotations
@@ -15,59 +15,58 @@ import pyarrow as pa
 from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.monotone import Step, simplified
-from rejoinder.ir.operators import moved
+from rejoinder.ir.operators import shifted
 
 
 @dataclass(frozen=True)
 class Bound:
-    """`later` is never less than what `steps` make of `earlier`: two columns, of different inputs.
-
-    The steps lead to the unit of `later`. The types of the two expressions say nothing.
-    """
+    """The fact that `later >= steps(earlier)` in every result row."""
 
     later: Expression
+    """A column. Its type is irrelevant: the result of `steps` is in the unit of the column."""
     earlier: Expression
+    """A column of another input."""
     steps: tuple[Step, ...] = ()
+    """A monotone function, applied to `earlier`."""
 
 
 def bound_between(later: Expression, earlier: Expression, steps: tuple[Step, ...] = ()) -> Bound | None:
-    """What `later >= steps of earlier` says about the columns that the two times rise with; None: nothing."""
-    above, below = later.rises, earlier.rises
-    turned = None if above is None or later.repeats else above.least()
-    if above is None or below is None or turned is None:
+    """Derive a bound on columns from `later >= steps(earlier)`, both monotone in a column; None if there is none."""
+    above, below = later.monotone, earlier.monotone
+    inverse = None if above is None or later.repeats else above.least()
+    if above is None or below is None or inverse is None:
         return None
-    made = simplified((*below.steps, *steps, *turned))
-    return Bound(column(above.column, later.type), column(below.column, earlier.type), made)
+    combined = simplified((*below.steps, *steps, *inverse))
+    return Bound(column(above.column, later.type), column(below.column, earlier.type), combined)
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """One conjunct of a condition.
-
-    `equality` holds its two sides where it is `a = b` (or, `null_safe`, `a <=> b`), cast to a common key type; `order`
-    its lesser and greater side where it is `a < b` or (not `strict`) `a <= b`, on times or numbers. `bounds` is what it
-    says about how far two columns of times can be apart.
-    """
+    """One conjunct of a condition."""
 
     expression: Expression
     equality: tuple[Expression, Expression] | None = None
+    """The sides of `a = b` or `a <=> b` over different inputs, cast to a common key type."""
     null_safe: bool = False
+    """Whether the equality is `a <=> b`."""
     order: tuple[Expression, Expression] | None = None
+    """The lesser and greater side of `a < b` or `a <= b` over different inputs, on times or numbers."""
     strict: bool = False
+    """Whether the order is `a < b`."""
     bounds: tuple[Bound, ...] = ()
+    """What follows for the distance of two time columns."""
 
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of a source, or of a view that is kept as a relation of its own.
-
-    `imposed` are watermarks that the query itself declares: columns, and how far they stay behind.
-    """
+    """The rows of a source, or of a view that is not inlined."""
 
     relation: str
     columns: tuple[tuple[str, str], ...]
+    """Ids and names."""
     schema: pa.Schema
     imposed: tuple[tuple[str, int], ...] = ()
+    """Watermarks that the query declares with IMPOSE_ORDER: columns and delays."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Project:
-    """New columns from old ones."""
+    """New columns, computed from those of the input."""
 
     input: Node
     outputs: tuple[tuple[str, Expression], ...]
@@ -92,10 +91,13 @@ ArrivalKind = Literal["inner", "left", "full", "semi", "anti"]
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows for which all predicates are true, and what the kind makes of rows without a partner.
+    """A join. A pair matches if all predicates are true.
 
-    `left` pads left rows with NULL, `full` those of both sides; `semi` keeps the left rows that have a partner, `anti`
-    those that have none, `full anti` the padded rows of both sides. SQL's RIGHT is LEFT with its sides swapped.
+    `left` pads left rows without a match, `full` those of both sides; `semi` keeps the left rows that have a match,
+    `anti` those that have none, `full anti` the padded rows of both sides. RIGHT is `left` with its sides swapped.
+
+    In the tree that the binder returns to itself, the right side may read columns of the left side, as a subquery or
+    LATERAL does. `plan.unnest` replaces all such joins before the query is planned.
     """
 
     left: Node
@@ -106,10 +108,10 @@ class Join:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Rows of an append-only left side, each joined once: with the right side as it is in the epoch in which they come.
+    """A join at arrival: rows of the append-only left side are joined once, with the right side at their epoch.
 
-    Later changes of the right side change nothing about them. `full` is for two append-only sides: pairs as in any
-    join, and rows of either side that had no partner when they came.
+    Later changes of the right side do not affect them. `full` needs two append-only sides; it has the pairs of an inner
+    join, and the padded rows of either side that had no match when they arrived.
     """
 
     left: Node
@@ -120,7 +122,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Latest:
-    """Of an append-only input, the last row of each key: by `order` if it is given, and then as they come."""
+    """The last row of each key of an append-only input: by `order`, if there is one, then by arrival."""
 
     input: Node
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -130,36 +132,35 @@ class Latest:
 
 @dataclass(frozen=True)
 class Records:
-    """The changes of the input as rows that stay: its `columns`, then `_undo`, `_epoch` and `_emit_time` as `system`.
-
-    A row that comes is a row with `_undo` FALSE, one that goes a row with `_undo` TRUE.
-    """
+    """The changes of the input as append-only rows. `_undo` is FALSE for an insertion and TRUE for a retraction."""
 
     input: Node
     columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the input's columns."""
     system: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of `_undo`, `_epoch` and `_emit_time`."""
 
 
 @dataclass(frozen=True)
 class SetOperation:
-    """What a set operation, named by its SQL clause, makes of its inputs; columns go by position.
-
-    `selected` are the columns of each input, `columns` the identifiers and types of the result. The clauses are listed
-    in `plan.operations.set_operations`.
-    """
+    """A set operation. Columns correspond by position."""
 
     operation: str
+    """Its SQL clause, one of `plan.operations.set_operations`."""
     inputs: tuple[Node, ...]
     selected: tuple[tuple[str, ...], ...]
+    """The columns of each input, by id."""
     columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the result's columns."""
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """Each row once; `columns` are the identifiers that make a row."""
+    """Each distinct row once."""
 
     input: Node
     columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the columns that are compared: all of them."""
 
 
 Function = Literal["count", "sum", "min", "max"]
@@ -167,16 +168,17 @@ Function = Literal["count", "sum", "min", "max"]
 
 @dataclass(frozen=True)
 class Call:
-    """An aggregate function on an argument; `count` without one counts rows. NULL arguments do not take part."""
+    """A call of an aggregate function, which ignores NULL."""
 
     function: Function
     argument: Expression | None
+    """None for `count(*)`."""
     type: pa.DataType
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One row per group: `keys` (NULL is a group of its own), then `calls`. Without keys: one row, always."""
+    """One row per group: `keys`, then `calls`. NULL is a key. Without keys there is always exactly one row."""
 
     input: Node
     keys: tuple[tuple[str, Expression], ...]
@@ -185,40 +187,54 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Expand:
-    """Each row once per element of a list: `output` takes the elements of `elements`."""
+    """Each row once per element of a list."""
 
     input: Node
     output: str
+    """The id of the column with the element."""
     elements: Expression
+    """The list."""
 
 
 @dataclass(frozen=True)
 class Validity:
-    """All columns of the input and `end`: the next later time of the same partition, or the end of all times.
-
-    `columns` are the input's identifiers in order, `partition` and `time` some of them. Rows whose time is NULL are
-    never valid and stay out.
-    """
+    """Versions with the ends of their validity windows. Rows whose time is NULL are dropped: they are never valid."""
 
     input: Node
     columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the input's columns."""
     partition: tuple[str, ...]
+    """The key of the versions."""
     time: str
+    """From when a version is valid."""
     end: str
+    """The id of the added column: the next later time of the same partition, or the maximum of the type."""
 
 
 @dataclass(frozen=True)
 class Enrich:
-    """Columns of the input, and what a function answers about each row.
-
-    `arguments` are the input's identifiers with the names by which the function knows them; `answers` have identifiers
-    of their own.
-    """
+    """The columns of the input, and those that a Python function computes for each row."""
 
     input: Node
     arguments: tuple[tuple[str, str], ...]
+    """Ids of the input's columns, and the names that the function sees."""
     answers: tuple[tuple[str, str, pa.DataType], ...]
+    """Ids, names and types of the added columns."""
     function: PythonFunction
+
+
+@dataclass(frozen=True)
+class AtMostOne:
+    """One row for each `key` that has rows: its row, or NULL in all other columns if it has more than one.
+
+    `columns` are the input's identifiers in order, `key` some of them. `many` tells which case it is: an expression
+    above fails where it is TRUE (`ir.operators.at_most_one`).
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    key: tuple[str, ...]
+    many: str
 
 
 Node = (
@@ -235,54 +251,60 @@ Node = (
     | Enrich
     | Latest
     | Records
+    | AtMostOne
 )
 
 
 @dataclass(frozen=True)
 class Window:
-    """Start and end of a result column that is a window, and its length in microseconds where that is fixed."""
+    """A result column that is a window."""
 
     start: Expression
     end: Expression
     size: int | None = None
+    """Its length in microseconds, if fixed."""
 
 
 EMIT_AT, GATE = "__emit_at", "__gate"
+"""Hidden columns of pending changes: the emit time, and the number of the watermark that it is compared with."""
 Policy = Literal["changes", "every", "watermark", "final"]
 
 
 @dataclass(frozen=True)
 class Emission:
-    """When changes come out: netted every `interval` (microseconds), or once the watermark is at `release`.
-
-    `clocks`, if given, are the (source, column) whose watermark counts; `gate` tells which of them, from 0, for a row.
-    `times`, if given, are what the release is made of: a row is released by the first of them that is not NULL.
-    """
+    """When changes are emitted."""
 
     policy: Policy
     interval: int = 0
+    """For `every`: the period in microseconds, over which changes are consolidated."""
     release: Expression | None = None
+    """The emit time of a row: it is emitted once the watermark has reached it."""
     gate: Expression | None = None
+    """The index of the watermark in `clocks` that applies to a row."""
     clocks: tuple[tuple[str, str], ...] = ()
+    """Sources and columns whose watermarks apply; empty for the watermark of `release` itself."""
     times: tuple[Expression, ...] = ()
+    """If not empty, `release` is the first of these that is not NULL."""
 
 
 def after(time: Expression) -> Expression:
-    """The next value after a time: a watermark that has reached it has passed the time."""
-    unit = "INTERVAL 1 MICROSECOND" if pa.types.is_timestamp(time.type) else "1"
-    return Expression(moved(time.node, f"({{0}} + {unit})", 1), time.text)
+    """Return the next value after a time: a watermark that has reached it has passed the time."""
+    return Expression(shifted(time.node, 1), time.text)
 
 
 @dataclass(frozen=True)
 class Query:
-    """A tree with the names and identifiers of its result columns; `windows` knows the ends of some, by name."""
+    """A bound query."""
 
     root: Node
     outputs: tuple[tuple[str, Expression], ...]
+    """Names and expressions of the result columns."""
     windows: Mapping[str, Window] = field(default_factory=dict)
+    """Starts and ends of the result columns that are windows, by name."""
     emission: Emission | None = None
+    """The EMIT clause; None for EMIT CHANGES."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the result."""
+        """Return names and types of the result columns."""
         return pa.schema([(name, expression.type) for name, expression in self.outputs])

@@ -1,8 +1,8 @@
-"""Values that rise with a column: what a window's start, or a time that was moved, says about the time it is made of.
+"""Monotone functions of a column, such as the start of a window or a shifted time.
 
-A step takes v to (v + plus) // width * unit: a shift (width and unit 1), a floor (unit = width), a change of unit. All
-steps rise: of two values the larger has a result that is not smaller. So a lower bound of the column, sent through the
-steps, is a lower bound of the result; and one of the result, sent through the inverse steps, is one of the column.
+A step maps v to (v + plus) // width * unit: a shift (width and unit 1), a floor (unit = width), or a change of unit.
+Every step is monotone. Steps applied to a lower bound of the column therefore give a lower bound of the value, and
+inverse steps applied to a lower bound of the value give a lower bound of the column.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Step:
-    """One step: add, round down to a multiple of `width`, count in units."""
+    """One step: add `plus`, round down to a multiple of `width`, count in units."""
 
     plus: int = 0
     width: int = 1
     unit: int = 1
 
     def of(self, value: int) -> int:
-        """The result for a value."""
+        """Apply the step to a value."""
         return (value + self.plus) // self.width * self.unit
 
     @property
@@ -32,7 +32,7 @@ class Step:
 def floor(width: int, plus: int = 0) -> tuple[Step, ...]:
     """The steps that round (value + plus) down to a multiple of a width.
 
-    >>> stepped(17, floor(5)), stepped(17, floor(5, plus=-10)), stepped(17, shift(3))
+    >>> apply_steps(17, floor(5)), apply_steps(17, floor(5, plus=-10)), apply_steps(17, shift(3))
     (15, 5, 20)
     """
     return (Step(plus, width, width),)
@@ -43,25 +43,25 @@ def shift(by: int) -> tuple[Step, ...]:
     return (Step(by),) if by else ()
 
 
-def stepped(value: int, steps: Iterable[Step]) -> int:
-    """Send a value through steps."""
+def apply_steps(value: int, steps: Iterable[Step]) -> int:
+    """Apply steps to a value."""
     for step in steps:
         value = step.of(value)
     return value
 
 
 def inverse(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """The steps to the least value that gives a result: `stepped(v, steps) >= r` if and only if v is not below it.
+    """The steps from a result r to the least v with `apply_steps(v, steps) >= r`.
 
-    >>> stepped(11, inverse(floor(5))), stepped(11, inverse(shift(3))), stepped(2, inverse([Step(width=24)]))
-    (15, 8, 48)
+    >>> apply_steps(11, inverse(floor(5))), apply_steps(11, inverse(shift(3)))
+    (15, 8)
     """
-    turned = ((Step(step.unit - 1, step.unit, step.width), Step(-step.plus)) for step in reversed(tuple(steps)))
-    return simplified(each for pair in turned for each in pair)
+    pairs = ((Step(step.unit - 1, step.unit, step.width), Step(-step.plus)) for step in reversed(tuple(steps)))
+    return simplified(step for pair in pairs for step in pair)
 
 
 def simplified(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Fewer steps with the same results, so that what goes to another unit and back stays in its own.
+    """Fewer steps with the same results. A change to another unit and back disappears.
 
     >>> simplified((Step(unit=24), Step(-72), Step(23, width=24)))
     (Step(plus=-3, width=1, unit=1),)
@@ -77,7 +77,7 @@ def _append(done: list[Step], step: Step) -> None:
         return
     if done and done[-1].moves:
         _append(done, replace(step, plus=done.pop().plus + step.plus))
-    elif done and not step.moves and done[-1].unit % step.width == 0:  # what is rounded is a multiple already
+    elif done and not step.moves and done[-1].unit % step.width == 0:  # the value is a multiple of the width already
         last = done.pop()
         _append(done, replace(last, unit=last.unit // step.width * step.unit))
         _append(done, Step(step.plus // step.width * step.unit))
@@ -86,31 +86,31 @@ def _append(done: list[Step], step: Step) -> None:
 
 
 @dataclass(frozen=True)
-class Rising:
-    """A value that is not below what `steps` make of `column`, and at most so much `more`; None: any amount more."""
+class Monotone:
+    """A value v with `steps(column) <= v <= steps(column) + more`. If `more` is None, v has no upper bound."""
 
     column: str
     steps: tuple[Step, ...] = ()
     more: int | None = 0
 
-    def then(self, *steps: Step, more: int | None = 0) -> Rising:
-        """The value after further steps, and then so much more at most."""
+    def then(self, *steps: Step, more: int | None = 0) -> Monotone:
+        """Apply further steps, whose result may be exceeded by at most `more`."""
         above = self.more
         for step in steps:
             above = None if above is None else -(-above // step.width) * step.unit
-        return Rising(self.column, (*self.steps, *steps), None if above is None or more is None else above + more)
+        return Monotone(self.column, (*self.steps, *steps), None if above is None or more is None else above + more)
 
-    def on(self, inner: Rising) -> Rising:
-        """The same of a column that is itself such a value."""
+    def on(self, inner: Monotone) -> Monotone:
+        """Compose with the value of the column, itself a function of another column."""
         return inner.then(*self.steps, more=self.more)
 
     def least(self) -> tuple[Step, ...] | None:
-        """The steps from a value to the least that the column can be if this is not below the value; None: anything."""
+        """The steps from a lower bound of the value to the least possible column; None if there is no such bound."""
         return None if self.more is None else simplified((*shift(-self.more), *inverse(self.steps)))
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """(least, most) that the value can be above its column; None if it counts in another unit, or can be more."""
+        """(least, most) of value minus column; None if the value has another unit or no upper bound."""
         least = most = 0
         for step in self.steps:
             if step.width != step.unit:

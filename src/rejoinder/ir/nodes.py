@@ -1,61 +1,68 @@
 """The nodes of an expression: a frozen tree in which each node knows its Arrow type.
 
-What a node is made of decides everything else about it. Columns, whether it can fail, and what it rises with are
-computed when it is made, from the same facts about its parts: no pass over the tree is needed for them, and none
-recurses. Two nodes are equal if their digests are, which is structural equality at the cost of comparing 16 bytes.
+A node is made of its kind, its type, its own fields and its parts. Everything else follows from these when the node is
+made: the columns it reads, whether it can fail, whether it can be NULL, and what it is monotone in. No pass over the
+tree is needed for them, and none recurses. Two nodes are equal if their digests are. A digest consists of stable texts
+(kind, type, name of the function, literal), so renaming a class changes no name of a relation.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from rejoinder.ir.monotone import Rising
-from rejoinder.ir.scalar_operation import ScalarOperation
+from rejoinder.ir.cast_rules import cast_can_fail, cast_makes_null, cast_monotone
+from rejoinder.ir.monotone import Monotone
+from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
 
 
 class Node:
-    """A part of an expression. Nodes are never changed after they are made.
+    """A part of an expression. Nodes never change.
 
-    A subclass sets its own fields and then calls this constructor, which computes the rest from them.
+    A subclass sets its own fields and then calls this constructor, which computes the rest.
     """
 
+    kind: ClassVar[str]
+    """The name of the kind of node in digests and canonical texts."""
     fields: ClassVar[tuple[str, ...]] = ()
-    """Names of what a node is made of, besides its parts and its type."""
+    """Names of the attributes that `make` needs, besides type and parts."""
 
     columns: tuple[str, ...]
     """The columns that it reads, in order of appearance."""
     can_fail: bool
     """Whether evaluation may fail on a row."""
+    nullable: bool = True
+    """Whether the value can be NULL."""
+    monotone: Monotone | None = None
+    """The column that the value is monotone in."""
     digest: bytes
     """A hash of the whole tree."""
 
-    def __init__(self, kind: pa.DataType, parts: Iterable[Node] = (), *, can_fail: bool = False) -> None:
-        self.type = kind
+    def __init__(self, type_: pa.DataType, parts: Iterable[Node] = (), *, can_fail: bool = False) -> None:
+        self.type = type_
         self.parts = tuple(parts)
         self.can_fail = can_fail or any(part.can_fail for part in self.parts)
         self.columns = _merged([part.columns for part in self.parts])
-        own = [type(self).__name__, _name_of(kind), *(repr(getattr(self, name)) for name in self.fields)]
-        text = "\x1f".join(own).encode()
+        text = "\x1f".join((self.kind, _name_of(type_), *self.identity())).encode()
         self.digest = hashlib.blake2b(text + b"".join(part.digest for part in self.parts), digest_size=16).digest()
 
-    @property
-    def rises(self) -> Rising | None:
-        """The column that the value rises with."""
-        return None
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        """Make a node from its type, parts and `fields`."""
+        raise NotImplementedError
 
-    @property
-    def nullable(self) -> bool:
-        """Whether the value can be NULL."""
-        return True
+    def identity(self) -> tuple[str, ...]:
+        """Texts that tell the node from others of its kind, type and parts."""
+        return ()
 
     def with_parts(self, parts: Sequence[Node]) -> Node:
         """The same node over other parts."""
-        raise NotImplementedError
+        return self.make(self.type, parts, *(getattr(self, name) for name in self.fields))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and self.digest == other.digest
@@ -67,143 +74,193 @@ class Node:
         return _restore, (_flat(self),)
 
 
-class Column(Node):
-    """A column of the rows that the expression is evaluated on."""
-
+class _Named(Node):
     fields = ("name",)
 
-    def __init__(self, name: str, kind: pa.DataType) -> None:
+    def __init__(self, name: str, type_: pa.DataType) -> None:
         self.name = name
-        super().__init__(kind)
+        super().__init__(type_)
+
+    def identity(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(fields[0], type_)
+
+
+class Column(_Named):
+    """A column of the rows that the expression is evaluated on."""
+
+    kind = "column"
+
+    def __init__(self, name: str, type_: pa.DataType) -> None:
+        super().__init__(name, type_)
         self.columns = (name,)
+        self.monotone = Monotone(name)
 
-    @property
-    def rises(self) -> Rising | None:
-        return Rising(self.name)
 
-    def with_parts(self, parts: Sequence[Node]) -> Node:
-        return self
+class Variable(_Named):
+    """What `Let` or `Lambda` binds, within its body."""
+
+    kind = "variable"
 
 
 class Literal(Node):
     """A value; None is NULL."""
 
+    kind = "literal"
     fields = ("value",)
 
-    def __init__(self, value: Any, kind: pa.DataType) -> None:
+    def __init__(self, value: Any, type_: pa.DataType) -> None:
         self.value = value
-        super().__init__(kind)
+        super().__init__(type_)
+        self.nullable = value is None
 
-    @property
-    def nullable(self) -> bool:
-        return self.value is None
+    def identity(self) -> tuple[str, ...]:
+        return (literal_identity(self.value),)
 
-    def with_parts(self, parts: Sequence[Node]) -> Node:
-        return self
-
-
-class Variable(Node):
-    """What `Let` or `Lambda` binds, within its body."""
-
-    fields = ("name",)
-
-    def __init__(self, name: str, kind: pa.DataType) -> None:
-        self.name = name
-        super().__init__(kind)
-
-    def with_parts(self, parts: Sequence[Node]) -> Node:
-        return self
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(fields[0], type_)
 
 
 class Call(Node):
-    """An operation on arguments."""
+    """A function of arguments."""
 
+    kind = "call"
     fields = ("operation",)
 
-    def __init__(self, operation: ScalarOperation, arguments: Iterable[Node], kind: pa.DataType) -> None:
+    def __init__(self, operation: ScalarOperation, arguments: Iterable[Node], type_: pa.DataType) -> None:
         self.operation = operation
-        super().__init__(kind, arguments, can_fail=operation.can_fail)
-        rule = operation.monotone
-        below = None if rule is None else self.parts[rule.argument].rises
-        self._rises = None if rule is None or below is None else below.then(*rule.steps, more=rule.more)
-        self._nullable = operation.makes_null or any(part.nullable for part in self.parts)
+        super().__init__(type_, arguments, can_fail=operation.can_fail)
+        self.monotone = _lifted(operation.monotone, self.parts)
+        is_nullable = operation.nulls == "possible" or any(part.nullable for part in self.parts)
+        self.nullable = operation.nulls != "never" and is_nullable
 
-    @property
-    def rises(self) -> Rising | None:
-        return self._rises
+    def identity(self) -> tuple[str, ...]:
+        operation = self.operation
+        options = (literal_identity(option) for option in operation.options)
+        return (operation.name, operation.evaluation, "can fail" if operation.can_fail else "", *options)
 
-    @property
-    def nullable(self) -> bool:
-        return self._nullable
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(fields[0], parts, type_)
 
-    def with_parts(self, parts: Sequence[Node]) -> Node:
-        return Call(self.operation, parts, self.type)
+
+class Cast(Node):
+    """A value as another type, by Spark's ANSI rules. A value that does not fit fails the row; with `is_try`: NULL."""
+
+    kind = "cast"
+    fields = ("is_try",)
+
+    def __init__(self, value: Node, type_: pa.DataType, *, is_try: bool = False) -> None:
+        self.is_try = is_try
+        source = value.type
+        super().__init__(type_, (value,), can_fail=cast_can_fail(source, type_, is_try=is_try))
+        self.nullable = value.nullable or cast_makes_null(source, type_, is_try=is_try)
+        self.monotone = _lifted(cast_monotone(source, type_, is_try=is_try), self.parts)
+
+    def identity(self) -> tuple[str, ...]:
+        return ("try",) if self.is_try else ()
+
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(parts[0], type_, is_try=fields[0])
 
 
 class Case(Node):
     """The result of the first condition that is TRUE: parts are condition, result, condition, result, …, default."""
 
-    def __init__(self, parts: Iterable[Node], kind: pa.DataType) -> None:
-        super().__init__(kind, parts)
+    kind = "case"
 
-    def with_parts(self, parts: Sequence[Node]) -> Node:
-        return Case(parts, self.type)
+    def __init__(self, parts: Iterable[Node], type_: pa.DataType) -> None:
+        super().__init__(type_, parts)
+
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(parts, type_)
 
 
 class _Connective(Node):
-    """Conditions that are evaluated in turn, until one decides; conditions of the same connective are one list."""
+    """Conditions that are evaluated in turn, until one decides; conditions of the same connective are one list.
 
-    def __init__(self, parts: Iterable[Node]) -> None:
-        flat: list[Node] = []
-        for part in parts:
-            flat += part.parts if type(part) is type(self) else (part,)
-        super().__init__(pa.bool_(), flat)
+    `texts` are what the user wrote, one for each part, for messages. They are no part of the identity.
+    """
 
-    @property
-    def nullable(self) -> bool:
-        return any(part.nullable for part in self.parts)
+    fields = ("texts",)
+    texts: tuple[str, ...]
 
-    def with_parts(self, parts: Sequence[Node]) -> Node:
-        return type(self)(parts)
+    def __init__(self, parts: Iterable[Node], texts: Sequence[str] = ()) -> None:
+        listed = list(parts)
+        flat: list[tuple[Node, str]] = []
+        for part, text in zip(listed, texts or [""] * len(listed), strict=True):
+            inner = zip(part.parts, part.texts, strict=True) if isinstance(part, type(self)) else [(part, "")]
+            flat += [(condition, own or text) for condition, own in inner]
+        self.texts = tuple(text for _, text in flat)
+        super().__init__(pa.bool_(), [condition for condition, _ in flat])
+        self.nullable = any(part.nullable for part in self.parts)
+
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(parts, fields[0])
 
 
 class And(_Connective):
-    """All conditions are TRUE; what comes after one that is FALSE is not evaluated."""
+    """All conditions are TRUE; conditions after one that is FALSE are not evaluated."""
+
+    kind = "and"
 
 
 class Or(_Connective):
-    """A condition is TRUE; what comes after it is not evaluated."""
+    """A condition is TRUE; conditions after it are not evaluated."""
+
+    kind = "or"
 
 
 class Let(Node):
     """The value of a body in which a variable stands for a value that is evaluated once."""
 
+    kind = "let"
     fields = ("variable",)
 
     def __init__(self, variable: str, value: Node, body: Node) -> None:
         self.variable = variable
         super().__init__(body.type, (value, body))
 
+    def identity(self) -> tuple[str, ...]:
+        return (self.variable,)
+
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(fields[0], *parts)
+
     def with_parts(self, parts: Sequence[Node]) -> Node:
         return let(parts[0], lambda name: rewrite(parts[1], _renaming(self.variable, name)))
 
 
 class Lambda(Node):
-    """A function of one variable, as an argument of an operation on arrays; its type is that of the results."""
+    """A function of typed variables, as an argument of a function on arrays; its type is that of the results."""
 
-    fields = ("variable",)
+    kind = "lambda"
+    fields = ("variables",)
 
-    def __init__(self, variable: str, body: Node) -> None:
-        self.variable = variable
+    def __init__(self, variables: Sequence[Variable], body: Node) -> None:
+        self.variables = tuple(variables)
         super().__init__(body.type, (body,))
 
-    def with_parts(self, parts: Sequence[Node]) -> Node:
-        return Lambda(self.variable, parts[0])
+    def identity(self) -> tuple[str, ...]:
+        return tuple(f"{variable.name}: {_name_of(variable.type)}" for variable in self.variables)
+
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(fields[0], parts[0])
 
 
 class Attempt(Node):
     """A value, NULL where its evaluation fails; with `is_test`, whether it fails. Stands at the top of a tree."""
 
+    kind = "attempt"
     fields = ("is_test",)
 
     def __init__(self, inner: Node, *, is_test: bool) -> None:
@@ -211,8 +268,12 @@ class Attempt(Node):
         super().__init__(pa.bool_() if is_test else inner.type, (inner,))
         self.can_fail = False
 
-    def with_parts(self, parts: Sequence[Node]) -> Node:
-        return Attempt(parts[0], is_test=self.is_test)
+    def identity(self) -> tuple[str, ...]:
+        return ("test",) if self.is_test else ()
+
+    @classmethod
+    def make(cls, type_: pa.DataType, parts: Sequence[Node], *fields: Any) -> Node:
+        return cls(parts[0], is_test=fields[0])
 
 
 def let(value: Node, make: Callable[[Node], Node]) -> Node:
@@ -226,14 +287,14 @@ def let(value: Node, make: Callable[[Node], Node]) -> Node:
 def walk(root: Node) -> list[Node]:
     """Every different node of a tree, parts before what they are part of."""
     order: list[Node] = []
-    known: set[bytes] = set()
+    visited: set[bytes] = set()
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, is_open = stack.pop()
         if is_open:
             order.append(node)
-        elif node.digest not in known:
-            known.add(node.digest)
+        elif node.digest not in visited:
+            visited.add(node.digest)
             stack.append((node, True))
             stack.extend((part, False) for part in reversed(node.parts))
     return order
@@ -241,15 +302,15 @@ def walk(root: Node) -> list[Node]:
 
 def rewrite(root: Node, leaf: Callable[[Node], Node]) -> Node:
     """The tree with other leaves: columns, literals and variables go through `leaf`."""
-    made: dict[bytes, Node] = {}
+    results: dict[bytes, Node] = {}
     for node in walk(root):
         if not node.parts:
-            made[node.digest] = leaf(node)
+            results[node.digest] = leaf(node)
             continue
-        parts = [made[part.digest] for part in node.parts]
-        unchanged = all(new is old for new, old in zip(parts, node.parts, strict=True))
-        made[node.digest] = node if unchanged else node.with_parts(parts)
-    return made[root.digest]
+        parts = [results[part.digest] for part in node.parts]
+        is_unchanged = all(new is old for new, old in zip(parts, node.parts, strict=True))
+        results[node.digest] = node if is_unchanged else node.with_parts(parts)
+    return results[root.digest]
 
 
 def uses(root: Node) -> dict[str, int]:
@@ -260,6 +321,25 @@ def uses(root: Node) -> dict[str, int]:
             if isinstance(part, Column):
                 counts[part.name] = counts.get(part.name, 0) + 1
     return counts
+
+
+def literal_identity(value: Any) -> str:
+    """A stable text of a value; values of one type have different texts.
+
+    >>> literal_identity(None), literal_identity("NULL"), literal_identity(date(2020, 1, 2))
+    ('NULL', "'NULL'", '2020-01-02')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return f"'{value}'"
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _lifted(rule: MonotoneArgument | None, parts: Sequence[Node]) -> Monotone | None:
+    """What a rule says about the column that the argument is monotone in."""
+    inner = None if rule is None else parts[rule.argument].monotone
+    return None if rule is None or inner is None else inner.then(*rule.steps, more=rule.more)
 
 
 def _renaming(old: str, new: Node) -> Callable[[Node], Node]:
@@ -275,36 +355,22 @@ def _merged(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _name_of(kind: pa.DataType) -> str:
-    return str(kind)
+def _name_of(type_: pa.DataType) -> str:
+    return str(type_)
 
 
 def _flat(root: Node) -> list[tuple[Any, ...]]:
-    """A tree as a list, so that pickling does not recurse: class, fields, type, and the places of the parts."""
+    """A tree as a list, so that pickling does not recurse: class, type, positions of the parts, and fields."""
     nodes = walk(root)
-    places = {node.digest: place for place, node in enumerate(nodes)}
+    positions = {node.digest: position for position, node in enumerate(nodes)}
     return [
-        (type(n), [getattr(n, name) for name in n.fields], n.type, [places[part.digest] for part in n.parts])
+        (type(n), n.type, [positions[part.digest] for part in n.parts], [getattr(n, name) for name in n.fields])
         for n in nodes
     ]
 
 
 def _restore(flat: list[tuple[Any, ...]]) -> Node:
     nodes: list[Node] = []
-    for cls, own, kind, places in flat:
-        parts = [nodes[place] for place in places]
-        node: Node
-        if cls is Call:
-            node = Call(own[0], parts, kind)
-        elif cls is Case:
-            node = Case(parts, kind)
-        elif cls in (And, Or):
-            node = cls(parts)
-        elif cls is Attempt:
-            node = Attempt(parts[0], is_test=own[0])
-        elif cls in (Let, Lambda):
-            node = cls(*own, *parts)
-        else:
-            node = cls(*own, kind)
-        nodes.append(node)
+    for node_class, type_, positions, fields in flat:
+        nodes.append(node_class.make(type_, [nodes[position] for position in positions], *fields))
     return nodes[-1]

@@ -1,4 +1,4 @@
-"""Operators that the plan itself makes expressions of; the compiler makes the same of what the user wrote."""
+"""Calls that the planner itself makes. The compiler makes the same calls for what the user wrote."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ import pyarrow as pa
 
 from rejoinder.ir.monotone import Step
 from rejoinder.ir.nodes import Call, Case, Node
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.scalar_operation import MonotoneArgument, ScalarOperation
 
 NULL_SAFE = "IS NOT DISTINCT FROM"
-_IS_NULL = ScalarOperation("({0} IS NULL)", "IS NULL", stops_at_null=False, makes_null=False)
-_IS_NOT_NULL = ScalarOperation("({0} IS NOT NULL)", "IS NOT NULL", stops_at_null=False, makes_null=False)
+_IS_NULL = ScalarOperation("IS NULL", evaluation="all", nulls="never")
+_IS_NOT_NULL = ScalarOperation("IS NOT NULL", evaluation="all", nulls="never")
 
 
 def compared(left: Node, sign: str, right: Node, *, in_turn: bool = False) -> Node:
-    """The comparison of two values of one type; one that begins with IS is never NULL.
+    """The comparison of two values of one type; a sign that begins with IS is never NULL.
 
     `in_turn`: where the left side is NULL, the right side is not evaluated. Keys of a join are evaluated in any case.
     """
-    stops_at_null = in_turn and right.can_fail and not sign.startswith("IS")
-    operation = ScalarOperation(f"({{0}} {sign} {{1}})", sign, stops_at_null=stops_at_null, makes_null=False)
+    is_null_safe = sign.startswith("IS")
+    operation = ScalarOperation(
+        sign,
+        evaluation="in turn" if in_turn and right.can_fail and not is_null_safe else "all",
+        nulls="never" if is_null_safe else "propagated",
+    )
     return Call(operation, (left, right), pa.bool_())
 
 
@@ -42,24 +46,21 @@ def when(condition: Node, result: Node, default: Node | None = None) -> Node:
 
 def coalesce(values: Sequence[Node]) -> Node:
     """The first value that is not NULL."""
-    template = f"COALESCE({places(len(values))})"
-    return Call(ScalarOperation(template, stops_at_null=False, is_lazy=True), values, values[0].type)
+    return Call(ScalarOperation("coalesce", evaluation="lazy"), values, values[0].type)
 
 
 def least(values: Sequence[Node]) -> Node:
     """The smallest of the values that are not NULL."""
-    return Call(ScalarOperation(f"least({places(len(values))})", stops_at_null=False), values, values[0].type)
+    return Call(ScalarOperation("least", evaluation="all"), values, values[0].type)
 
 
-def moved(time: Node, template: str, by: int) -> Node:
-    """A time to which a template adds a constant, in the unit of the time."""
-    return Call(ScalarOperation(template, monotone=Monotone(0, (Step(by),))), (time,), time.type)
+def at_most_one(many: Node, value: Node, text: str) -> Node:
+    """The value of a scalar subquery. The row fails where the subquery has `many` rows; `text` is the subquery."""
+    operation = ScalarOperation("at most one", (text,), evaluation="all", can_fail=True)
+    return Call(operation, (many, value), value.type)
 
 
-def places(count: int) -> str:
-    """Places for so many arguments.
-
-    >>> places(2)
-    '{0}, {1}'
-    """
-    return ", ".join(f"{{{place}}}" for place in range(count))
+def shifted(time: Node, by: int) -> Node:
+    """A time or number plus a constant, in the unit of the time."""
+    operation = ScalarOperation("shift", (by,), nulls="propagated", monotone=MonotoneArgument(0, (Step(by),)))
+    return Call(operation, (time,), time.type)

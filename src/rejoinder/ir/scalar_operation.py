@@ -1,15 +1,33 @@
-"""What a call does: the DuckDB template of a function for the types that it is called with, and what it guarantees."""
+"""What a call does: the name of a function, and what the registry of functions knows about this use of it.
+
+The text that computes a function is not here. `kernels.duckdb.functions` finds it by name when a call is evaluated.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from rejoinder.ir.monotone import Step
 
+Evaluation = Literal["in turn", "from the right", "all", "lazy"]
+"""Which arguments Spark evaluates for a row.
+
+- `in turn`: from the left, until one is NULL. Arguments after it are not evaluated, and cannot fail.
+- `from the right`: the same from the right, as divisions do.
+- `all`: every argument.
+- `lazy`: the first argument, then others only where they are needed, as in COALESCE.
+"""
+
+Nulls = Literal["propagated", "possible", "never"]
+"""When the result is NULL: only if an argument is, perhaps also otherwise, or never."""
+
+Option = str | int
+
 
 @dataclass(frozen=True)
-class Monotone:
-    """The value rises with an argument: it is not below what `steps` make of it, and at most so much `more`."""
+class MonotoneArgument:
+    """A result v with `steps(argument) <= v <= steps(argument) + more`. If `more` is None, v has no upper bound."""
 
     argument: int = 0
     steps: tuple[Step, ...] = ()
@@ -18,24 +36,15 @@ class Monotone:
 
 @dataclass(frozen=True)
 class ScalarOperation:
-    """How DuckDB computes a call, and what is known about the result.
+    """A function as a call uses it."""
 
-    - `template`: DuckDB text with `{0}`, `{1}`, … for the arguments, and `{!message}` for the failure of the row. (A
-      repetition in a regular expression must not look like a place: `{2,2}`, not `{2}`.)
-    - `name`: the name of the function or operator, if the plan asks for it.
-    - `can_fail`: the row may fail even if no argument does.
-    - `stops_at_null`: Spark evaluates the arguments in turn and stops at a NULL; what comes after is not evaluated.
-    - `is_lazy`: arguments after the first are evaluated only where they are needed, as those of COALESCE.
-    - `right_first`: in turn from the right, as divisions do.
-    - `makes_null`: the result may be NULL though no argument is.
-    - `monotone`: what the result rises with.
-    """
-
-    template: str
-    name: str = ""
+    name: str
+    """The name in the registry of functions."""
+    options: tuple[Option, ...] = ()
+    """What is fixed for all rows and is not an argument, such as the unit of DATE_TRUNC."""
+    evaluation: Evaluation = "in turn"
+    nulls: Nulls = "possible"
     can_fail: bool = False
-    stops_at_null: bool = True
-    is_lazy: bool = False
-    right_first: bool = False
-    makes_null: bool = True
-    monotone: Monotone | None = None
+    """Whether a row may fail although none of its arguments does."""
+    monotone: MonotoneArgument | None = None
+    """The argument with which the result is monotone."""

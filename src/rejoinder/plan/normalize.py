@@ -36,6 +36,7 @@ from rejoinder.plan.blocks.normal_form import (
     selected,
 )
 from rejoinder.plan.blocks.on_conditions import Conditions, oriented
+from rejoinder.plan.operations.at_most_one import at_most_one
 from rejoinder.plan.operations.change_records import recorded
 from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.enrichment import enriched
@@ -129,6 +130,8 @@ def melt(node: Node, derived: Known) -> Block:
             return derive("distinct", Distinct(), (inner,), node.columns, derived)
         case logical.Aggregate():
             return aggregated(node, melt(node.input, derived), derived)
+        case logical.AtMostOne():
+            return at_most_one(node, melt(node.input, derived), derived)
         case logical.Validity():
             return valid(node, melt(node.input, derived), derived)
         case logical.Enrich():

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.faults import reach
 from rejoinder.host.caps import Caps, caps
 from rejoinder.host.memory import limited_memory
@@ -173,7 +174,7 @@ class ScanRound:
 
 def _report_signature(report: Report, source: Scan, split: Split, signature: str) -> None:
     """Report the signature of a file that a later hydration may read again."""
-    if isinstance(source, SourceScan) and source.source.is_file and split.path is not None:
+    if isinstance(source, SourceScan) and source_side(source.source).rereads_files and split.path is not None:
         report.signatures[split.path] = signature
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.ir.catalog import REJECTED_RECORDS, Source
+from rejoinder.connectors.registry import source_side
+from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.columns import PARTITION, take
 from rejoinder.runtime.row_json import as_json
 from rejoinder.store.runs.time_values import NO_TIME, times_of
@@ -41,13 +42,13 @@ def split_future_rows(rows: pa.Table, source: Source, now: int, path: str | None
 
 def rejected_rows(rows: pa.Table, reasons: list[str], source: Source, path: str | None) -> pa.Table:
     """Return records of the rejected relation: the origin as far as it is known, the row, and the reason."""
-    schema = source.rejected_schema
+    schema = source_side(source).rejected_schema
     columns = {
         schema.names[0]: pa.array([path] * rows.num_rows, pa.string()),
         "text": as_json(rows),
         "reason": pa.array(reasons, pa.string()),
     }
-    if schema == REJECTED_RECORDS and PARTITION in rows.column_names:
+    if "partition" in schema.names and PARTITION in rows.column_names:
         columns["partition"] = rows.column(PARTITION).cast(pa.int32())
     arrays = [columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.plan.physical.dataflow import Scan, SourceScan
 from rejoinder.runtime.scan import Split
 from rejoinder.runtime.task import Report
@@ -28,7 +29,7 @@ class NullColumns:
     def of(cls, scan: Scan, split: Split) -> NullColumns:
         """Return the check for a split; it checks nothing unless the split is a JSON file."""
         is_file = isinstance(scan, SourceScan) and split.path is not None and split.payload is None
-        if not is_file or not isinstance(scan, SourceScan) or scan.source.format != "json":
+        if not is_file or not isinstance(scan, SourceScan) or source_side(scan.source).is_typed:
             return cls(split.source, "", "")
         return cls(split.source, split.path or "", scan.stream, set(scan.source.recorded.schema.names))
 

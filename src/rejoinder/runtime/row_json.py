@@ -1,4 +1,4 @@
-"""Rows as text: one JSON object each, for relations that hold rows of any source."""
+"""Rows as JSON objects, for relations that contain rows of any source."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rejoinder.connectors.files.reading import read_file
+from rejoinder.connectors.kafka.topic_records import read_records
 from rejoinder.errors import MalformedInput, SchemaChanged
-from rejoinder.formats import read_file
 from rejoinder.formats.conform import conform
 from rejoinder.formats.record_checks import DELETES, INSERTS, mark_of, signs_of
-from rejoinder.formats.topic_records import read_records
 from rejoinder.formats.unreadable import Unreadable
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.logical import EMIT_AT, GATE

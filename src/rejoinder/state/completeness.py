@@ -6,12 +6,14 @@ new plan needs more rows, the arrangement is hydrated again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.source_variants import NEVER, source_of, variant_of
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
@@ -31,17 +33,16 @@ QUERY = "ad-hoc query"
 
 
 class Present(Protocol):
-    """The committed state: the engine."""
-
-    plan: Plan
-    state: State
-    deliveries: Deliveries
+    """The committed state (`engine.version.Version`)."""
 
     @property
+    def plan(self) -> Plan: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+    @property
     def times(self) -> Times: ...
-    def unreadable(self, source: Source) -> str | None:
-        """Return why the delivered rows of a source cannot be read again; None if they can. Raises `InputError`."""
-        ...
 
 
 def covers(old: Retention | None, before: Times, new: Retention | None, after: Times) -> bool:
@@ -75,8 +76,11 @@ def _includes(user: tuple[Below, ...], wanted: tuple[Below, ...]) -> bool:
     )
 
 
-def holdings_of(present: Present, new: Plan, after: Times) -> Holdings:
-    """Return the parts of the committed state that a new plan can be hydrated from. Its watermarks are `after`."""
+def holdings_of(present: Present, new: Plan, after: Times, unreadable: Callable[[Source], str | None]) -> Holdings:
+    """Return the parts of the committed state that a new plan can be hydrated from. Its watermarks are `after`.
+
+    `unreadable` returns why the delivered rows of a source cannot be read again; None if they can.
+    """
     before, dataflow, state = present.times, present.plan.dataflow, present.state
     existing = [a for a in dataflow.arrangements if a.id in state.arrangements]
 
@@ -103,7 +107,7 @@ def holdings_of(present: Present, new: Plan, after: Times) -> Holdings:
         late=present.deliveries.late,
         delivered=present.deliveries.last,
         since=_since(present),
-        unreadable=lambda name: present.unreadable(sources[name]),
+        unreadable=lambda name: unreadable(sources[name]),
         gap=lambda name, reason: _gap(present, name, reason),
     )
 
@@ -126,7 +130,10 @@ def _since(present: Present) -> dict[str, list[tuple[Arrangement, str, int]]]:
 
 def complete_sources(plan: Plan, times: Times, deliveries: Deliveries) -> dict[str, bool]:
     """Return by source whether its rows are complete. Tables and sources with a changelog always are."""
-    result = {name: source.keeps_changes or source.kind == "table" for name, source in plan.program.sources.items()}
+    result = {
+        name: source_side(source).keeps_changes or source.kind == "table"
+        for name, source in plan.program.sources.items()
+    }
     for arrangement in plan.dataflow.arrangements:
         variant = variant_of(arrangement.relation)
         if variant.source not in result or variant.starts:

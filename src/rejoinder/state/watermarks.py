@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.errors import LimitReached, MissingInput, WatermarkRegress, near_misses
+from rejoinder.formats.text.row_text import plain, text
 from rejoinder.ir.catalog import MOST_PARTITIONS, Source
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
-from rejoinder.state.reading.row_text import plain, text
 from rejoinder.watermarks.coalescer import Input
 from rejoinder.watermarks.formula import PERSISTED, Persisted, RetainedMinimum, UnionMinimum, value_of
 from rejoinder.watermarks.source_watermarks import SourceWatermarks
@@ -189,7 +190,7 @@ class Watermarks:
             shown = f"its partitions are {', '.join(listed[:SHOWN])}{', …' if len(listed) > SHOWN else ''}"
             raise MissingInput(
                 f"`{source.name}` has no partition {missing!r}",
-                detail=shown if named or not source.is_partitioned else "none is known before it has sent a row",
+                detail=shown if named or not _is_partitioned(source) else "none is known before it has sent a row",
                 hint=near_misses(str(missing), listed) or "name one of these, or declare OPTIONS (partitions 'n')",
             )
 
@@ -207,7 +208,7 @@ class Watermarks:
                 self.check_partitions(source, [partition], named)
             return [partition]
         known = list(dict.fromkeys([*self.partitions_of(source), *named]))
-        if not known and source.is_partitioned:
+        if not known and _is_partitioned(source):
             raise MissingInput(
                 f"no partition of `{source.name}` is known yet",
                 detail="one is known once it has sent a row",
@@ -314,3 +315,8 @@ def _check_number(source: Source, partitions: Collection[Partition]) -> None:
             detail=f"each different value of `{source.partition_by}` is one",
             hint="use a column with few values, such as a shard or a region, not one that identifies rows",
         )
+
+
+def _is_partitioned(source: Source) -> bool:
+    """Whether rows of a source say their partition."""
+    return source.partition_by is not None or source_side(source).is_partitioned

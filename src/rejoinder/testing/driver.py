@@ -24,10 +24,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from rejoinder.connectors.delivery_hosts import LocalHost
+from rejoinder.connectors.function.connector import PYTHON
+from rejoinder.connectors.registry import sink_side
+from rejoinder.connectors.sink_definition import make_sink
 from rejoinder.engine.definitions.definition_batch import Batch, define_all, grouped, new_sources
 from rejoinder.engine.definitions.definition_statements import Definition, drop_statement, find_sink, has_same
 from rejoinder.engine.engine import HISTORY, Engine
+from rejoinder.engine.executors.delivery_hosts import LocalHost
 from rejoinder.engine.maintenance.state_deletion import deletion_named
 from rejoinder.engine.maintenance.vacuum import Vacuumed, vacuum
 from rejoinder.engine.outbox import Function, Outbox
@@ -57,26 +60,16 @@ from rejoinder.errors import (
     near_misses,
     with_values,
 )
+from rejoinder.formats.text.plain_rows import Row, Rows, plain_rows
 from rejoinder.host.caps import set_caps
 from rejoinder.ir.allowed_functions import allow_functions
 from rejoinder.ir.catalog import LATE, SOURCE_CHANGES, Catalog, Sink, Source
 from rejoinder.plan.physical.dataflow import SourceScan
 from rejoinder.runtime.task import MAX_PAIRS
-from rejoinder.sql.definitions.sink_definition import PYTHON, make_sink
 from rejoinder.sql.statements.statement_parser import CreateSink, Select, Statement, parse_statements
 from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.reading.changelog_reader import epoch_of
-from rejoinder.state.reading.renderings import (
-    Row,
-    Rows,
-    Snapshots,
-    changes_of,
-    net_changes,
-    plain_rows,
-    snapshots_of,
-    stream_rows,
-    table_rows,
-)
+from rejoinder.state.reading.renderings import Snapshots, changes_of, net_changes, snapshots_of, stream_rows, table_rows
 from rejoinder.state.watermarks import Partition
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import Option, open_store
@@ -151,7 +144,7 @@ class Driver:
     @property
     def catalog(self) -> Catalog:
         """All definitions."""
-        return self._engine.catalog
+        return self._engine.version.catalog
 
     @with_values
     def sql(self, text: str) -> Any:
@@ -183,7 +176,7 @@ class Driver:
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
         """Drop a source, a view, an index or a sink, as `Flow.drop`. Returns the dropped names."""
-        return self._define(drop_statement(self._engine.catalog, name, cascade=cascade)).dropped
+        return self._define(drop_statement(self._engine.version.catalog, name, cascade=cascade)).dropped
 
     def _define(self, *statements: Definition) -> Batch:
         batch = define_all(self._engine, statements, before_commit=self._outbox.check_new)
@@ -218,7 +211,7 @@ class Driver:
 
     def _create_sink(self, sink: Sink) -> None:
         statement = CreateSink(sink)
-        if not has_same(self._engine.catalog, statement):
+        if not has_same(self._engine.version.catalog, statement):
             self._define(statement)
 
     # -- input --------------------------------------------------------------------------------------------------------
@@ -257,14 +250,16 @@ class Driver:
         return result
 
     def _source(self, name: str) -> Source:
-        relation = self._engine.catalog.get(name)
+        relation = self._engine.version.catalog.get(name)
         if not isinstance(relation, Source):
             raise InputError(
                 f"`{name}` is a view: its rows come from its query",
                 detail=f"{relation.name}: {relation.query}",
                 hint="name a source that it reads",
             )
-        return self._engine.plan.program.sources.get(relation.name, relation)  # with watermarks that views impose
+        return self._engine.version.plan.program.sources.get(
+            relation.name, relation
+        )  # with watermarks that views impose
 
     def watermark(
         self, relation: str, time: Any, column: str | None = None, partition: Partition | None = None
@@ -277,7 +272,7 @@ class Driver:
         source = self._source(relation)
         name = event_time(source, column)
         self._signals.watermark(
-            source, partition, name, explicit_watermark(source, name, time), self._engine.watermarks
+            source, partition, name, explicit_watermark(source, name, time), self._engine.version.watermarks
         )
 
     def idle(self, relation: str, partition: Partition | None = None) -> None:
@@ -288,7 +283,7 @@ class Driver:
         """
         source = self._source(relation)
         event_time(source, next(iter(source.watermarks), None))
-        self._signals.idle(source, partition, self._engine.watermarks)
+        self._signals.idle(source, partition, self._engine.version.watermarks)
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -359,9 +354,9 @@ class Driver:
 
     @property
     def _manifest(self) -> Manifest:
-        if self._engine.manifest is None:
+        if self._engine.version.manifest is None:
             raise NotCommitted("nothing is committed yet", hint="define a view and step")
-        return self._engine.manifest
+        return self._engine.version.manifest
 
     @with_values
     def table(self, view: str, as_of: int | datetime | None = None) -> Rows:
@@ -393,7 +388,7 @@ class Driver:
         SHOW WATERMARKS shows those of the sources.
         """
         name, _ = find_view(self._engine, view)
-        return output_watermarks(self._engine, name)
+        return output_watermarks(self._engine.version, name)
 
     def late(self, view: str) -> list[Row]:
         """Return the late rows of a view: input, row (as JSON), column, watermark, how far behind, undo."""
@@ -402,9 +397,9 @@ class Driver:
 
     def messages(self, sink: str) -> list[Row]:
         """Return the messages of a sink USING kafka since this driver was opened: `key`, `value` and `epoch`."""
-        kafka_sink = find_sink(self._engine.catalog, sink)
-        if kafka_sink is None or kafka_sink.format != "kafka":
-            known = [other.name for other in self._engine.catalog.sinks if other.format == "kafka"]
+        kafka_sink = find_sink(self._engine.version.catalog, sink)
+        if kafka_sink is None or not sink_side(kafka_sink).sends_messages:
+            known = [other.name for other in self._engine.version.catalog.sinks if sink_side(other).sends_messages]
             raise UnknownName(
                 f"there is no sink `{sink}` that sends messages",
                 detail=f"sinks USING kafka: {', '.join(known) or 'none'}",

@@ -12,12 +12,12 @@ import re
 from fnmatch import fnmatchcase
 from typing import Any
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.errors import MissingInput
 from rejoinder.formats.file_signatures import local_signature
 from rejoinder.ir.catalog import Source
 from rejoinder.plan.physical.dataflow import SourceScan
-from rejoinder.sql.definitions.feed_definition import DELTA
 from rejoinder.state.positions import files_read, with_files
 from rejoinder.store.commits.file_log import FileRead
 
@@ -26,13 +26,13 @@ Splits = list[tuple[str, str | None, int, bytes | None]]
 
 def new_files(engine: Engine) -> tuple[dict[str, Any], Splits]:
     """Return the positions after all unread files, and the splits of these files, oldest first."""
-    positions: dict[str, Any] = dict(engine.positions)
+    positions: dict[str, Any] = dict(engine.version.positions)
     splits: Splits = []
     for scan in engine.dataflow.scans.values():
-        if not isinstance(scan, SourceScan) or "path" not in scan.source.options or scan.source.format == DELTA:
+        if not isinstance(scan, SourceScan) or not source_side(scan.source).rereads_files:
             continue
         source = scan.source
-        identity = engine.attached[source.name]
+        identity = engine.version.attached[source.name]
         seen = {file.path for file in files_read(engine.store, positions, identity)}
         ordered = _limited(source, [path for path in _files(source) if path not in seen])
         read: list[FileRead] = []

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from rejoinder.engine.time.explicit_watermarks import plain_value
 from rejoinder.errors import InputError, near_misses
+from rejoinder.formats.text.plain_rows import Row
 from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.columns import DIFF, replaced
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.sql.types.spark_types import spark_name
 from rejoinder.state.reading.changelog_reader import milliseconds
-from rejoinder.state.reading.renderings import Row
 
 
 def refuse_other_than_rows(source: Source, rows: Iterable[object]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.statements import Answer
 from rejoinder.engine.unread_sources import answer_here, reading_of, unread_sources
 from rejoinder.errors import Unsupported
 from rejoinder.ir.catalog import Source
-from rejoinder.sql.definitions.feed_definition import DELTA
 from rejoinder.sql.statements.statement_parser import Select
 from rejoinder.testing.file_sources import new_files
 
@@ -40,7 +40,7 @@ def refuse_remote(engine: Engine, query: str) -> None:
     """Raise `Unsupported` for a query on unread sources that this process cannot read."""
     for source in unread_sources(engine, query):
         path = source.options.get("path", "").removeprefix("file://")
-        if not path or "://" in path or source.format == DELTA:
+        if "://" in path or not source_side(source).rereads_files:
             raise Unsupported(
                 f"no view reads `{source.name}`, and it cannot be read without Spark",
                 detail=f"it is a source USING {source.format}",

@@ -1,1 +1,1 @@
-"""Watermarks: of sources and partitions, coalesced over inputs, and formulas over them."""
+"""Watermarks of sources and partitions, their coalescing over inputs, and formulas over them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rejoinder.ir.monotone import Step, shift, stepped
+from rejoinder.ir.monotone import Step, apply_steps, shift
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def value_of(formula: Formula, watermarks: Mapping[str, Mapping[str, int]], none
             return max(value_of(part, watermarks, none) for part in formula.of)
         case Stepped():
             value = value_of(formula.of, watermarks, none)
-            return none if value == none else stepped(value, formula.steps)
+            return none if value == none else apply_steps(value, formula.steps)
         case UnionMinimum():
             return watermarks.get(PERSISTED, {}).get(formula.key, none)
         case RetainedMinimum(own, met):

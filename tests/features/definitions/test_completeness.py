@@ -169,8 +169,8 @@ def test_a_start_does_not_cut_complete_sources() -> None:
     [
         ("EPOCH 1", errors.Incomplete, "view `daily` cannot start at epoch 1 of `s`"),
         ("EPOCH 9", errors.NotCommitted, "epoch 9, which is not committed yet"),
-        ("yesterday", errors.InvalidSql, "is not a place to start"),
-        ("", errors.InvalidSql, "does not say where"),
+        ("yesterday", errors.InvalidSql, "is not a start"),
+        ("", errors.InvalidSql, "STARTING AT has no start"),
     ],
 )
 def test_a_start_that_cannot_be(start: str, error: type[Exception], text: str) -> None:
@@ -211,7 +211,7 @@ def test_a_query_starts_at_an_event_time_and_says_so(rendering: str) -> None:
     assert [row["n"] for row in rows] == [10]
     with pytest.warns(UserWarning, match="`s` begins at epoch 3"):
         assert driver.sql("SELECT k FROM s STARTING AT NOW") == []
-    with pytest.raises(errors.InvalidSql, match="does not say where"):
+    with pytest.raises(errors.InvalidSql, match="STARTING AT has no start"):
         driver.sql("SELECT k FROM s STARTING AT")
 
 
@@ -293,7 +293,7 @@ def test_a_source_that_retains_an_interval_fills_views_that_start_within_it() ->
     ("clause", "text"),
     [
         ("CREATE STREAM u (k INT) RETAIN INTERVAL 1 DAY", "no watermark is declared"),
-        ("CREATE STREAM u (k INT) RETAIN", "does not say how much"),
+        ("CREATE STREAM u (k INT) RETAIN", "RETAIN of `u` has no length"),
         ("CREATE STREAM u (k BIGINT, WATERMARK k) RETAIN INTERVAL 1 DAY", "which is an integer"),
         ("CREATE TABLE u (k TIMESTAMP, PRIMARY KEY (k), WATERMARK k) RETAIN INTERVAL 1 DAY", "for a time only"),
     ],

@@ -25,7 +25,7 @@ def test_an_error_in_a_later_statement_leaves_nothing_behind() -> None:
     driver = Driver()
     with pytest.raises(UnknownName, match="`prise`"):
         driver.sql(SHOP + "CREATE VIEW wrong AS SELECT prise FROM prices")
-    assert driver._engine.manifest is None and names(driver) == []
+    assert driver._engine.version.manifest is None and names(driver) == []
     driver.sql(SHOP + "CREATE VIEW right AS SELECT price FROM prices")
     assert names(driver) == ["orders", "prices", "priced", "total", "right"]
 
@@ -34,17 +34,17 @@ def test_definitions_after_a_question_are_checked_before_any_is_committed() -> N
     driver = Driver()
     with pytest.raises(UnknownName):
         driver.sql("CREATE STREAM s (k INT); SHOW SOURCES; CREATE VIEW v AS SELECT nope FROM s")
-    assert driver._engine.manifest is None
+    assert driver._engine.version.manifest is None
 
 
 def test_definitions_of_one_text_are_one_commit() -> None:
     driver = Driver()
     driver.sql(SHOP)
-    assert driver._engine.manifest is not None and driver._engine.manifest.version == 0
+    assert driver._engine.version.manifest is not None and driver._engine.version.manifest.version == 0
 
 
 def test_a_name_twice_in_one_text_is_a_conflict() -> None:
-    with pytest.raises(DefinitionConflict, match="`V` is defined already"):
+    with pytest.raises(DefinitionConflict, match="`V` is already defined"):
         Driver().sql("CREATE STREAM s (k INT); CREATE VIEW v AS SELECT k FROM s; CREATE VIEW V AS SELECT k FROM s")
 
 
@@ -121,11 +121,11 @@ def test_a_view_that_held_a_row_before_the_first_input_is_replaced_with_its_stat
 def test_what_reads_a_changed_definition_must_still_fit() -> None:
     driver = Driver()
     driver.sql(SHOP)
-    before = driver._engine.manifest
+    before = driver._engine.version.manifest
     with pytest.raises(DefinitionConflict, match="`priced` does not fit the new definition of `prices`") as raised:
         driver.sql("CREATE TABLE prices (item STRING, cents BIGINT, PRIMARY KEY (item))")
     assert raised.value.detail == "there is no column `price`"
-    assert driver._engine.manifest is before and names(driver) == ["orders", "prices", "priced", "total"]
+    assert driver._engine.version.manifest is before and names(driver) == ["orders", "prices", "priced", "total"]
     with pytest.warns(UserWarning, match="replaced `prices`, `priced`"):
         driver.sql(
             "CREATE TABLE prices (item STRING, cents BIGINT, PRIMARY KEY (item));"
@@ -142,7 +142,7 @@ def test_a_dropped_source_that_is_created_again_in_one_text_starts_empty() -> No
     driver.step()
     driver.sql(f"DROP STREAM orders CASCADE; DROP TABLE prices; {SHOP}")
     assert driver.table("priced") == [] and driver.table("total") == [{"n": 0}]
-    assert driver._engine.fed == set()
+    assert driver._engine.version.fed == set()
     driver.insert("orders", {"id": 1, "item": "tea"})
     driver.step()
     assert driver.table("priced") == []

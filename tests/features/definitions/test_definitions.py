@@ -122,11 +122,11 @@ def test_what_a_view_reads_cannot_be_dropped(driver: Driver) -> None:
 def test_a_refused_definition_changes_nothing(driver: Driver) -> None:
     driver.sql(f"CREATE VIEW v AS {JOIN}")
     fill(driver)
-    before = driver._engine.manifest
+    before = driver._engine.version.manifest
     for text in ("CREATE VIEW v AS SELECT k FROM a", "CREATE VIEW w AS SELECT nope FROM a", "DROP VIEW nope"):
         with pytest.raises((DefinitionConflict, UnknownName)):
             driver.sql(text)
-    assert driver._engine.manifest is before
+    assert driver._engine.version.manifest is before
 
 
 @pytest.mark.parametrize("name", ["__hash", "__epoch", "_epoch", "_emit_time", "_Undo", "_diff"])
@@ -140,9 +140,9 @@ def test_no_column_of_a_view_is_called_like_those_that_renderings_add(driver: Dr
 def test_definitions_survive_a_restart(driver: Driver) -> None:
     driver.sql(f"CREATE VIEW v AS {JOIN}; CREATE INDEX i ON t (v); CREATE VIEW w AS SELECT DISTINCT x FROM v")
     fill(driver)
-    catalog, arrangements, table = driver._engine.catalog, names(driver), driver.table("w")
+    catalog, arrangements, table = driver._engine.version.catalog, names(driver), driver.table("w")
     driver.restart(parallelism=3)
-    assert (driver._engine.catalog, names(driver), driver.table("w")) == (catalog, arrangements, table)
+    assert (driver._engine.version.catalog, names(driver), driver.table("w")) == (catalog, arrangements, table)
 
 
 def test_if_not_exists_takes_the_definition_that_is_there(driver: Driver) -> None:

@@ -1,4 +1,4 @@
-"""EMIT: changes come out when the clock or the watermark says so; each result once, netted, in the right epoch."""
+"""EMIT: the clock or the watermark decides when changes are emitted; each result once, in the right epoch."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_pending_changes_are_dropped_when_they_are_emitted() -> None:
     driver.step()
     driver.insert("clicks", {"id": 99, "ts": datetime(2024, 1, 2)})
     driver.step()
-    held = [ref for part in driver._engine.state.arrangements["v/pending[*]"] for ref in part.refs]
+    held = [ref for part in driver._engine.version.state.arrangements["v/pending[*]"] for ref in part.refs]
     assert sum(ref.rows for ref in held) == 1, "the last window alone"
 
 
@@ -162,7 +162,7 @@ def test_it_waits_for_the_times_of_the_release_and_those_compared_with_them(quer
     driver = Driver()
     driver.sql(TWO_TIMES)
     driver.sql(f"CREATE VIEW v AS {query} EMIT WHEN WATERMARK PAST {'a.' if 'a.id' in query else ''}t")
-    (gate,) = driver._engine.plan.program.gates_of("v")
+    (gate,) = driver._engine.version.plan.program.gates_of("v")
     assert sorted(f"{source}.{column}" for source, column in gate.origins) == waits_for
 
 
@@ -206,7 +206,7 @@ def test_a_version_that_is_left_out_still_ends_the_one_before(kind: str, wanted:
 
 
 @pytest.mark.parametrize("kind", ["LEFT", "FULL"])
-def test_rows_without_a_partner_wait_for_a_time_of_their_own(kind: str) -> None:
+def test_rows_without_a_match_need_a_time_of_their_own(kind: str) -> None:
     shown = f"SELECT o.id, v.rate, WINDOW_END(v.w) AS until FROM orders o {kind} JOIN {VALID} EMIT WHEN WATERMARK PAST"
     with pytest.raises(InvalidSql, match=r"rates\.ts that rows without a partner do not have[\s\S]*COALESCE"):
         flow(SOURCES, f"{shown} WINDOW_END(v.w)")
@@ -221,8 +221,8 @@ def test_rows_without_a_partner_wait_for_a_time_of_their_own(kind: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["FINAL", "WHEN WATERMARK PAST WINDOW_END(w)"])
-def test_groups_of_rows_without_a_partner_wait_for_a_time_of_their_own(policy: str) -> None:
-    """Their window is NULL, at which nothing ends: they would come out with every epoch, and be taken back."""
+def test_groups_of_rows_without_a_match_need_a_time_of_their_own(policy: str) -> None:
+    """Their window is NULL, at which nothing ends: they would be emitted with every epoch, and retracted."""
 
     def counted(time: str, where: str = "") -> Driver:
         window = f"TUMBLE({time}, INTERVAL 5 MINUTES)"

@@ -1,4 +1,4 @@
-"""What waits is told in words: for the clock, for watermarks, and not when all is out."""
+"""SHOW describes pending changes: for the clock, for watermarks, and none once all are emitted."""
 
 from __future__ import annotations
 

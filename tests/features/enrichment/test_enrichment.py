@@ -1,4 +1,4 @@
-"""ENRICH: rows with what a Python function answers about them, asked once, remembered while the row is there."""
+"""ENRICH: rows with the answers of a Python function, which is called once per row and stored as long as the row."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_views_share_answers_and_later_ones_find_them() -> None:
     driver.sql("CREATE VIEW later AS SELECT id, number FROM e")
     assert numbers(driver, "later") == numbers(driver)
     assert driver.sql("SELECT number FROM e WHERE id = 3") == [{"number": numbers(driver)[3]}]
-    assert len(calls.rows) == 5, "nobody was asked again"
+    assert len(calls.rows) == 5, "the function was not called again"
     driver.sql(f"CREATE VIEW other AS {enriched('a', 'plainly')}")
     assert sorted(numbers(driver, "other").values()) == [5, 6, 7, 8, 9], "another function is asked about what is there"
 
@@ -229,13 +229,13 @@ def test_a_batch_with_too_few_answers() -> None:
         ("TABLE a, '__main__:f', 'n INT'", "`__main__:f` is not the name of a function that workers can import"),
         ("TABLE a, 'json:dumps'", "ENRICH takes a relation, a function and its columns, not 2 arguments"),
         ("a, 'json:dumps', 'n INT'", "the first argument of ENRICH is a relation"),
-        ("TABLE a, json, 'n INT'", "`json` is not a text"),
+        ("TABLE a, json, 'n INT'", "`json` is not a string"),
         ("TABLE a, 'json:dumps', 'n NUMBER OF'", "`STRUCT<n NUMBER OF>` is not a type"),
-        ("TABLE a, 'json:dumps', 'ID INT'", "column `ID` of ENRICH is a column of its relation already"),
+        ("TABLE a, 'json:dumps', 'ID INT'", "column `ID` of ENRICH is already a column of its relation"),
         ("TABLE a, 'json:dumps', '__diff INT'", "column `__diff` of ENRICH has a reserved name"),
         ("TABLE a, 'json:dumps', 'n INT', speed => 3", "ENRICH has no argument `speed`"),
         ("TABLE a, 'json:dumps', 'n INT', batch => 0", "`batch` of ENRICH is a whole number, 1 or more"),
-        ("TABLE a, 'json:dumps', 'n INT', timeout => 5", "`timeout` of ENRICH is a length of time"),
+        ("TABLE a, 'json:dumps', 'n INT', timeout => 5", "`timeout` of ENRICH is a positive interval"),
         ("TABLE m, 'json:dumps', 'n INT'", "ENRICH of column `tags` of type map<string,int>"),
     ],
 )
@@ -312,7 +312,7 @@ def bounded(emit: str = "") -> Driver:
     return driver
 
 
-def kept(driver: Driver) -> int:
+def rows_kept(driver: Driver) -> int:
     return sum(row["rows"] for row in driver.arrangements())
 
 
@@ -325,15 +325,15 @@ def test_answers_expire_with_their_rows(emit: str) -> None:
         driver.insert("o", {"id": minute, "ts": now})
         driver.insert("d", {"id": minute - 5, "at": now})
         driver.step()
-        held.append(kept(driver))
-    assert max(held) < 90, "as long as partners can come, not longer"
+        held.append(rows_kept(driver))
+    assert max(held) < 90, "as long as matches can arrive, not longer"
     driver.insert("o", {"id": 1000, "ts": START + timedelta(days=1)}, {"id": 2000, "ts": START})
     driver.insert("d", {"id": -1000, "at": START + timedelta(days=1)})
     driver.step()
     driver.insert("o", {"id": 1001, "ts": START + timedelta(days=2)})
     driver.insert("d", {"id": -1001, "at": START + timedelta(days=2)})
     driver.step()
-    assert kept(driver) <= 6
+    assert rows_kept(driver) <= 6
     assert [row["row"] for row in driver.late("j")] == ['{"id":2000,"ts":"2026-01-01 00:00:00"}']
     assert all(row["id"] != 2000 for row in calls.rows), "a late row is not asked about"
     told = {row["id"]: row["number"] for row in driver.table("j") if row["id"] < 1000}
@@ -393,4 +393,4 @@ def test_a_batch_of_answers_in_another_type_is_cast() -> None:
     driver.insert("a", {"id": 1, "what": "x"})
     driver.step()
     assert driver.table("e") == [{"id": 1, "what": "x", "number": 0}]
-    assert pa.int64() == driver._engine.catalog.get("e").schema.field("number").type
+    assert pa.int64() == driver._engine.version.catalog.get("e").schema.field("number").type

@@ -164,11 +164,11 @@ def played(view: str, *epochs: list[Change]) -> list[tuple[Any, ...]]:
         ("SELECT x.a FROM x LEFT ANTI JOIN y ON x.a = y.a AND 10 DIV y.b > x.c", [(1,)]),
     ],
 )
-def test_a_bad_row_that_goes_when_its_partner_comes(view: str, expected: list[tuple[Any, ...]]) -> None:
+def test_a_bad_row_that_is_deleted_when_its_match_arrives(view: str, expected: list[tuple[Any, ...]]) -> None:
     assert played(view, [("+", "y", BAD)], [("-", "y", BAD), ("+", "x", PARTNER)]) == expected
 
 
-def test_a_partner_that_goes_when_a_bad_row_comes() -> None:
+def test_a_match_that_is_deleted_when_a_bad_row_arrives() -> None:
     view = "SELECT x.a, 10 DIV y.b AS q FROM x JOIN y ON x.a = y.a"
     assert played(view, [("+", "x", PARTNER)], [("-", "x", PARTNER), ("+", "y", BAD)]) == []
 
@@ -269,7 +269,7 @@ def test_a_ratio_of_counts_has_a_row_while_there_is_something_to_count(
         driver.restart(parallelism=3)
 
 
-def test_a_ratio_of_nothing_is_no_partner() -> None:
+def test_a_ratio_of_nothing_is_not_a_match() -> None:
     driver = Driver()
     driver.sql(CHANGELOGS)
     driver.sql("CREATE VIEW v AS SELECT x.a, lim FROM x LEFT JOIN (SELECT 10 DIV COUNT(*) AS lim FROM y) t ON TRUE")

@@ -1,4 +1,4 @@
-"""Time-bounded joins: what can match no more is forgotten, late rows are left out and noted."""
+"""Joins with time bounds: rows that cannot match any more expire, and late rows go to the side output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_state_is_empty_once_the_watermarks_have_passed(query: str, parallelism:
 def _files(driver: Driver) -> list[tuple[str, int]]:
     for _ in range(20):
         driver.step()
-    state = driver._engine.state
+    state = driver._engine.version.state
     return [(ref.name, ref.size) for parts in state.arrangements.values() for part in parts for ref in part.refs]
 
 
@@ -132,7 +132,7 @@ def test_the_condition_of_an_outer_join_bounds_what_it_pairs_and_nothing_else(qu
     assert any(relation.startswith("o") for relation in kept(driver)) == wanted, "nothing else bounds o and d"
 
 
-def test_a_time_that_rows_without_a_partner_lack_bounds_nothing() -> None:
+def test_a_time_that_padding_lacks_bounds_nothing() -> None:
     """Deliveries of an order would tell how late it can be; there are none, as no time is both before and after."""
     never = "SELECT o.id, o.t AS ot, d.t AS dt FROM o LEFT JOIN d ON o.id = d.id AND d.t >= o.t AND d.t <= o.t - 1000"
     driver = flow(
@@ -203,7 +203,7 @@ def test_a_view_on_a_view_with_bounded_state_starts_with_all_of_its_rows() -> No
         driver.watermark(name, 1000)
     driver.step()
     left = kept(driver)
-    assert all(name.startswith("aggregate") for name in left), "the join of a join forgets too"
+    assert all(name.startswith("aggregate") for name in left), "the state of a join of a join is bounded too"
 
 
 def test_rows_that_have_expired_are_in_a_query_and_in_a_new_view() -> None:

@@ -1,4 +1,4 @@
-"""Groups by a window, DISTINCT of times and joins on windows: what can change no more is forgotten, and stays right."""
+"""Groups by a window, DISTINCT of times and joins on windows: final rows expire, and results stay right."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_group_that_can_still_change_is_kept() -> None:
     assert [(late["input"], late["behind"]) for late in driver.late("v")] == [("a", 60_000_000)]
     driver.restart(parallelism=1)
     driver.insert("a", {"k": 1, "ts": at(1)})
-    assert driver.step()["v"] == [], "a group that is forgotten does not begin anew"
+    assert driver.step()["v"] == [], "an expired group does not start again"
     assert len(driver.late("v")) == 2
 
 
@@ -166,7 +166,7 @@ def test_final_groups_of_a_bounded_join_wait_for_both_sides() -> None:
 
 
 def test_a_window_over_padded_times_is_not_bounded() -> None:
-    """The rows without a partner are one group for each k that never ends."""
+    """The rows without a match are one group for each k that never ends."""
     driver = flow(
         SOURCES,
         "SELECT a.k, TUMBLE(b.ts, INTERVAL 5 MINUTES) AS w, count(*) AS n FROM a LEFT JOIN b ON a.k = b.k"

@@ -1,4 +1,4 @@
-"""State that forgets is small on disk too: after a burst, and over many epochs of a steady stream."""
+"""Bounded state is small on disk too: after a burst, and over many epochs of a steady stream."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_burst_leaves_next_to_nothing(tmp_path: Path, kind: str, emit: str) ->
     assert sum((row["id"] or 0) >= 0 and row["ts"] < START + WINDOW for row in driver.table("j") if row["ts"]) == (
         15_000 if not kind else 30_000
     )
-    named = driver._engine.state.files()
+    named = driver._engine.version.state.files()
     cached = set(_cache(driver._engine.store))
     assert len(cached - named) < 100 and len(_written(driver._engine.store)) <= 4096, "and nothing else stays mapped"
 

@@ -44,7 +44,7 @@ def test_rows_that_their_own_condition_rules_out_are_not_kept(query: str, parall
     first = driver.step()["v"]
     assert kept(driver)["l#on-time"] == 10
     if "FINAL" in query:
-        assert len(first) == 90, "what can have no partner is final when it comes"
+        assert len(first) == 90, "a row that cannot match is final when it arrives"
     driver.insert("r", *rows(100))
     driver.step()
     driver.watermark("l", 200)
@@ -79,7 +79,7 @@ def test_a_condition_that_can_fail_is_left_to_who_asks() -> None:
 
 
 def test_a_view_that_keeps_every_row_keeps_those_that_it_does_not_ask_for() -> None:
-    """What is never forgotten is what later views are filled from."""
+    """Later views are filled from rows that never expire."""
     driver = flow(SOURCES, "SELECT l.k FROM l JOIN r ON l.k = r.k AND l.f = 0")
     driver.insert("l", *rows(100))
     driver.step()
@@ -172,7 +172,7 @@ def test_a_row_goes_when_the_first_of_its_bounds_has_passed(kind: str, paralleli
 
 
 def test_compaction_leaves_out_rows_that_expired_by_one_of_two_columns() -> None:
-    """Neither column tells of a whole run that it is over."""
+    """By neither column alone has the whole run expired."""
     driver = due(f"SELECT o.k FROM o JOIN d ON {SOON}")
     rows = [{"k": n, "placed": 1000 * (n % 2), "due": 1000 * (n // 2 % 2)} for n in range(100)]
     for number in range(8):
@@ -189,9 +189,7 @@ def test_a_row_that_is_null_in_one_column_goes_by_another() -> None:
     driver = due("SELECT o.k FROM o JOIN d ON o.k = d.k AND d.t BETWEEN o.placed AND o.placed + 60 AND d.u <= o.due")
     driver.insert("o", {"k": 1, "placed": 0, "due": None}, {"k": 2, "placed": 0, "due": 2**63 - 1})
     driver.step()
-    assert kept(driver)["o#on-time"] == 1, (
-        "what compares with NULL has no partner; a time far away is none that is past"
-    )
+    assert kept(driver)["o#on-time"] == 1, "a comparison with NULL has no match; a time far away is none that is past"
     driver.watermark("d", 5, "u")
     driver.step()
     driver.insert("d", {"k": 2, "t": 3, "u": 7})
@@ -219,7 +217,7 @@ def test_views_with_bounds_on_different_columns_share_an_arrangement() -> None:
     driver.step()
     driver.insert("o", {"k": 5, "placed": 20, "due": 4})
     driver.step()
-    assert kept(driver)["o#on-time"] == 5, "no column tells of the whole run that nobody asks for it"
+    assert kept(driver)["o#on-time"] == 5, "by no column alone has the whole run expired"
     driver.watermark("d", 31, "u")
     driver.watermark("d", 11, "t")
     driver.step()
@@ -228,7 +226,7 @@ def test_views_with_bounds_on_different_columns_share_an_arrangement() -> None:
 
 @pytest.mark.parametrize("kind", ["LEFT", "FULL", "LEFT ANTI"])
 @pytest.mark.parametrize("moved", [False, True])
-def test_a_row_without_a_partner_is_final_when_the_first_of_its_bounds_has_passed(kind: str, moved: bool) -> None:
+def test_a_row_without_a_match_is_final_when_the_first_of_its_bounds_has_passed(kind: str, moved: bool) -> None:
     """Also if the times that are compared are made from event times, or are none and may be NULL."""
     on, deliveries = SOON, "d"
     if moved:
@@ -266,7 +264,7 @@ def test_the_end_of_a_window_lets_out_what_waits_in_it() -> None:
 
 @pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "FULL ANTI"])
 def test_how_long_a_row_waits_can_be_said_by_a_column_that_is_no_event_time(kind: str) -> None:
-    """Who has a partner is remembered until no order like it can come, and no delivery in its time."""
+    """The match status is kept until neither an equal order nor a delivery in its time can arrive."""
     shown = "o.k AS ok" if kind.startswith("LEFT ") else "o.k AS ok, d.k AS dk"
     driver = due(f"SELECT {shown} FROM o {kind} JOIN d ON o.k = d.k AND d.t BETWEEN o.placed AND o.due EMIT FINAL")
     rows = [{"k": n, "placed": 10, "due": 20 + 10 * (n % 2)} for n in range(20)]
@@ -304,7 +302,7 @@ def test_a_padded_row_is_kept_for_who_does_not_ask_for_its_padding() -> None:
 
 @pytest.mark.parametrize("kind", ["EXISTS", "NOT EXISTS"])
 def test_a_row_is_kept_for_pairs_that_are_tested_when_they_come(kind: str) -> None:
-    """Whether a pair has a partner is asked when it comes, with rows of which one was there long before."""
+    """The match status of a pair is computed when it arrives, even if one of its rows is old."""
     driver = Driver(parallelism=2)
     driver.sql(SOURCES + "CREATE STREAM o (t BIGINT, WATERMARK t)")
     driver.sql(

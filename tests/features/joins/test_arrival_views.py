@@ -79,7 +79,7 @@ def test_a_view_made_later_meets_what_is_there(driver: Driver) -> None:
 
 
 def test_another_definition_joins_nothing_again(driver: Driver) -> None:
-    """What had no partner when it came has left nothing behind, and is not to be found by filling it again."""
+    """A row without a match at its arrival leaves no state, so a hydration cannot find it."""
     driver.sql(f"CREATE VIEW m AS SELECT s.v, t.w, u.z FROM s JOIN t {NOW} AS t ON s.k = t.k JOIN u ON s.k = u.k")
     driver.insert("s", {"k": "a", "v": 1, "ts": "2026-01-01 00:00:00"})
     driver.step()

@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from rejoinder.plan.physical.steps import Lookup, Send
+from rejoinder.plan.physical.join_steps import Lookup
+from rejoinder.plan.physical.steps import Send
 from rejoinder.testing import Driver
 from tests.deep import one_seed
 from tests.kit import bag, flow
@@ -73,7 +74,7 @@ def test_state_and_pairs_are_spread_over_the_buckets() -> None:
     driver.insert("a", *({"k": 1, "x": n} for n in range(100)))
     driver.insert("b", *({"k": 1, "y": n} for n in range(100)))
     assert len(driver.step()["v"]) == 4950
-    state = driver._engine.state.arrangements
+    state = driver._engine.version.state.arrangements
     for relation in ("a", "b"):
         (kept,) = [parts for name, parts in state.items() if name.startswith(f"{relation}[")]
         assert sum(part.rows for part in kept) == 100 and all(part.rows > 10 for part in kept)

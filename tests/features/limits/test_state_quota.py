@@ -112,7 +112,7 @@ def test_a_view_that_keeps_nothing_has_no_limit_to_reach() -> None:
 
 def test_the_error_of_a_file_that_is_run_again_says_how_to_change_options() -> None:
     driver = flow(SOURCES, f"CREATE VIEW v OPTIONS (max_state_rows '5') AS {JOIN}")
-    catalog = driver._engine.catalog
+    catalog = driver._engine.version.catalog
     (same, other, alter) = parse_statements(
         f"CREATE VIEW v OPTIONS (max_state_rows '5') AS {JOIN}; CREATE VIEW v AS {JOIN};"
         "ALTER VIEW v SET OPTIONS (max_state_bytes '6')"
@@ -124,7 +124,7 @@ def test_the_error_of_a_file_that_is_run_again_says_how_to_change_options() -> N
     assert not is_defined(catalog, alter)  # type: ignore[arg-type]
     driver.sql("ALTER VIEW v SET OPTIONS (max_state_bytes '6')")
     driver.restart()
-    assert dict(driver._engine.catalog.views[0].options) == {"max_state_rows": "5", "max_state_bytes": "6"}
+    assert dict(driver._engine.version.catalog.views[0].options) == {"max_state_rows": "5", "max_state_bytes": "6"}
 
 
 @pytest.mark.parametrize(

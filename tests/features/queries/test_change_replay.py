@@ -142,7 +142,7 @@ def test_what_cannot_be_rendered_is_refused(driver: Driver) -> None:
         (
             "SELECT TABLE Sys.Undo FROM orders",
             InvalidSql,
-            "`Sys.Undo` says something of a change, and TABLE shows rows",
+            "`Sys.Undo` is a column of changes, and TABLE shows rows",
         ),
         ("SELECT STREAM id FROM nothing", UnknownName, "there is no relation `nothing`"),
         ("SELECT TVR id, id FROM orders", InvalidSql, "column `id` appears twice in the result"),
@@ -208,8 +208,8 @@ def test_watermarks_of_the_past_are_not_kept(driver: Driver) -> None:
 
 def test_a_state_without_the_changes_of_its_sources_gets_their_content(driver: Driver) -> None:
     engine = driver._engine
-    engine.state.changelogs.pop("orders.changes")
-    engine.define(engine.catalog)
+    engine.version.state.changelogs.pop("orders.changes")
+    engine.define(engine.version.catalog)
     assert [(row["id"], row["_epoch"]) for row in driver.sql("SELECT STREAM id FROM orders")] == [(1, 3), (2, 3)]
     driver.insert("orders", {"id": 3, "item": "cup"})
     driver.step(at=at(4))

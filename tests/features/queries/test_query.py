@@ -22,13 +22,13 @@ def driver() -> Driver:
 
 
 def test_a_query_is_answered_from_what_is_committed(driver: Driver) -> None:
-    before = driver._engine.manifest, {entry.name for entry in driver._store.entries()}
+    before = driver._engine.version.manifest, {entry.name for entry in driver._store.entries()}
     driver.insert("t", {"id": 2, "v": "two"})
     assert driver.sql("SELECT v FROM t") == [{"v": "one"}, {"v": "three"}]
     assert driver.sql("SELECT DISTINCT w.v FROM w JOIN a ON a.k = w.k") == [{"v": "one"}, {"v": "three"}]
     assert driver.sql("SELECT k FROM a UNION SELECT id FROM t") == [{"k": None}, {"k": 1}, {"k": 2}, {"k": 3}]
     assert driver.sql("SELECT * FROM w") == driver.table("w")
-    assert (driver._engine.manifest, {entry.name for entry in driver._store.entries()}) == before
+    assert (driver._engine.version.manifest, {entry.name for entry in driver._store.entries()}) == before
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from rejoinder.api.relations.relation import Relation
 from rejoinder.errors import TypeMismatch, Unsupported
 from rejoinder.testing import Driver
+from tests.kit import flow
 
 CLAUSES = {
     "INTERSECT": {(2, "b"): 1, (None, None): 1},
@@ -19,14 +20,9 @@ CLAUSES = {
     "MINUS": {(1, "a"): 1},
     "MINUS ALL": {(1, "a"): 2, (2, "b"): 1},
 }
+SOURCES = ("CREATE CHANGELOG a (k INT, s STRING)", "CREATE CHANGELOG b (n BIGINT, t STRING)")
 LEFT = [(1, "a"), (1, "a"), (2, "b"), (2, "b"), (2, "b"), (None, None)]
 RIGHT = [(2, "b"), (2, "b"), (None, None), (3, "c")]
-
-
-def flow() -> Driver:
-    driver = Driver()
-    driver.sql("CREATE CHANGELOG a (k INT, s STRING); CREATE CHANGELOG b (n BIGINT, t STRING)")
-    return driver
 
 
 def fill(driver: Driver) -> None:
@@ -42,7 +38,7 @@ def content(driver: Driver, view: str = "v") -> dict[tuple[Any, ...], int]:
 @pytest.mark.parametrize("clause", CLAUSES)
 @pytest.mark.parametrize("is_filled_later", [False, True])
 def test_copies_count_as_in_spark(clause: str, is_filled_later: bool) -> None:
-    driver = flow()
+    driver = flow(*SOURCES)
     if is_filled_later:
         driver.sql("CREATE VIEW every AS SELECT k FROM a JOIN b ON a.k = b.n")  # so that rows are read, and kept
         fill(driver)
@@ -66,7 +62,7 @@ def test_copies_count_as_in_spark(clause: str, is_filled_later: bool) -> None:
 
 
 def test_intersect_binds_tighter_than_union_and_except() -> None:
-    driver = flow()
+    driver = flow(*SOURCES)
     driver.sql("CREATE VIEW v AS SELECT k FROM a EXCEPT SELECT k FROM a INTERSECT SELECT n FROM b")
     fill(driver)
     assert content(driver) == {(1,): 1}

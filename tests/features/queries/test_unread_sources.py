@@ -63,7 +63,7 @@ def test_other_relations_of_the_query_are_as_the_last_epoch_left_them(tmp_path: 
     assert driver.sql("SELECT id FROM orders JOIN dear ON item = name") == [{"id": 1}]
 
 
-def test_a_view_that_comes_later_reads_the_source_as_if_nobody_had_asked(tmp_path: Path) -> None:
+def test_a_view_that_comes_later_reads_the_source_as_if_it_had_not_been_queried(tmp_path: Path) -> None:
     driver = _driver(tmp_path)
     assert len(driver.sql("SELECT * FROM orders")) == 2
     driver.sql("CREATE VIEW v AS SELECT id FROM orders")

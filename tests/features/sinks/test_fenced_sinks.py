@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoinder import errors
-from rejoinder.connectors import file_sink
 from rejoinder.connectors.delivery import Delivery
+from rejoinder.connectors.files import target as file_sink
 from rejoinder.engine.engine import Engine
 from rejoinder.store.runs.run import drop_open_runs
 from rejoinder.testing import Driver
@@ -75,7 +75,7 @@ def test_a_driver_that_wakes_before_its_delivery_is_fenced(tmp_path: Path) -> No
 
 
 def test_a_driver_that_wakes_after_the_changes_were_collected_is_fenced(tmp_path: Path) -> None:
-    """It is not told that the state is damaged: whoever took over has collected what it reads."""
+    """It is not raised that the state is damaged: whoever took over has collected what it reads."""
     opened(tmp_path)
     wake = asleep_before_delivery(Driver(store=tmp_path / "state", history=1), 1)
     live = Driver(store=tmp_path / "state", history=1)
@@ -95,9 +95,9 @@ def test_a_driver_that_wakes_while_the_live_one_delivers(tmp_path: Path, monkeyp
     def staged(self: file_sink.WriteFile, number: int, chunks: Any) -> str:
         name = write(self, number, chunks)
         if live.epoch == 2 and not woken:
-            with pytest.raises(errors.Fenced) as told:
+            with pytest.raises(errors.Fenced) as raised:
                 wake()
-            woken.append(told.value)
+            woken.append(raised.value)
         return name
 
     monkeypatch.setattr(file_sink.WriteFile, "__call__", staged)
@@ -142,8 +142,8 @@ def test_a_new_driver_takes_over_before_it_delivers_what_is_left(tmp_path: Path)
     asleep_before_delivery(first, 1)
     second = Driver(store=tmp_path / "state")
     second._outbox.deliver()
-    assert second._engine.manifest is not None and first._engine.manifest is not None
-    assert second._engine.manifest.version == first._engine.manifest.version + 1
+    assert second._engine.version.manifest is not None and first._engine.version.manifest is not None
+    assert second._engine.version.manifest.version == first._engine.version.manifest.version + 1
     assert delivered(tmp_path) == [0, 1] and progress(tmp_path)["writer"] == 1
     second._outbox.deliver()
     with pytest.raises(errors.Fenced):

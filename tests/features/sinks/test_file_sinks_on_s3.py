@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rejoinder import errors
-from rejoinder.connectors import file_sink
+from rejoinder.connectors.files import target as file_sink
 from rejoinder.store.objects.object_store import ObjectStore, Option
 from rejoinder.testing import Driver
 from tests.features.sinks.test_fenced_sinks import insert

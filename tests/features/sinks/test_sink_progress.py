@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rejoinder.connectors import file_sink
 from rejoinder.connectors.delivery import Delivery
+from rejoinder.connectors.files import target as file_sink
 from rejoinder.errors import Corrupt, NotCommitted, RejoinderError, SinkFailed
 from rejoinder.testing import Driver
 
@@ -92,7 +92,7 @@ def test_a_state_that_was_copied_while_it_ran(tmp_path: Path) -> None:
 
 
 def test_a_sink_that_is_older_than_the_state_gets_what_it_lacks(tmp_path: Path) -> None:
-    """What a target remembers wins, even if more was delivered once."""
+    """The epoch that the target stores wins, even if more was delivered before."""
     called: list[int] = []
     driver = opened(tmp_path / "s", tmp_path / "out", called)
     insert(driver, 0, 1)
@@ -175,7 +175,7 @@ def empty(folder: Path) -> None:
 
 LOSSES: dict[str, Callable[[Path], object]] = {
     "the folder": shutil.rmtree,
-    "what the folder remembers": lambda out: shutil.rmtree(out / "_rejoinder"),
+    "the epochs that the folder stores": lambda out: shutil.rmtree(out / "_rejoinder"),
     "the progress": lambda out: (out / "_rejoinder/progress.json").unlink(),
     "all but the folder, as where nothing is mounted": empty,
 }
@@ -191,9 +191,9 @@ def test_a_folder_that_is_lost_while_the_flow_runs_is_refused(tmp_path: Path, lo
     LOSSES[loss](out)
     left = in_files(out)
     for number in (2, 3):
-        with pytest.raises(SinkFailed, match=r"epoch 1 was delivered to sink `v_parquet`, which has") as told:
+        with pytest.raises(SinkFailed, match=r"epoch 1 was delivered to sink `v_parquet`, which has") as raised:
             insert(driver, number)
-        assert str(out) in str(told.value) and "DROP SINK v_parquet" in str(told.value)
+        assert str(out) in str(raised.value) and "DROP SINK v_parquet" in str(raised.value)
         assert in_files(out) == left and not (out / "_rejoinder/progress.json").exists()
     shutil.rmtree(out, ignore_errors=True)
     (tmp_path / "saved").rename(out)

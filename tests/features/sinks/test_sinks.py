@@ -234,9 +234,9 @@ def test_the_console_shows_the_changes(driver: Driver, capsys: pytest.CaptureFix
     driver.delete("a", {"id": 1, "name": "x"})
     driver.step()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "epoch 0  v: 0 taken back, 1 added"
+    assert lines[0] == "epoch 0  v: 0 retracted, 1 added"
     assert lines[3].split() == ["+", "1", "x"]
-    assert lines[4] == "epoch 1  v: 1 taken back, 5 added"
+    assert lines[4] == "epoch 1  v: 1 retracted, 5 added"
     assert lines[7].split() == ["−", "1", "x"] and lines[-1].startswith("… and ")
 
 

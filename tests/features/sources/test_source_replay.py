@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rejoinder.connectors.kafka.spark import topics
 from rejoinder.engine.hydration import source_replay, topic_replay
-from rejoinder.engine.hydration.source_replay import unreadable
+from rejoinder.engine.hydration.source_replay import SourceReplay
 from rejoinder.errors import Incomplete, MissingInput
 from rejoinder.formats.file_signatures import local_signature
 from rejoinder.ir.catalog import Source
@@ -71,7 +72,7 @@ def test_a_file_that_changes_before_it_is_read_again(
     files: Callable[[], Driver], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = files()
-    looked = source_replay.unreadable
+    looked = SourceReplay.unreadable
 
     def change(*given: Any) -> str | None:
         found = looked(*given)
@@ -79,7 +80,7 @@ def test_a_file_that_changes_before_it_is_read_again(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr("rejoinder.engine.engine.unreadable", change)
+        patch.setattr(SourceReplay, "unreadable", change)
         with pytest.raises(MissingInput, match=r"1\.json` was changed while it was read again"):
             driver.sql(f"CREATE VIEW daily STARTING AT NOW AS {DAILY}")
     assert [view.name for view in driver.catalog.views] == ["pairs"]
@@ -94,7 +95,7 @@ def remote(failure: OSError) -> str | None:
     positions: Mapping[str, Any] = with_files(store, {}, "id/0", 0, [FileRead("s3://b/in/1.json", 0, "3#tag")])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source_replay, "open_path", failing_once(failure, lambda path: None))
-        return unreadable(store, positions, {"s": "id"}, source)
+        return SourceReplay(store, positions, {"s": "id"}).unreadable(source)
 
 
 def test_a_remote_file_that_is_missing_is_a_reason_and_a_lost_connection_is_none() -> None:
@@ -106,7 +107,7 @@ def test_a_remote_file_that_is_missing_is_a_reason_and_a_lost_connection_is_none
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, answer: Callable[..., Mapping[int, int]]) -> str | None:
-    monkeypatch.setattr(topic_replay, "first_offsets", answer)
+    monkeypatch.setattr(topics, "first_offsets", answer)
     reader = topic_replay.TopicReader(SimpleNamespace(session=None))  # type: ignore[arg-type]
     return reader.unreadable(TOPIC, Position(json.dumps({"x": {"0": 5, "1": 7}})))
 

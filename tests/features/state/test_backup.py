@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from rejoinder.cli.main import app
-from rejoinder.engine.content import named_files
 from rejoinder.engine.maintenance.backup import backup, refs_of
 from rejoinder.engine.maintenance.backup_targets import check_place
+from rejoinder.engine.version import named_files
 from rejoinder.errors import Corrupt, DefinitionConflict, NotCommitted, SinkFailed
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.object_store import ObjectStore, open_store
@@ -266,6 +266,31 @@ def test_an_interrupted_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not (tmp_path / "copy/manifests").exists()
     copy(tmp_path)
     assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2]
+
+
+def test_two_interrupted_backups_leave_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one is interrupted before it writes the hint, the second one before it writes the manifest."""
+    put = ObjectStore.put
+
+    def copy_until(end: str) -> None:
+        def failing(self: ObjectStore, name: str, data: bytes) -> None:
+            if name.startswith("manifests/") and name.endswith(end):
+                raise KeyboardInterrupt
+            put(self, name, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ObjectStore, "put", failing)
+            with pytest.raises(KeyboardInterrupt):
+                copy(tmp_path)
+
+    driver = opened(tmp_path / "s", tmp_path / "out", [])
+    insert(driver, 0, 1, 2)
+    copy_until("latest")
+    insert(driver, 3, 4)
+    copy_until(".json")
+    assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2]
+    copy(tmp_path)
+    assert in_view(Driver(store=tmp_path / "copy")) == [0, 1, 2, 3, 4]
 
 
 def test_a_copy_that_has_lost_its_hint_is_whole(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_driver_whose_files_another_one_collected_is_fenced_without_a_report_o
     for _ in range(KEEP_VERSIONS + 2):
         other.insert("s", {"k": 1})
         other.step()
-    for ref in (ref for parts in driver._engine.state.parts.values() for part in parts for ref in part.refs):
+    for ref in (ref for parts in driver._engine.version.state.parts.values() for part in parts for ref in part.refs):
         driver._store.delete([ref.name])  # whichever the other one has not merged away yet
     drop_open_runs(driver._store)
     driver.insert("s", {"k": 1})
@@ -97,7 +97,7 @@ def test_an_empty_listing_alone_is_no_deletion(driver: Driver, monkeypatch: pyte
 
 
 def test_a_state_of_another_version_is_called_that(driver: Driver) -> None:
-    manifest = driver._engine.manifest
+    manifest = driver._engine.version.manifest
     assert manifest is not None
     extra = {name: value for name, value in manifest.extra.items() if name != "watermarks"}
     commit(driver._store, manifest.successor(keep_versions=8, extra=extra))

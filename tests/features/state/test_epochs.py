@@ -35,7 +35,7 @@ def test_an_epoch_that_fails_leaves_everything_as_it_was(parallelism: int) -> No
     driver.insert("a", {"k": 1, "x": 1})
     driver.insert("t", {"id": 1, "v": "one"})
     driver.step()
-    before = driver._engine.manifest
+    before = driver._engine.version.manifest
     driver.insert("a", {"k": 1, "x": 2})
     driver.delete("a", {"k": 9, "x": 9})
     with pytest.raises(MissingRow):
@@ -47,7 +47,7 @@ def test_an_epoch_that_fails_leaves_everything_as_it_was(parallelism: int) -> No
     assert raised.value.fact == "NULL in the primary key of `t`"
     assert "'v': 'nobody'" in (raised.value.values or "") and raised.value.hint
     driver.restart()
-    assert driver._engine.manifest == before and driver.table("v") == [{"x": 1, "v": "one"}]
+    assert driver._engine.version.manifest == before and driver.table("v") == [{"x": 1, "v": "one"}]
     driver.insert("t", {"id": 1, "v": "ONE"})
     assert driver.step()["v"] == [({"x": 1, "v": "one"}, -1), ({"x": 1, "v": "ONE"}, 1)]
 
@@ -60,11 +60,11 @@ def test_changing_the_number_of_buckets_touches_no_file() -> None:
         driver.step()
     table = driver.table("v")
     for parallelism in (7, 1, 3, 2):
-        files = driver._engine.state.files()
+        files = driver._engine.version.state.files()
         driver.restart(parallelism=parallelism)
-        assert driver._engine.state.files() == files
+        assert driver._engine.version.state.files() == files
         assert driver.table("v") == table
-        for parts in driver._engine.state.arrangements.values():
+        for parts in driver._engine.version.state.arrangements.values():
             assert len(parts) == parallelism
             assert all(0 <= ref.first <= ref.last <= LAST_HASH for part in parts for ref in part.refs)
         driver.delete("t", {"id": parallelism})

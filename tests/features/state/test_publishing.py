@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder import errors
-from rejoinder.engine.content import Content
+from rejoinder.engine.version import Version
 from rejoinder.store.commits.manifest import versions
 from rejoinder.testing import Driver
 from tests.unreliable_store import Line, unreliable
@@ -30,7 +30,7 @@ def opened(place: str) -> tuple[Driver, Line]:
 
 
 def next_name(driver: Driver) -> str:
-    manifest = driver._engine.manifest
+    manifest = driver._engine.version.manifest
     assert manifest is not None
     return f"manifests/{manifest.version + 1:020d}.json"
 
@@ -157,20 +157,20 @@ def test_only_a_driver_that_commits_takes_over(place: str) -> None:
 
 
 def test_a_recovery_that_fails_leaves_the_engine_as_it_was(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a manifest and a content that do not belong together could be committed."""
+    """Else a manifest and a state that do not belong together could be committed."""
     driver, _ = opened(place)
     other = Driver(store=place)
     other.insert("t", {"a": 1})
     other.step()
-    engine, before = driver._engine, driver._engine.manifest
+    engine, before = driver._engine, driver._engine.version.manifest
 
     def fail(*_: object) -> None:
         raise errors.StorageFailed("the storage of the state failed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Content, "read", fail)
+        patch.setattr(Version, "read", fail)
         with pytest.raises(errors.StorageFailed):
             engine.recover()
-    assert engine.manifest is before and engine.epoch == 0
+    assert engine.version.manifest is before and engine.epoch == 0
     engine.recover()
     assert engine.epoch == 1 and values(driver) == [0, 1]

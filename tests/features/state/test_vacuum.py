@@ -1,4 +1,4 @@
-"""Vacuum deletes what nobody names, in the store and beside it, and can be run while a flow runs."""
+"""Vacuum deletes files that no manifest names, in the store and beside it, also while a flow runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def values(driver: Driver) -> list[int]:
 
 
 def crash(driver: Driver, value: int) -> None:
-    """Run an epoch that dies before its commit: its files are named by nobody."""
+    """Run an epoch that dies before its commit: no manifest names its files."""
 
     def die(*_: Any) -> None:
         raise InterruptedError
@@ -106,7 +106,9 @@ def test_it_runs_beside_epochs_and_definitions(tmp_path: Path) -> None:
 def test_generations_of_sparks_checkpoint(tmp_path: Path) -> None:
     driver = opened(tmp_path / "state")
     step(driver, 0)
-    driver._engine.annotate({**driver._engine.positions, "spark": {"number": 5, "folder": "5-aaaaaaaa", "sources": []}})
+    driver._engine.annotate(
+        {**driver._engine.version.positions, "spark": {"number": 5, "folder": "5-aaaaaaaa", "sources": []}}
+    )
     spark = tmp_path / "state" / "spark"
     for name in ("2-00000000", "3-00000000", "4-00000000", "5-aaaaaaaa", "5-bbbbbbbb", "6-00000000", "1-mine", "notes"):
         (spark / name / "offsets").mkdir(parents=True)
@@ -131,7 +133,7 @@ def test_ticks_and_rows_of_dropped_sources(tmp_path: Path) -> None:
     for age, name in enumerate(("a" * 16, "b" * 16, "c" * 16)):
         (ticks / f"{name}.tick").touch()
         os.utime(ticks / f"{name}.tick", (100 - age, 100 - age))
-    identity = driver._engine.attached["t"]
+    identity = driver._engine.version.attached["t"]
     mine, gone = (inbox / inbox_name("t", each) for each in (identity, "that of a source that was dropped"))
     for folder in (mine, gone):
         folder.mkdir(parents=True)

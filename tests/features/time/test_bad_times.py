@@ -83,13 +83,13 @@ def test_a_row_without_a_time_is_late_and_counted() -> None:
     driver.insert("s", {"id": 3, "ts": None}, {"id": 4, "ts": NOW - timedelta(hours=1)})
     driver.step(NOW)
     driver.restart()
-    assert driver._engine.watermarks.late == {"v": {"s": 3}}
+    assert driver._engine.version.watermarks.late == {"v": {"s": 3}}
     assert sorted((row["row"], row["watermark"]) for row in driver.late("v"))[1:] == [
         ('{"id":3,"ts":null}', "2026-01-01 11:59:00"),
         ('{"id":4,"ts":"2026-01-01 11:00:00"}', "2026-01-01 11:59:00"),
     ]
     driver.sql("DROP VIEW v")
-    assert driver._engine.watermarks.late == {}
+    assert driver._engine.version.watermarks.late == {}
 
 
 def test_a_row_that_is_taken_back_too_late_is_noted_as_such() -> None:

@@ -40,7 +40,7 @@ class Clocked:
 
     @property
     def time_ms(self) -> int:
-        manifest = self.driver._engine.manifest
+        manifest = self.driver._engine.version.manifest
         assert manifest is not None
         return manifest.time_ms
 

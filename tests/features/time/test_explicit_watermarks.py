@@ -19,7 +19,7 @@ def stream_flow(columns: str = "t BIGINT, WATERMARK t", options: str = "late 'ke
 
 
 def source(driver: Driver) -> Source:
-    return driver._engine.plan.program.sources["s"]
+    return driver._engine.version.plan.program.sources["s"]
 
 
 def never(source: str, epoch: int) -> bool:
@@ -46,7 +46,7 @@ def test_what_is_no_time_of_the_column_is_refused(columns: str, time: Any, detai
         driver.watermark("s", time)
     assert detail in str(refused.value.detail) and refused.value.hint
     driver.step()
-    assert driver._engine.watermarks.of("s", "t") is None
+    assert driver._engine.version.watermarks.of("s", "t") is None
 
 
 def test_times_are_shown_as_they_are_written() -> None:
@@ -76,13 +76,13 @@ def test_it_is_about_all_partitions_unless_one_is_named() -> None:
     driver.step()
     driver.watermark("s", 10)
     driver.step()
-    assert driver._engine.watermarks.of("s", "t") == 10
+    assert driver._engine.version.watermarks.of("s", "t") == 10
     driver.watermark("s", 30, partition="eu")
     with pytest.raises(WatermarkRegress, match="does not rise") as refused:
         driver.watermark("s", 20)
     assert "partition 'eu' got 20 after 30" in str(refused.value)
     driver.step()
-    assert driver._engine.watermarks.of("s", "t") == 10, "of a watermark that is refused, nothing is taken in"
+    assert driver._engine.version.watermarks.of("s", "t") == 10, "of a watermark that is refused, nothing is taken in"
 
 
 def test_a_pending_watermark_counts_when_earlier_rows_are_read() -> None:
@@ -98,10 +98,10 @@ def test_a_pending_watermark_counts_when_earlier_rows_are_read() -> None:
     engine.pending_watermarks.mark_read(engine.pending_watermarks.entries[:1])
     assert engine.pending_watermarks.due(never) == {"s": {0: {"t": 10}}}
     engine.run_epoch(0, [], signals=Signals(engine.pending_watermarks.due(never)))
-    assert engine.watermarks.of("s", "t") == 10
+    assert engine.version.watermarks.of("s", "t") == 10
     assert [each.value for each in engine.pending_watermarks.entries] == [20] and engine.seconds_to_tick() == 0
     engine.run_epoch(1, [], signals=Signals(engine.pending_watermarks.due(lambda name, epoch: True)))
-    assert engine.watermarks.of("s", "t") == 20 and engine.seconds_to_tick() is None
+    assert engine.version.watermarks.of("s", "t") == 20 and engine.seconds_to_tick() is None
 
 
 def test_files_that_are_read_in_order_show_that_all_is_read() -> None:
@@ -124,7 +124,7 @@ def test_a_pending_watermark_rises_above_earlier_ones_and_is_dropped_with_its_so
     with pytest.raises(MissingInput, match="no partition 7"):
         engine.add_watermark(source(driver), "t", 11, 7, range(3), is_running=True)
     engine.run_epoch(0, [], signals=Signals({"s": {0: {"t": 15}}}))
-    assert engine.pending_watermarks.entries == [], "what is told higher meanwhile covers it"
+    assert engine.pending_watermarks.entries == [], "a higher explicit watermark covers it"
     with pytest.raises(WatermarkRegress):
         engine.run_epoch(1, [], signals=Signals({"s": {0: {"t": 15}}}))
     assert engine.epoch == 0

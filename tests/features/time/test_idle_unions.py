@@ -25,7 +25,7 @@ OVER_JOIN = (
 
 
 def stepped(driver: Driver) -> list[tuple[Any, ...]]:
-    """What comes out in a step; and a crash after it, which changes nothing."""
+    """The rows emitted in a step; a crash after it has no effect."""
     changes = changed(driver)
     driver.restart(parallelism=1 + driver.epoch % 3)
     return changes
@@ -58,7 +58,9 @@ def test_rows_of_a_returning_branch_below_the_watermark_are_late_for_the_union(q
     assert len(stepped(driver)) == 2
     driver.insert("b", {"id": 3, "t": 4}, {"id": 4, "t": 8})
     assert stepped(driver) == [], "no result is changed that was final"
-    assert late(driver) == [("b", '{"id":3,"t":4}', "t", "8", 4)] and driver._engine.watermarks.late == {"v": {"b": 1}}
+    assert late(driver) == [("b", '{"id":3,"t":4}', "t", "8", 4)] and driver._engine.version.watermarks.late == {
+        "v": {"b": 1}
+    }
     driver.watermark("a", 20)
     assert stepped(driver) == [], "b is back, and holds"
     driver.watermark("b", 5)
@@ -76,7 +78,7 @@ def test_a_union_of_idle_branches_stays_where_it_is() -> None:
     assert stepped(driver) == []
     driver.idle("a")
     driver.idle("b")
-    assert stepped(driver) == [], "nobody is left to go on"
+    assert stepped(driver) == [], "no branch is active"
     driver.watermark("b", 8)
     assert stepped(driver) == [(1, 5, 1)]
 
@@ -185,7 +187,7 @@ def test_the_policy_of_late_rows_holds_for_unions() -> None:
         driver.insert("b", {"id": 1, "t": 4})
         if policy == "drop":
             driver.step()
-            assert driver.late("v") == [] and driver._engine.watermarks.late == {"v": {"b": 1}}
+            assert driver.late("v") == [] and driver._engine.version.watermarks.late == {"v": {"b": 1}}
         else:
             with pytest.raises(LateRow, match="a row of `b` is late"):
                 driver.step()
@@ -203,7 +205,7 @@ def test_a_view_that_is_made_later_starts_at_what_is_known() -> None:
     driver.watermark("a", 31)
     assert driver.step()["w"] == [({"t": 30, "n": 1}, 1)], "once"
     driver.sql("DROP VIEW v")
-    assert set(driver._engine.watermarks.persisted.values()) == {31}
+    assert set(driver._engine.version.watermarks.persisted.values()) == {31}
 
 
 def test_the_watermark_of_a_later_view_is_not_above_what_it_keeps() -> None:

@@ -16,7 +16,7 @@ def stream_flow(options: str = "partition_by 'p', idle_after 'INTERVAL 60 SECOND
 
 
 def put(driver: Driver, at: int, *rows: tuple[int, int]) -> list[int]:
-    """A step at a time in milliseconds, with rows (partition, time); the ids, which are times, that come out."""
+    """A step at a time in milliseconds, with rows (partition, time); the emitted ids, which are times."""
     driver.insert("s", *({"id": time, "t": time, "p": partition} for partition, time in rows))
     return sorted(row["id"] for row, _ in driver.step(at)["v"])
 
@@ -26,11 +26,11 @@ def test_a_silent_partition_is_idle_after_the_timeout_and_not_before() -> None:
     put(driver, 1_000, (0, 10), (1, 5))
     assert put(driver, 1_000 + MINUTE - 1, (0, 20)) == [], "59.999 seconds"
     assert put(driver, 1_000 + MINUTE) == [5, 10], "the epoch of the timeout lets out"
-    assert driver._engine.watermarks.of("s", "t") == 20
-    (idle,) = [each for each in driver._engine.watermarks.sources["s"]["inputs"] if each["idle"]]
+    assert driver._engine.version.watermarks.of("s", "t") == 20
+    (idle,) = [each for each in driver._engine.version.watermarks.sources["s"]["inputs"] if each["idle"]]
     assert (idle["input"], idle["idle_since"]) == (1, 1_000 + MINUTE)
     put(driver, 1_000 + MINUTE + 1, (0, 30))
-    (idle,) = [each for each in driver._engine.watermarks.sources["s"]["inputs"] if each["idle"]]
+    (idle,) = [each for each in driver._engine.version.watermarks.sources["s"]["inputs"] if each["idle"]]
     assert idle["idle_since"] == 1_000 + MINUTE, "since then"
 
 
@@ -39,7 +39,7 @@ def test_rows_bring_it_back_and_nothing_goes_back() -> None:
     put(driver, 0, (0, 10), (1, 5))
     assert put(driver, MINUTE, (0, 30)) == [5, 10]
     assert put(driver, MINUTE + 1, (1, 35), (0, 40)) == [30], "as far as partition 1"
-    assert put(driver, MINUTE + 2, (0, 50)) == [] and driver._engine.watermarks.of("s", "t") == 35
+    assert put(driver, MINUTE + 2, (0, 50)) == [] and driver._engine.version.watermarks.of("s", "t") == 35
     assert put(driver, 2 * MINUTE + 1) == [35, 40], "silent again, since it came back"
 
 
@@ -61,7 +61,7 @@ def test_silence_of_a_flow_that_was_down_is_not_silence_of_its_sources() -> None
     assert put(driver, 61 * MINUTE) == [5, 10, 20]
     driver.restart()
     put(driver, 62 * MINUTE, (0, 30))
-    assert driver._engine.watermarks.of("s", "t") == 30, "what is idle stays so"
+    assert driver._engine.version.watermarks.of("s", "t") == 30, "what is idle stays so"
 
 
 def test_without_a_timeout_silence_means_nothing() -> None:
@@ -92,11 +92,11 @@ def test_what_is_said_makes_an_epoch_at_once_and_is_taken_in_by_it() -> None:
     driver = stream_flow("partition_by 'p'")
     engine = driver._engine
     put(driver, 0, (0, 10), (1, 5))
-    (source,) = engine.catalog.sources
+    (source,) = engine.version.catalog.sources
     engine.mark_idle(source, 1)
     assert (engine.is_ticking, engine.seconds_to_tick()) == (True, 0)
     assert put(driver, 1, (0, 20)) == [5, 10]
     assert (engine.is_ticking, engine.seconds_to_tick()) == (False, None)
     engine.mark_idle(source, None)
     put(driver, 2)
-    assert engine.watermarks.is_idle("s")
+    assert engine.version.watermarks.is_idle("s")

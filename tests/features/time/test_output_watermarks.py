@@ -93,7 +93,7 @@ def test_of_two_windows_the_smaller_one_waits_for_the_larger() -> None:
     driver.insert("c", {"id": 1, "ts": START + timedelta(minutes=10)}, {"id": 1, "ts": START + timedelta(minutes=40)})
     assert driver.step()["v"] == []
     ten = START + timedelta(minutes=10)
-    assert driver.watermarks("v") == {"h": START, "m": ten}, "the group of minute 10 is still to come out"
+    assert driver.watermarks("v") == {"h": START, "m": ten}, "the group of minute 10 is pending"
 
 
 @pytest.mark.parametrize("kind", ["LEFT", "FULL", "LEFT ANTI"])
@@ -107,7 +107,7 @@ def test_a_row_that_waits_for_one_watermark_holds_though_another_has_ended_it(ki
     driver.step()
     driver.watermark("o", 300, "t")
     driver.watermark("d", 200, "u")
-    assert driver.step()["v"] == [] and driver.watermarks("v") == {"t": 10}, "no partner can come, by u"
+    assert driver.step()["v"] == [] and driver.watermarks("v") == {"t": 10}, "no match can arrive, by u"
     driver.watermark("d", 300, "t")
     assert driver.step()["v"] == [({"t": 10, "u": 10}, 1)]
     assert driver.watermarks("v") == {"t": 300}
@@ -179,9 +179,9 @@ def test_what_is_not_known_of_a_run_is_as_old_as_the_bounds_allow() -> None:
     engine = driver._engine
     unknown = {
         name: tuple(replace(part, refs=tuple(replace(ref, spans=()) for ref in part.refs)) for part in parts)
-        for name, parts in engine.state.arrangements.items()
+        for name, parts in engine.version.state.arrangements.items()
     }
-    engine.state = replace(engine.state, arrangements=unknown)
+    engine.version = replace(engine.version, state=replace(engine.version.state, arrangements=unknown))
     assert told(driver, o=100, d=30) == {"ot": 20, "dt": 30}
     assert told(driver, d=80) == {"ot": 70, "dt": 80}
 
@@ -198,7 +198,7 @@ def test_a_gate_stays_open_when_its_limit_is_not_persisted() -> None:
     driver.watermark("d", 121)
     assert driver.step()["v"] == [({"w": 1, "n": 1}, 1)], "what waits with it is in the same run"
     engine = driver._engine
-    engine.watermarks = replace(engine.watermarks, persisted={})
+    engine.version = replace(engine.version, watermarks=replace(engine.version.watermarks, persisted={}))
     driver.watermark("d", 130)
     assert driver.step()["v"] == []
     driver.watermark("d", 500)

@@ -1,4 +1,4 @@
-"""Watermarks per partition on the engine: told or seen, coalesced by the slowest, idle or not, after restarts."""
+"""Watermarks per partition on the engine: explicit or observed, coalesced, idle or not, after restarts."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def stream_flow(options: str = "late 'keep'", columns: str = "WATERMARK t", view
 
 
 def released(driver: Driver, column: str = "t") -> int | None:
-    return driver._engine.watermarks.of("s", column)
+    return driver._engine.version.watermarks.of("s", column)
 
 
 def stepped(driver: Driver) -> list[int]:
-    """The ids that come out in a step; and a crash after it, which changes nothing."""
+    """The ids emitted in a step; a crash after it has no effect."""
     ids = [row["id"] for row, _ in driver.step()["v"]]
     driver.restart()
     return ids
@@ -192,10 +192,12 @@ def test_all_idle_means_that_the_source_is() -> None:
     driver.watermark("s", 2, partition=1)
     driver.idle("s", None)
     stepped(driver)
-    assert released(driver) == 1 and driver._engine.watermarks.is_idle("s"), "left out together: nobody is left to tell"
+    assert released(driver) == 1 and driver._engine.version.watermarks.is_idle("s"), (
+        "left out together: no partition remains"
+    )
     driver.watermark("s", 3)
     stepped(driver)
-    assert released(driver) == 3 and not driver._engine.watermarks.is_idle("s")
+    assert released(driver) == 3 and not driver._engine.version.watermarks.is_idle("s")
 
 
 def test_partitions_may_be_named_from_outside() -> None:
@@ -213,14 +215,14 @@ def test_a_split_may_bring_the_partition_of_its_rows_along() -> None:
         columns="WATERMARK t DELAY OF 0", view="CREATE VIEW v AS SELECT * FROM s EMIT WHEN WATERMARK PAST t"
     )
     rows = pa.table({"id": [1, 2, 3], "t": [10, 4, 7], "p": [0, 0, 0], "name": ["x", "y", "z"], PARTITION: [5, 6, 6]})
-    rows = rows.cast(driver._engine.catalog.sources[0].schema.append(pa.field(PARTITION, pa.int32())))
+    rows = rows.cast(driver._engine.version.catalog.sources[0].schema.append(pa.field(PARTITION, pa.int32())))
     driver._engine.run_epoch(0, [split_batch([("s", None, 0, encode(rows))])])
     shown = [(row["partition"], row["watermark"], row["source_watermark"]) for row in driver.sql("SHOW WATERMARKS")]
     assert shown == [(5, 10, 7), (6, 7, 7)]
     assert driver.table("v") == [{"id": 2, "t": 4, "p": 0, "name": "y"}], "it is no column of the source"
 
 
-def test_a_column_that_tells_rows_apart_is_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_tells_rows_apart_is_not_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rejoinder.state.watermarks.MOST_PARTITIONS", 5)
     driver = stream_flow("partition_by 'id'", "WATERMARK t DELAY OF 0")
     driver.insert("s", *({"id": number, "t": 1} for number in range(5)))
@@ -306,7 +308,7 @@ def test_partitions_that_are_not_there_are_refused() -> None:
     [
         ("max_ahead 'soon'", InvalidSql, "max_ahead INTERVAL soon is not a length of time"),
         ("max_ahead INTERVAL 1 HOUR", InvalidSql, "as in max_ahead '1 hour'"),
-        ("late 'keep', LATE 'drop'", InvalidSql, "option `late` is given twice"),
+        ("late 'keep', LATE 'drop'", InvalidSql, "option `late` appears twice"),
         ("partition_by 'q'", UnknownName, "no column `q`"),
         ("partition_by 'w'", InvalidSql, "is of type double"),
         ("partitions '0'", InvalidSql, "`partitions` of `s` is `0`"),
@@ -335,7 +337,7 @@ def test_options_that_make_no_sense_are_refused(options: str, error: type[Except
         ("WATERMARK i DELAY OF INTERVAL 1 SECOND", "does not fit column `i`"),
         ("WATERMARK i DELAY OF -5", "an integer column takes a number, 0 or more"),
         ("WATERMARK i DELAY OF 1.5", "an integer column takes a number, 0 or more"),
-        ("WATERMARK t DELAY OF 5", "Detail: it is no interval"),
+        ("WATERMARK t DELAY OF 5", "Detail: it is not an interval"),
         ("WATERMARK t DELAY OF INTERVAL 1 MONTH", "Detail: months have no fixed length"),
         ("WATERMARK t DELAY OF INTERVAL 5", "Detail: `INTERVAL '5'` is not an interval that can be read"),
         ("WATERMARK t, WATERMARK T DELAY OF INTERVAL 1 SECOND", "`s` has two watermarks of `T`"),

@@ -119,7 +119,7 @@ def test_a_clock_that_is_set_back_a_little_stands_still() -> None:
     assert not world.notice
 
 
-def test_a_recorded_time_that_is_years_ahead_stops_nobody() -> None:
+def test_a_recorded_time_that_is_years_ahead_does_not_stop_the_flow() -> None:
     """Each process runs one epoch, as from cron: the clock of the last epoch tells what has elapsed."""
     world = World()
     world.wall += YEARS

@@ -81,7 +81,7 @@ def test_idle_branches_hold_no_union_and_idle_sides_hold_a_join() -> None:
     driver.idle("b")
     driver.idle("c")
     driver.step()
-    assert held(driver) == {"merged": None, "joined": "c.t"}, "a union of idle branches waits for nobody"
+    assert held(driver) == {"merged": None, "joined": "c.t"}, "a union of idle branches is not blocked"
     driver.watermark("c", 10)
     driver.step()
     assert held(driver) == {"merged": "c.t", "joined": "c.t"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH
-from rejoinder.plan.physical.steps import Lookup
+from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.store.runs.run import read_run
 from rejoinder.testing import Driver
 from tests.golden.delta_joins import test_paths, test_updates
@@ -44,7 +44,7 @@ def size(driver: Driver) -> int:
 def held(driver: Driver) -> dict[str, Counter[tuple[Any, ...]]]:
     """What each arrangement holds, read from its runs."""
     result = {}
-    for name, parts in driver._engine.state.arrangements.items():
+    for name, parts in driver._engine.version.state.arrangements.items():
         bag: Counter[tuple[Any, ...]] = Counter()
         for ref in (ref for part in parts for ref in part.refs):
             for row in read_run(driver._store, ref).to_pylist():
@@ -137,10 +137,10 @@ def test_dj_mem_01_a_second_query_needs_no_memory_for_its_joins() -> None:
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     for step in STEPS[:6]:
         feed(driver, step)
-    runs, before = driver._engine.state.arrangements, size(driver)
+    runs, before = driver._engine.version.state.arrangements, size(driver)
     driver.sql(f"CREATE VIEW q2 AS {Q2}")
     assert size(driver) == before > 0
-    assert driver._engine.state.arrangements == runs
+    assert driver._engine.version.state.arrangements == runs
 
 
 def test_dj_mem_02_a_first_query_on_an_empty_system_makes_exactly_its_arrangements() -> None:
@@ -158,7 +158,7 @@ def test_dj_mem_03_no_intermediate_result_is_stored() -> None:
     driver.sql(f"CREATE VIEW q1 AS {Q1}")
     for step in STEPS:
         feed(driver, step)
-    state = driver._engine.state
+    state = driver._engine.version.state
     assert set(state.changelogs) == {"q1", *(f"{name}{SOURCE_CHANGES}" for name in INPUTS)}, "views and inputs"
     for name, parts in state.arrangements.items():
         for ref in (ref for part in parts for ref in part.refs):

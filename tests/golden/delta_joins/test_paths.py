@@ -12,7 +12,8 @@ import pytest
 
 from rejoinder.ir.catalog import SOURCE_CHANGES
 from rejoinder.plan.physical.dataflow import Dataflow, Path
-from rejoinder.plan.physical.steps import Emit, Lookup
+from rejoinder.plan.physical.join_steps import Lookup
+from rejoinder.plan.physical.steps import Emit
 from rejoinder.runtime.steps.step_registry import STEP_FUNCTIONS
 from rejoinder.runtime.task import Task
 from rejoinder.testing import Driver
@@ -135,12 +136,14 @@ def test_dj_pth_06_filters_may_stand_before_or_after_the_lookups(query: str) -> 
 
 def mistied(driver: Driver, *, after: bool) -> None:
     """Make every lookup of the flow see (or not see) the changes of the epoch that is run."""
-    plan = driver._engine.plan
+    engine = driver._engine
+    plan = engine.version.plan
     rounds = tuple(
         tuple(replace(step, after=after) if isinstance(step, Lookup) else step for step in steps)
         for steps in plan.dataflow.rounds
     )
-    driver._engine.plan = replace(plan, dataflow=replace(plan.dataflow, rounds=rounds))
+    plan = replace(plan, dataflow=replace(plan.dataflow, rounds=rounds))
+    engine.version = replace(engine.version, plan=plan)
 
 
 @pytest.mark.parametrize("step", TIED, ids=lambda step: f"time {step['time']}")

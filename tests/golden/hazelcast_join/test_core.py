@@ -122,7 +122,7 @@ def test_check(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("formula", FORMULAS)
 @by_id(GOLDEN["pipelines"])
 def test_pipeline(case: dict[str, Any], formula: Formula) -> None:
-    """HZJ-BND-09: a join of joins; what comes out of one goes into the other as it is."""
+    """HZJ-BND-09: a join of joins; the output of one is the input of the other."""
     joins = {name: StreamJoin(condition(join, [], on=False), formula=formula) for name, join in case["joins"].items()}
     for number, step in enumerate(case["steps"]):
         outs: dict[str, list[Message]] = {name: [] for name in joins}

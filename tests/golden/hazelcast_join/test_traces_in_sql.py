@@ -1,4 +1,4 @@
-"""Traces of the join, as SQL on the Driver: each step an epoch; rows come out in the step that the document gives."""
+"""Traces of the join, as SQL on the Driver: each step an epoch; rows are emitted in the step of the document."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Trace:
         assert now == before
 
     def play(self, happening: dict[str, Any]) -> Counter[tuple[Any, ...]]:
-        """Let one thing happen, and give the rows that come out."""
+        """Play one event, and return the rows that are emitted."""
         if "restart" in happening:
             self.driver.restart()
         elif "watermark" in happening:
@@ -158,7 +158,7 @@ def test_the_defect_of_the_document_does_not_happen() -> None:
 
 
 def test_conditions_of_one_input_are_known_at_once() -> None:
-    """HZJ-PRC-12: what waits in an operator that does not know them comes out with the row."""
+    """HZJ-PRC-12: pending rows of an operator that does not know them are emitted with the row."""
     (trace,) = [trace for trace in TRACES if trace["id"] == LAZY]
     played = Trace(trace, 1)
     rows = [entry for step in trace["steps"] for entry in step["out"] if "row" in entry]

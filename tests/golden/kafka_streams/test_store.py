@@ -108,7 +108,7 @@ def held(driver: Driver) -> int:
 
 
 def test_a_left_join_of_streams_keeps_the_secondary_side_alone() -> None:
-    """ks-st-12, ks-st-04: rows of the primary side are met by nobody once they have come."""
+    """ks-st-12, ks-st-04: rows of the primary side are never joined again after their arrival."""
     driver = join_flow("left_join")
     for second in range(3 * RETENTION):
         put(driver, second)

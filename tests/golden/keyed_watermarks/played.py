@@ -123,7 +123,7 @@ class Service:
             else f"wm{entry.key}({entry.time})"
             if isinstance(entry, Watermark)
             else "idle"
-            for entry in self.transform.waiting()
+            for entry in self.transform.pending()
         ]
 
     def play(self, happening: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -117,7 +117,7 @@ def counts(service: Service) -> list[dict[str, Any]]:
     """How many rows wait before each watermark, and after the last."""
     result: list[dict[str, Any]] = []
     pending = 0
-    for entry in service.transform.waiting():
+    for entry in service.transform.pending():
         if isinstance(entry, Watermark):
             result.append({"before_wm": {"key": entry.key, "ts": entry.time}, "pending": pending})
             pending = 0

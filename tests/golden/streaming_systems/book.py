@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from rejoinder.state.reading.renderings import Rows, Snapshot
+from rejoinder.formats.text.plain_rows import Rows
+from rejoinder.state.reading.renderings import Snapshot
 from rejoinder.testing import Driver
 
 FOLDER = Path(__file__).parent.parent / "data" / "streaming_systems"

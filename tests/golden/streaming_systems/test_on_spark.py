@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from rejoinder.state.reading.renderings import Rows, plain_rows
+from rejoinder.formats.text.plain_rows import Rows, plain_rows
 from tests.golden.streaming_systems.book import (
     FOLDER,
     Case,
@@ -121,7 +121,7 @@ def test_cases_on_spark(inputs: str, spark: SparkSession, tmp_path: Path) -> Non
 def emitted(flow: rj.Flow) -> list[datetime]:
     """The commit times of all epochs: each has a record of one of the sources."""
     times = {}
-    for source in flow.engine.catalog.sources:
+    for source in flow.engine.version.catalog.sources:
         for row in plain_rows(flow.sql(f"SELECT STREAM * FROM `{source.name}`").toArrow(), is_ordered=True):
             times[row["_epoch"]] = row["_emit_time"]
     return [times[epoch] for epoch in sorted(times)]

@@ -95,7 +95,7 @@ def test_an_answer_may_be_any_number_of_rows() -> None:
     [
         (-1, r"failed on a row(.|\n)*it raised ConnectionError"),
         (2, "does not fit its schema"),
-        (3, "gave a column `m` that its schema lacks"),
+        (3, "returned a column `m` that its schema lacks"),
     ],
 )
 def test_a_bad_answer_fails_with_its_row(number: int, message: str) -> None:
@@ -271,11 +271,11 @@ def test_windows_refuse_what_they_cannot_do() -> None:
     for option in options:
         with pytest.raises(UnknownName, match="there is no column `nope`"):
             WindowAggregate(EVENT, **(plain | option))
-    with pytest.raises(TypeMismatch, match="`k`, which is the time of an input, has no times in it"):
+    with pytest.raises(TypeMismatch, match="`k`, which is the time of an input, has no times"):
         WindowAggregate(EVENT, times=["k"], size=5, calls={})
     operator = windows()
     operator.rows(0, pa.Table.from_pylist([{"t": 1, "k": "a"}], schema=EVENT))
-    with pytest.raises(StateError, match="hold the same group"):
+    with pytest.raises(StateError, match="have the same group"):
         windows().restore(operator.snapshot(), operator.snapshot())
     with pytest.raises(StateError, match="other groups or aggregates"):
         WindowAggregate(EVENT, times=["t"], size=5, calls=CALLS).restore(operator.snapshot())

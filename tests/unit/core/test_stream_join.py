@@ -95,7 +95,9 @@ class Run:
                 assert isinstance(message, Rows)
                 for row in message.table.to_pylist():
                     for key, name in ((0, "l.t"), (1, "r.t")):
-                        assert row.get(name) is None or row[name] >= emitted.get(key, -100), "a row that comes out late"
+                        assert row.get(name) is None or row[name] >= emitted.get(key, -100), (
+                            "a row that is emitted late"
+                        )
                     self.found[tuple(row.values())] += 1
 
     def play(self) -> None:
@@ -226,9 +228,9 @@ def test_times_may_be_timestamps() -> None:
         ({"kind": "left"}, UnknownName, r"no kind of join `left`(.|\n)*LEFT"),
         ({"times": ({"l.nope": 0}, {"r.t": 1})}, UnknownName, "`l.nope`, which is a time of the join"),
         ({"times": ({"l.t": 0}, {"r.n": 1})}, TypeMismatch, "`r.n`, which is a time of the join, has no times"),
-        ({"schemas": (DAYS, SIDES[1])}, TypeMismatch, "`l.t` and `r.t` count in different units"),
+        ({"schemas": (DAYS, SIDES[1])}, TypeMismatch, "`l.t` and `r.t` have different units"),
         ({"on": [("l.nope", "r.k")]}, UnknownName, "`l.nope`, which is in `on`"),
-        ({"on": [("l.k", "r.n")]}, TypeMismatch, "`l.k` and `r.n` have to be equal"),
+        ({"on": [("l.k", "r.n")]}, TypeMismatch, "`l.k` and `r.n` must be equal"),
         ({"condition": text_expression('"x"', pa.bool_(), ("x",))}, UnknownName, "`x`, which is in the condition"),
         ({"single": {0: text_expression('"r.t" > 1', pa.bool_(), ("r.t",))}}, UnknownName, "rows of input 0"),
     ],

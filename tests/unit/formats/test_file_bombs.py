@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rejoinder.connectors.files.reading import read_file
 from rejoinder.errors import LimitReached, MalformedInput, RejoinderError, Unsupported
-from rejoinder.formats import read_file
 from rejoinder.formats.avro.avro_reader import decode_avro
 from rejoinder.host.caps import Caps, use_caps
 from rejoinder.host.memory import limited_memory

@@ -1,4 +1,4 @@
-"""Files that hold far more than their size tells are stopped by name, before they fill the memory."""
+"""Files that decompress to far more than their size are rejected by name, before they fill the memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rejoinder.connectors.files.reading import read_file
 from rejoinder.errors import LimitReached
-from rejoinder.formats import read_file
 from rejoinder.host.caps import Caps, use_caps
 from rejoinder.ir.catalog import Source
 

@@ -13,7 +13,7 @@ import pytest
 
 from rejoinder.errors import EvaluationError, MalformedInput, RejoinderError, SchemaChanged
 from rejoinder.testing import Driver
-from tests.unit.formats.test_topic_records import read
+from tests.unit.connectors.kafka.test_topic_records import read
 
 
 class Folder:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.formats import READERS
+from rejoinder.connectors.registry import SOURCES
 from rejoinder.formats.lines import Lines
 from rejoinder.ir.catalog import Source
 
@@ -26,7 +26,9 @@ PARTS = {
 def read(format_: str, text: str, chunk_lines: int = 1000) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
     """The rows of a text, and the lines that are rejected."""
     source = Source("s", "stream", SCHEMA, (), None, None, None, format_, {"malformed": "divert"}, {})
-    tables = list(READERS[format_](pa.BufferReader(text.encode()), "p", source, chunk_lines))
+    read = SOURCES[format_].reader
+    assert read is not None
+    tables = list(read(pa.BufferReader(text.encode()), "p", source, chunk_lines))
     rejected = [row for usable, table in tables if not usable for row in table.to_pylist()]
     rows = [row for usable, table in tables if usable for row in table.to_pylist()]
     return rows, [(row["line"], row["text"]) for row in rejected]

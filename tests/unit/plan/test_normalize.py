@@ -1,4 +1,4 @@
-"""The normal form: nested queries melt into one block; equal subqueries of different queries are one relation."""
+"""The normal form: nested queries are flattened into one block; equal subqueries of queries are one relation."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.engine.content import named_files
+from rejoinder.engine.version import named_files
 from rejoinder.errors import Corrupt
 from rejoinder.state.positions import Position, files_read, position_of, restrict_positions, with_files, with_position
 from rejoinder.store.commits.file_log import FileLog, FileRead
@@ -35,11 +35,11 @@ def test_a_file_is_read_once_across_restarts(tmp_path: Path) -> None:
     driver = opened(tmp_path)
     driver.step()
     engine = driver._engine
-    read = files_read(engine.store, engine.positions, engine.attached["t"])
+    read = files_read(engine.store, engine.version.positions, engine.version.attached["t"])
     assert len(read) == FILES
     assert sorted(row["a"] for row in driver.table("v")) == list(range(FILES))
     assert sorted(Path(each.path).stem for each in read) == [f"{number:03}" for number in range(FILES)]
-    manifest = engine.manifest
+    manifest = engine.version.manifest
     assert manifest is not None and len(str(manifest.extra["positions"])) < 12_000
     left = [each.name for each in find_garbage(engine.store, named_files, -1)]
     assert not [name for name in left if name.startswith("positions/")], "chunks that were merged are collected"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder import formats
+from rejoinder.connectors.files import reading
 from rejoinder.errors import MissingInput
 from rejoinder.testing import Driver
 
@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_read_is_named_and_other_rows_wait(
         raise OSError(5, "input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(formats, "open_path", failing)
+        patch.setattr(reading, "open_path", failing)
         with pytest.raises(MissingInput, match="cannot be read") as raised:
             driver.step()
     assert "input/output error" in (raised.value.detail or "")

@@ -10,11 +10,11 @@ from rejoinder.api.relations.join_sides import On, Pairing, Select, refuse_join,
 from rejoinder.api.relations.named_rows import Rows
 from rejoinder.api.relations.selection import Home
 from rejoinder.api.relations.windowed import WINDOW, WindowedTable
+from rejoinder.connectors.registry import SINKS
 from rejoinder.errors import InvalidSql, TypeMismatch, Unsupported
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.logical import Expand
-from rejoinder.sql.definitions.sink_definition import FORMATS
-from rejoinder.sql.functions.time.window_functions import is_window
+from rejoinder.sql.functions.time.windows import is_window
 from rejoinder.sql.statements.query_text import name_text as quoted
 from rejoinder.sql.types.spark_types import TIMESTAMP, TIMESTAMP_NTZ, is_integer, spark_name
 
@@ -108,7 +108,7 @@ class Table(Rows):
         A sink with mode 'upsert' uses it with the table's key, unless another mode or key is given.
         """
         form = None if form is None else form.lower()
-        known = FORMATS.get(form or "")
+        known = SINKS.get(form or "")
         if known is not None and "upsert" in known.modes:
             mode = options.get("mode", "upsert")
             keyed = {"key": ", ".join(self.key)} if mode in known.keyed_modes and "key" not in options else {}

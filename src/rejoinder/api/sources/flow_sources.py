@@ -10,6 +10,7 @@ from rejoinder.api.relations.relation import Relation
 from rejoinder.api.relations.stream import Stream
 from rejoinder.api.relations.table import Table
 from rejoinder.api.sources.frame_declaration import Columns, frame_fields, topic_source, watermark
+from rejoinder.connectors.dataframe.connector import DATAFRAME
 from rejoinder.engine.definitions.definition_batch import Batch
 from rejoinder.engine.definitions.definition_statements import Definition
 from rejoinder.ir.catalog import Catalog, Kind
@@ -146,7 +147,7 @@ class Sources(ABC):
         watermarks: Mapping[str, str],
     ) -> Relation:
         given = {option: str(value) for option, value in options.items()}
-        source = make_source(name, kind, frame_fields(name, frame), key, "dataframe", given, watermarks)
+        source = make_source(name, kind, frame_fields(name, frame), key, DATAFRAME.name, given, watermarks)
         known = self.catalog.find(name)
         self._frames[source.name if known is None else known.name] = frame
         self.define(CreateSource(source, if_not_exists=True))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from rejoinder.connectors.kafka.connector import KAFKA
 from rejoinder.errors import InvalidSql, PlanningError, Unsupported
 from rejoinder.ir.catalog import Kind, Source
 from rejoinder.sql.definitions.source_definition import make_source
-from rejoinder.sql.definitions.topic_definition import KAFKA
 from rejoinder.sql.types.spark_types import parse_type
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def topic_source(
     """Return a source on a topic, with its columns given as names and SQL types."""
     fields = [_field(source, column, text) for column, text in columns.items()]
     given = {option.lower(): value for option, value in options.items()}
-    return make_source(source, kind, fields, primary_key, KAFKA, given, watermarks)
+    return make_source(source, kind, fields, primary_key, KAFKA.name, given, watermarks)
 
 
 def _field(source: str, column: str, text: str) -> pa.Field:

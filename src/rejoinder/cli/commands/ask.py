@@ -21,6 +21,7 @@ from rejoinder.engine.statements import Answer, execute
 from rejoinder.engine.status.explain_statements import explain
 from rejoinder.engine.unread_sources import unread_sources
 from rejoinder.errors import Corrupt, InvalidSql, RejoinderError
+from rejoinder.formats.text.neutral_text import neutral_lines
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
     CreateIndex,
@@ -33,7 +34,6 @@ from rejoinder.sql.statements.statement_parser import (
     Show,
     parse_statements,
 )
-from rejoinder.state.reading.neutral_text import neutral_lines
 from rejoinder.testing import Driver
 from rejoinder.testing.unread_files import answer_unread, refuse_remote
 
@@ -84,7 +84,7 @@ def _run_all(engine: Engine, text: str, showing: Showing) -> None:
 def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing) -> None:
     """Answer from the last epoch; from a later one, if a running flow has deleted its files meanwhile."""
     for turn in range(TURNS):
-        read = engine.manifest
+        read = engine.version.manifest
         try:
             answer = _answered(engine, statement)
             assert answer is not None, "a question has an answer"
@@ -92,7 +92,12 @@ def _answer(engine: Engine, statement: Explain | Show | Select, showing: Showing
             return
         except Corrupt:
             engine.recover()
-            if turn == TURNS - 1 or engine.manifest is None or read is None or engine.manifest.version == read.version:
+            if (
+                turn == TURNS - 1
+                or engine.version.manifest is None
+                or read is None
+                or engine.version.manifest.version == read.version
+            ):
                 raise
 
 
@@ -123,10 +128,10 @@ def confirmation(statement: Definition) -> str:
 
 def _converse(place: str, showing: Showing) -> None:
     engine = open_state(place, may_create=True)
-    if engine.manifest is None:
+    if engine.version.manifest is None:
         note(f"{place}: no state yet; a CREATE creates one. \\? for help")
     else:
-        views = ", ".join(view.name for view in engine.catalog.views) or "none"
+        views = ", ".join(view.name for view in engine.version.catalog.views) or "none"
         note(f"{place}: epoch {engine.epoch}, views: {views}. \\? for help")
     for text in statements():
         try:

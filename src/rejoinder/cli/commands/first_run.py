@@ -22,7 +22,7 @@ def removed_on_failure(before: Engine) -> Iterator[None]:
     `before` is the engine before the run. If there was a state already, or it is not on a local disk, nothing is
     removed; definitions without rows can be changed anyway. Files that were in the folder before stay.
     """
-    if before.manifest is not None or not before.store.is_local:
+    if before.version.manifest is not None or not before.store.is_local:
         yield
         return
     folder = Path(before.store.path)

@@ -130,14 +130,14 @@ def run_file(
     script = read_script(path)
     before = open_state(state, may_create=True)
     check_writable(before.store)
-    catalog = check(script, before.catalog, before.fed)
+    catalog = check(script, before.version.catalog, before.version.fed)
     if watched is not None and catalog.get(watched) not in catalog.views:
         views = ", ".join(view.name for view in catalog.views)
         raise UnknownName(
             f"`{watched}` is a source: only a view can be watched",
             hint=f"views: {views}" if views else f"CREATE VIEW … AS SELECT * FROM {watched}, and watch that",
         )
-    if before.manifest is None:
+    if before.version.manifest is None:
         note(f"new state in {state}")
     elif before.epoch >= 0:
         note(f"state in {state}, resumed after epoch {before.epoch}")

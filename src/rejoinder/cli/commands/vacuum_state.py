@@ -5,7 +5,7 @@ from __future__ import annotations
 from rejoinder.cli.commands.open_state import refuse_missing
 from rejoinder.cli.terminal.screen import count, note, size
 from rejoinder.engine.maintenance.vacuum import vacuum
-from rejoinder.state.reading.neutral_text import neutral
+from rejoinder.formats.text.neutral_text import neutral
 from rejoinder.store.objects.object_store import open_store
 
 

@@ -15,9 +15,9 @@ from rich.text import Text
 from rejoinder.cli.terminal.result_tables import Row, show_rows
 from rejoinder.cli.terminal.screen import count, note, out
 from rejoinder.engine.statements import Answer, Explained, Queried, Shown, Streamed, Varied
-from rejoinder.state.reading.neutral_text import escaped_json, guarded
-from rejoinder.state.reading.renderings import plain_rows
-from rejoinder.state.reading.row_text import text
+from rejoinder.formats.text.neutral_text import escaped_json, guarded
+from rejoinder.formats.text.plain_rows import plain_rows
+from rejoinder.formats.text.row_text import text
 
 LIMIT = 100
 SNAPSHOTS = 10

@@ -11,24 +11,25 @@ from rejoinder.cli.terminal.result_tables import cell, show_table
 from rejoinder.cli.terminal.screen import out
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.statements import find_view
-from rejoinder.state.reading.neutral_text import neutral
-from rejoinder.state.reading.renderings import Row, net_changes
+from rejoinder.formats.text.neutral_text import neutral
+from rejoinder.formats.text.plain_rows import Row
+from rejoinder.state.reading.renderings import net_changes
 
 SHOWN = 6
 
 
 def changes_of(engine: Engine, view: str, epoch: int) -> list[tuple[Row, int]]:
     """Return the net changes of a view in a committed epoch, retractions first."""
-    assert engine.manifest is not None, "an epoch is committed"
+    assert engine.version.manifest is not None, "an epoch is committed"
     name, schema = find_view(engine, view)
-    return net_changes(engine.store, engine.manifest, name, schema, epoch)
+    return net_changes(engine.store, engine.version.manifest, name, schema, epoch)
 
 
 def counts(changes: list[tuple[Row, int]]) -> str:
     """Return the numbers of removed and added rows as text."""
     minus = sum(-diff for _, diff in changes if diff < 0)
     plus = sum(diff for _, diff in changes if diff > 0)
-    return f"{minus:,} taken back, {plus:,} added" if changes else "no change"
+    return f"{minus:,} retracted, {plus:,} added" if changes else "no change"
 
 
 def show_changes(changes: list[tuple[Row, int]], limit: int = SHOWN) -> None:

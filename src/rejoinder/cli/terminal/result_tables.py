@@ -14,8 +14,8 @@ from rich.text import Text
 
 from rejoinder.cli.terminal.expanded_rows import show_expanded
 from rejoinder.cli.terminal.screen import out
-from rejoinder.state.reading.neutral_text import neutral
-from rejoinder.state.reading.row_text import is_number, text
+from rejoinder.formats.text.neutral_text import neutral
+from rejoinder.formats.text.row_text import is_number, text
 
 Row = Mapping[str, Any]
 NULL = Text("NULL", style="dim italic")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rejoinder.errors import RejoinderError
-from rejoinder.state.reading.neutral_text import neutral_lines
+from rejoinder.formats.text.neutral_text import neutral_lines
 
 DEBUG = "--debug"
 

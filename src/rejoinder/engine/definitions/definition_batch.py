@@ -193,7 +193,7 @@ class Batch:
 def planned(engine: Engine, statements: Iterable[Definition], *, is_rerun: bool = False) -> Batch:
     """Apply statements to the catalog of an engine, without a commit. Raises a `PlanningError`."""
     engine.publisher.settle()  # a definition whose response was lost is part of the catalog
-    batch = Batch(engine.catalog, frozenset(engine.fed), is_rerun)
+    batch = Batch(engine.version.catalog, frozenset(engine.version.fed), is_rerun)
     for statement in statements:
         batch.add(statement)
     batch.finish()
@@ -214,9 +214,9 @@ def define_all(
     with engine.lock:
         batch = planned(engine, statements, is_rerun=is_rerun)
         before_commit(batch)
-        if batch.removed or batch.catalog != engine.catalog:
+        if batch.removed or batch.catalog != engine.version.catalog:
             recreated = batch.removed & {key_of(definition) for definition in definitions_of(batch.catalog)}
-            engine.define(batch.catalog, kept=without(engine.catalog, batch.removed) if recreated else None)
+            engine.define(batch.catalog, kept=without(engine.version.catalog, batch.removed) if recreated else None)
             batch.uncollected = engine.collector.notice
     return batch
 

@@ -6,18 +6,18 @@ from dataclasses import fields, replace
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import sink_side
+from rejoinder.connectors.sink_definition import check_against
 from rejoinder.engine.definitions.dependents import key_of, with_dependents, without
 from rejoinder.engine.status.watermark_status import delay_text
 from rejoinder.errors import DefinitionConflict, InvalidSql, UnknownName, Unsupported, near_misses
-from rejoinder.ir.catalog import NOTES, Catalog, Index, Kind, Sink, Source, View
+from rejoinder.ir.catalog import Catalog, Index, Kind, Sink, Source, View
 from rejoinder.plan.operations.side_outputs import readable
 from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import Binder, bind, bind_view
-from rejoinder.sql.bind.emit_clause import is_waiting
-from rejoinder.sql.definitions.message_definition import tells_changes
-from rejoinder.sql.definitions.sink_definition import check_against
+from rejoinder.sql.bind.emit_clause import defers_emission
 from rejoinder.sql.definitions.source_timing import TIMING
-from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.statements.query_text import same_text
 from rejoinder.sql.statements.statement_parser import (
     AlterView,
@@ -46,7 +46,7 @@ def defined(catalog: Catalog, statement: Definition) -> Catalog:
                 return catalog
             check_name(statement.name)
             query = bind(statement.query, catalog, names=statement.names, relation=statement.name)
-            refuse_doubles(query.schema.names, f"in view `{statement.name}`")
+            refuse_duplicate_names(query.schema.names, f"in view `{statement.name}`")
             refuse_reserved(query.schema.names, f"of `{statement.name}`", CHANGE_COLUMNS.names)
             text, options = statement.query.strip(), dict(statement.options)
             view = View(statement.name, text, query.schema, options, statement.names, statement.starting)
@@ -235,7 +235,7 @@ def _columns(source: Source) -> str:
 
 def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
     relation = catalog.get(statement.relation)
-    if isinstance(relation, View) and is_waiting(relation.query):
+    if isinstance(relation, View) and defers_emission(relation.query):
         raise Unsupported(
             f"an index on `{relation.name}`, which has an EMIT clause, is not supported",
             detail=f"{relation.name}: {relation.query}",
@@ -252,7 +252,7 @@ def _with_index(catalog: Catalog, statement: CreateIndex) -> Catalog:
                 hint=near_misses(name, relation.schema.names) or "an index is on columns, not on expressions",
             )
         columns.append(column)
-    refuse_doubles(columns, f"in index `{statement.name}`")
+    refuse_duplicate_names(columns, f"in index `{statement.name}`")
     if statement.if_not_exists and any(i.name.lower() == statement.name.lower() for i in catalog.indexes):
         return catalog
     check_name(statement.name)
@@ -289,14 +289,14 @@ def _with_sink(catalog: Catalog, statement: CreateSink) -> Catalog:
         return catalog
     check_name(sink.name)
     view = readable(catalog, sink.view)
-    if isinstance(view, Source) and view.format != NOTES:
+    if isinstance(view, Source) and not view.is_internal:
         raise Unsupported(
             f"sink `{sink.name}` would read `{view.name}`, which is a source",
             detail="a sink takes the changes of a view",
             hint=f"CREATE VIEW … AS SELECT * FROM {view.name}, and a sink from that",
         )
     check_against(sink, view.schema)
-    if isinstance(view, View) and not tells_changes(sink) and not Binder(catalog).is_stream(view.name):
+    if isinstance(view, View) and not sink_side(sink).tells_changes(sink) and not Binder(catalog).is_stream(view.name):
         raise Unsupported(
             f"rows of `{view.name}` can be retracted, and the messages of sink `{sink.name}` would not show that",
             detail=f"{view.name}: {view.query}",

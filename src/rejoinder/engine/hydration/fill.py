@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
-from rejoinder.engine.hydration.source_replay import refuse_changed
+from rejoinder.connectors.registry import source_side
+from rejoinder.engine.hydration.source_replay import SourceReplay, refuse_changed
+from rejoinder.engine.version import Version
 from rejoinder.ir.catalog import Source
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow, SourceScan
 from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings
 from rejoinder.runtime.task import Report, expiry_of
-from rejoinder.state.completeness import Present, holdings_of
+from rejoinder.state.completeness import holdings_of
 from rejoinder.state.flow_state import Listed, Parts, State
 from rejoinder.state.watermarks import Times
-from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.runs.expiry import Expiry
-
-
-class Filler(Present, Protocol):
-    """Can read a source again: the engine."""
-
-    def reread(self, source: Source) -> list[FileRead]:
-        """Return the files with all delivered rows of a source."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -58,22 +50,22 @@ class Filling:
         return kept.with_reports(new_reports)
 
 
-def prepare(filler: Filler, new: Plan, after: Times) -> Filling:
-    """Plan the hydration of what a plan needs and the committed state does not have. Raises `Incomplete`."""
-    holdings = holdings_of(filler, new, after)
+def prepare(version: Version, replay: SourceReplay, new: Plan, after: Times) -> Filling:
+    """Plan the hydration of what a plan needs and a version does not have. Raises `Incomplete`."""
+    holdings = holdings_of(version, new, after, replay.unreadable)
     hydration = Hydration(new.program, holdings)
     dataflow = hydration.build()
     scanned = {scan.arrangement.id for scan in dataflow.scans.values() if isinstance(scan, ArrangementScan)}
-    state, retentions = filler.state, filler.plan.dataflow.retentions
+    state, retentions = version.state, version.dataflow.retentions
     read = scanned | hydration.filled
     before = {name: parts for name, parts in state.arrangements.items() if name in read}
     before |= {second: state.arrangements[name] for second, name in hydration.second_names.items()}
     before |= state.changelogs
-    expired = {name: expiry_of(retentions[name], filler.times) for name in scanned if name in retentions}
+    expired = {name: expiry_of(retentions[name], version.times) for name in scanned if name in retentions}
     again = [scan.source for scan in dataflow.scans.values() if isinstance(scan, SourceScan)]
-    files = {source.name: filler.reread(source) for source in again if source.is_file}
+    files = {source.name: replay.files(source) for source in again if source_side(source).rereads_files}
     splits = state.splits(dataflow)
     splits += [(name, file.path, file.modified, None) for name, read in files.items() for file in read]
     signatures = {file.path: file.signature for read in files.values() for file in read}
-    topics = tuple(source for source in again if not source.is_file)
+    topics = tuple(source for source in again if not source_side(source).rereads_files)
     return Filling(dataflow, holdings, before, splits, expired, topics, signatures)

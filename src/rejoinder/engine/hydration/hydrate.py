@@ -22,7 +22,7 @@ def hydrate(engine: Engine, state: State, filling: Filling, clock: Clock) -> Sta
     setting = replace(engine.setting(filling.dataflow), expiry=filling.expiry, hydrates=True)
     work = EpochWork(setting, engine.epoch, filling.before, clock)
     if filling.topics and engine.topics is not None:
-        again = [(source, engine.position(source)) for source in filling.topics]
+        again = [(source, engine.replay().position(source)) for source in filling.topics]
         reports = engine.topics.run(work, filling.splits, again)
     else:
         reports = engine.executor.run_listed(work, filling.splits)

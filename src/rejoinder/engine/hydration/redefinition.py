@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rejoinder.engine.content import Content, ContentHolder
 from rejoinder.engine.hydration.fill import Filling, prepare
 from rejoinder.engine.hydration.hydrate import hydrate
+from rejoinder.engine.hydration.source_replay import SourceReplay
 from rejoinder.engine.hydration.view_starts import planned_from_start, settled
 from rejoinder.engine.state_quota import check_quota
+from rejoinder.engine.version import Version
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Catalog
 from rejoinder.plan.join.delta_paths import Statistics
@@ -20,34 +21,19 @@ from rejoinder.planner import plan, refuse_products
 from rejoinder.runtime.task import Clock
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.state.gate_times import clock_of
-from rejoinder.state.watermarks import Times, Watermarks
+from rejoinder.state.watermarks import Watermarks
 
 if TYPE_CHECKING:
     from rejoinder.engine.engine import Engine
 
 
-class Basis(ContentHolder):
-    """The base of a definition: a content, and the engine that reads its sources again."""
-
-    def __init__(self, engine: Engine, content: Content) -> None:
-        self.take_over(content)
-        self.epoch = engine.epoch
-        self.unreadable = engine.unreadable
-        self.reread = engine.reread
-
-    @property
-    def times(self) -> Times:
-        """The values that formulas are evaluated with: watermarks and persisted values."""
-        return self.watermarks.times
-
-
-def redefined(engine: Engine, before: Content, catalog: Catalog) -> Content:
-    """Return the content for a new catalog, with new views hydrated on top of `before`.
+def redefined(engine: Engine, before: Version, catalog: Catalog) -> Version:
+    """Return the version for a new catalog, with new views hydrated on top of `before`.
 
     Its only effect is files that no manifest references yet. Raises `Incomplete` if a new view needs rows that have
     expired.
     """
-    planned = redefinition(Basis(engine, before), settled(catalog, before.state, before.deliveries))
+    planned = redefinition(before, engine.replay(before), settled(catalog, before.state, before.deliveries))
     catalog, new, old = planned.catalog, planned.plan, before.plan.dataflow
     net_rows = partial(before.state.net_rows, engine.store)
     refuse_products(new, old, before.state.statistics(), engine.max_pairs, net_rows)
@@ -71,30 +57,32 @@ class Redefinition:
     clock: Clock
 
 
-def redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
+def redefinition(before: Version, replay: SourceReplay, catalog: Catalog) -> Redefinition:
     """Plan a catalog. Incomplete sources of new views begin at STARTING AT; without it, raises `Incomplete`."""
-    return with_stack([view.query for view in catalog.views], _redefinition, flow, catalog)
+    return with_stack([view.query for view in catalog.views], _redefinition, before, replay, catalog)
 
 
-def _redefinition(flow: Basis, catalog: Catalog) -> Redefinition:
-    return planned_from_start(catalog, flow.state, flow.epoch, partial(_planned, flow))[1]
+def _redefinition(before: Version, replay: SourceReplay, catalog: Catalog) -> Redefinition:
+    return planned_from_start(catalog, before.state, before.epoch, partial(_planned, before, replay))[1]
 
 
-def _planned(flow: Basis, catalog: Catalog) -> Redefinition:
+def _planned(before: Version, replay: SourceReplay, catalog: Catalog) -> Redefinition:
     """Plan a catalog and the hydration of its new views.
 
     With current statistics, a plan may need arrangements that cannot be filled. With those of the last plan, only new
     views need new arrangements.
     """
     try:
-        return _planned_with(flow, catalog, flow.state.statistics())
+        return _planned_with(before, replay, catalog, before.state.statistics())
     except Incomplete:
-        return _planned_with(flow, catalog, flow.plan.program.statistics)
+        return _planned_with(before, replay, catalog, before.plan.program.statistics)
 
 
-def _planned_with(flow: Basis, catalog: Catalog, statistics: Mapping[str, Statistics]) -> Redefinition:
+def _planned_with(
+    before: Version, replay: SourceReplay, catalog: Catalog, statistics: Mapping[str, Statistics]
+) -> Redefinition:
     new = plan(catalog, statistics)
-    watermarks = flow.watermarks.with_persisted(new.persisted)
-    clock = clock_of(new.program.gates, watermarks, flow.timeline.latest, flow.timeline.latest)
-    filling = prepare(flow, new, watermarks.times)
+    watermarks = before.watermarks.with_persisted(new.persisted)
+    clock = clock_of(new.program.gates, watermarks, before.timeline.latest, before.timeline.latest)
+    filling = prepare(before, replay, new, watermarks.times)
     return Redefinition(catalog, new, filling, watermarks.with_emitted(clock.emitted_up_to), clock)

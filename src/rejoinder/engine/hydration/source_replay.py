@@ -1,29 +1,31 @@
 """Read a source again: every delivered row, exactly up to the committed position.
 
-Files can be read again as long as all of them exist unchanged. On Spark, records of a topic can be read again as long
-as the broker has all of them, and a change feed as long as Delta has its versions. Other sources cannot be read again.
+The connector of a source determines how (`Rereading`). Files can be read again as long as all of them exist unchanged.
+Spark reads other sources again, such as topics, as long as they have all records. The rest cannot be read again.
 Positions are part of the commit, so no row is lost or duplicated between the replay and the next epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from rejoinder.connectors.connector import Rereading
+from rejoinder.connectors.registry import source_side
 from rejoinder.errors import MissingInput
-from rejoinder.formats import open_path
 from rejoinder.formats.file_signatures import local_signature, remote_signature
+from rejoinder.formats.paths import open_path
 from rejoinder.ir.catalog import Source
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
 from rejoinder.state.flow_state import Listed
-from rejoinder.state.positions import Position, files_read
+from rejoinder.state.positions import Position, files_read, position_of
 from rejoinder.store.commits.file_log import FileRead
 from rejoinder.store.objects.object_store import ObjectStore
 
-READ_BY_SPARK = {"kafka": "a topic", "delta": "a change feed"}
 REQUESTS = 16  # concurrent requests for the signatures of remote files
 
 
@@ -48,34 +50,51 @@ class Topics(Protocol):
         ...
 
 
-def unreadable(
-    store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
-) -> str | None:
-    """Return why the delivered rows of a source cannot be read again; None if they can.
+@dataclass(frozen=True)
+class SourceReplay:
+    """Reads the sources of a flow again, up to their committed positions."""
 
-    Only a permanent problem is a reason. Raises `MissingInput` for a temporary one: an answer must not depend on
-    whether the storage of a file happens to fail.
-    """
-    if not source.is_file:
-        if source.format in READ_BY_SPARK:
-            return f"{READ_BY_SPARK[source.format]} is read again on Spark only"
-        subject = {"dataframe": "a DataFrame"}.get(source.format, "it")
-        return f"{subject} is not read again"
-    if source.max_ahead is not None:
-        return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
-    read = files_read(store, positions, attached[source.name])
-    remote = [file for file in read if local_path(file.path) is None and file.signature]
-    with ThreadPoolExecutor(REQUESTS) as pool:  # starts a thread for each remote file only, up to its limit
-        problems = [_problem(source, file) for file in read if local_path(file.path) is not None]
-        problems += pool.map(partial(_problem, source), remote)
-    return next((problem for problem in problems if problem is not None), None)
+    store: ObjectStore
+    positions: Mapping[str, Any]
+    attached: Mapping[str, str]
+    """The identity of each source."""
+    topics: Topics | None = None
 
+    def unreadable(self, source: Source) -> str | None:
+        """Return why the delivered rows of a source cannot be read again; None if they can.
 
-def delivered_files(
-    store: ObjectStore, positions: Mapping[str, Any], attached: Mapping[str, str], source: Source
-) -> list[FileRead]:
-    """Return the files that the committed epochs have read."""
-    return files_read(store, positions, attached[source.name])
+        Only a permanent problem is a reason. Raises `MissingInput` for a temporary one: an answer must not depend on
+        whether the storage of a file happens to fail.
+        """
+        side = source_side(source)
+        if side.rereading is Rereading.SPARK:
+            if self.topics is not None:
+                return self.topics.unreadable(source, self.position(source))
+            return f"{side.noun} is read again on Spark only"
+        if not side.rereads_files:
+            return f"{side.noun} is not read again"
+        if source.max_ahead is not None:
+            return "its files are not read again, since rows that `max_ahead` rejected could be accepted now"
+        read = self.files(source)
+        remote = [file for file in read if local_path(file.path) is None and file.signature]
+        with ThreadPoolExecutor(REQUESTS) as pool:  # starts a thread for each remote file only, up to its limit
+            problems = [_problem(source, file) for file in read if local_path(file.path) is not None]
+            problems += pool.map(partial(_problem, source), remote)
+        return next((problem for problem in problems if problem is not None), None)
+
+    def files(self, source: Source) -> list[FileRead]:
+        """Return the files that the committed epochs have read."""
+        return files_read(self.store, self.positions, self.attached[source.name])
+
+    def position(self, source: Source) -> Position:
+        """Return the position of the only stream of a source."""
+        return position_of(self.positions, f"{self.attached[source.name]}/0")
+
+    def records(self, sources: Iterable[Source]) -> list[Listed]:
+        """Read the records of topics again, in this process. Returns splits."""
+        if self.topics is None:
+            return []
+        return [split for source in sources for split in self.topics.collected(source, self.position(source))]
 
 
 def _problem(source: Source, file: FileRead) -> str | None:

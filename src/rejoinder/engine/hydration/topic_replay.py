@@ -1,20 +1,17 @@
-"""Read topics and change feeds again on Spark: from where the flow began up to the committed position."""
+"""Read topics and change feeds again on Spark: from the start of the flow up to the committed position."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.executors.spark_executor import SparkExecutor
-from rejoinder.exchange.connectors.delta_versions import NotReadableError, feed_until
-from rejoinder.exchange.connectors.kafka_topics import first_offsets, records_between
-from rejoinder.exchange.streaming.source_frames import frame_splits, union_splits
+from rejoinder.exchange.streaming.source_frames import union_splits
 from rejoinder.exchange.tasks.spark_rounds import listed_splits
 from rejoinder.ir.catalog import Source
 from rejoinder.runtime.bucket_rounds import EpochWork
 from rejoinder.runtime.task import Report
-from rejoinder.sql.definitions.feed_definition import DELTA
 from rejoinder.state.flow_state import Listed
 from rejoinder.state.positions import NOTHING, Position
 
@@ -38,27 +35,7 @@ class TopicReader:
             return "it is not read again, since rows that `max_ahead` rejected could be accepted now"
         if position.offset == NOTHING:
             return None
-        if source.format == DELTA:
-            return self._unreadable_feed(source, position)
-        topic = source.options["topic"]
-        ends = {int(number): int(offset) for number, offset in json.loads(position.offset)[topic].items()}
-        starts = {int(number): int(offset) for number, offset in json.loads(_start(position)).get(topic, {}).items()}
-        first = first_offsets(self.executor.session, f"source `{source.name}`", source.options, sorted(ends))
-        read = {number: starts.get(number, 0) for number, end in ends.items() if end > starts.get(number, 0)}
-        lost = [number for number, start in read.items() if number not in first or first[number] > start]
-        if not lost:
-            return None
-        number = min(lost)
-        if number not in first:
-            return f"its topic `{topic}` has no partition {number} any more"
-        return f"its topic `{topic}` begins at offset {first[number]} of partition {number}; older records were removed"
-
-    def _unreadable_feed(self, source: Source, position: Position) -> str | None:
-        try:
-            feed_until(self.executor.session, source.options, source.schema.names, position.offset)
-        except NotReadableError as reason:
-            return str(reason)
-        return None
+        return source_side(source).lost_records(self.executor.session, source, _start(position), position.offset)
 
     def run(
         self, work: EpochWork, splits: Sequence[Listed], again: Sequence[tuple[Source, Position]]
@@ -76,13 +53,9 @@ class TopicReader:
         return [(row[0], row[1], row[2], bytes(row[3])) for row in rows]
 
     def _records(self, source: Source, position: Position) -> DataFrame:
-        session = self.executor.session
-        if source.format == DELTA:
-            return frame_splits(feed_until(session, source.options, source.schema.names, position.offset), source.name)
-        return records_between(session, source.name, source.options, _start(position), position.offset)
+        return source_side(source).records(self.executor.session, source, _start(position), position.offset)
 
 
 def _start(position: Position) -> str:
-    """Return where Spark began to read, as offsets by partition; from 0 if it recorded none."""
-    text = next(iter(position.start.values()), "{}")
-    return text[text.index("{") :]
+    """Return where Spark began to read, as it recorded it; empty if it recorded nothing."""
+    return next(iter(position.start.values()), "")

@@ -22,7 +22,7 @@ from rejoinder.state.flow_state import State
 from rejoinder.state.positions import STREAMS, position_of
 from rejoinder.state.sink_progress import progress_file, recorded
 from rejoinder.state.timeline import Timeline
-from rejoinder.store.commits.lost_commits import mark_flow, write_hint
+from rejoinder.store.commits.lost_commits import hinted_version, mark_flow, write_hint
 from rejoinder.store.commits.manifest import Manifest, name_of, versions
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.checked_objects import CheckedRef
@@ -52,7 +52,10 @@ def backup(source: ObjectStore, target: ObjectStore) -> Backup:
     if manifest is None:
         raise NotCommitted(f"there is no state in {source.url}", hint="give the state directory of a flow")
     check_place(source, target)
-    check_content(target, manifest)
+    earlier = check_content(target, manifest)
+    if earlier is not None and hinted_version(target) is None:
+        # It was interrupted after its manifest. Without a hint, newer files would look like those of a lost commit.
+        write_hint(target, earlier)
     # Copy unread rows before the manifest is chosen: once a later epoch has read them, they may be vacuumed. Rows that
     # are inserted meanwhile are copied at the end.
     unread = _copy_unread(source, target)

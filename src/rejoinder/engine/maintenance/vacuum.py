@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rejoinder.engine.content import named_files
+from rejoinder.engine.version import named_files
 from rejoinder.host.temporary_folders import abandoned_folders, remove_abandoned
 from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.state.inbox_names import inbox_name

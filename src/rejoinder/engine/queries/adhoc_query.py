@@ -20,7 +20,7 @@ from rejoinder.kernels.arrow.sorting import rank_values
 from rejoinder.planner import plan
 from rejoinder.runtime.bucket_rounds import EpochWork, Setting
 from rejoinder.sql.bind.binder import bind
-from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.statements.query_text import whole_relation
 from rejoinder.sql.statements.result_order import Ordering, split_ordering, with_order_columns
@@ -73,11 +73,13 @@ def run_query(engine: Engine, text: str, starting: str | None = None) -> Result:
 
     Incomplete sources begin at `starting`. Without it, raises `Incomplete`.
     """
-    return with_stack([text, *(view.query for view in engine.catalog.views)], _run_query, engine, text, starting)
+    return with_stack(
+        [text, *(view.query for view in engine.version.catalog.views)], _run_query, engine, text, starting
+    )
 
 
 def _run_query(engine: Engine, text: str, starting: str | None) -> Result:
-    ordered = split_order(engine.catalog, text)
+    ordered = split_order(engine.version.catalog, text)
     rows, note = _whole_view(engine, ordered.query), None
     if rows is None:
         rows, note = _filled(engine, ordered.query, starting)
@@ -87,32 +89,35 @@ def _run_query(engine: Engine, text: str, starting: str | None) -> Result:
 def _whole_view(engine: Engine, query: str) -> pa.Table | None:
     """Return the rows of `SELECT * FROM view` from its changelog; None for other queries."""
     name = whole_relation(query)
-    with engine.lock:
-        views = engine.dataflow.views
+    with engine.lock:  # a commit may collect the files of the version before it
+        views, manifest = engine.dataflow.views, engine.version.manifest
         view = next((view for view in views if name is not None and view.lower() == name.lower()), None)
-        if view is None or engine.manifest is None:
-            return None
-        return expanded(read_table(engine.store, engine.manifest, view, views[view]))
+        return (
+            None
+            if view is None or manifest is None
+            else expanded(read_table(engine.store, manifest, view, views[view]))
+        )
 
 
 def _filled(engine: Engine, query: str, starting: str | None) -> tuple[pa.Table, str | None]:
     """Return the rows of a query, hydrated as a view would be, and a note about missing rows."""
+    with engine.lock:  # a commit may collect the files of the version before it
+        version, replay = engine.version, engine.replay()
 
-    def planned(catalog: Catalog) -> Filling:
-        return prepare(engine, plan(catalog, engine.state.statistics()), engine.times)
+        def planned(catalog: Catalog) -> Filling:
+            return prepare(version, replay, plan(catalog, version.state.statistics()), version.times)
 
-    with engine.lock:
-        bound = bind(query, engine.catalog)
-        refuse_doubles(bound.schema.names, "in the result")
+        bound = bind(query, version.catalog)
+        refuse_duplicate_names(bound.schema.names, "in the result")
         refuse_reserved(bound.schema.names, "in the result")
         view = View(NAME, query, bound.schema, starting=starting)
-        catalog = settled(engine.catalog.with_relation(view), engine.state, engine.deliveries)
-        catalog, filling = planned_from_start(catalog, engine.state, engine.epoch, planned)
+        catalog = settled(version.catalog.with_relation(view), version.state, version.deliveries)
+        catalog, filling = planned_from_start(catalog, version.state, version.epoch, planned)
         store = Scratch(engine.store)
         setting = Setting(filling.dataflow, store, engine.buckets, engine.history, expiry=filling.expiry, hydrates=True)
-        work = EpochWork(setting, engine.epoch, filling.before)
-        reports = LocalExecutor().run_listed(work, [*filling.splits, *engine.records(filling)])
-        result = filling.into(engine.state, reports)
+        work = EpochWork(setting, version.epoch, filling.before)
+        reports = LocalExecutor().run_listed(work, [*filling.splits, *replay.records(filling.topics)])
+        result = filling.into(version.state, reports)
         temporary = next(view for view in catalog.views if view.name == NAME)
     return _rows(store, result, bound.schema), start_note(temporary)
 

@@ -17,17 +17,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.queries.adhoc_query import NAME, run_query
 from rejoinder.errors import NotCommitted, UnknownName, Unsupported
 from rejoinder.host.entropy import token
-from rejoinder.ir.catalog import LATE, NOTES, Catalog, Kind, Source, View
+from rejoinder.ir.catalog import INTERNAL, LATE, Catalog, Kind, Source, View
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, numbers, replaced, take, without
 from rejoinder.kernels.arrow.scatter import encode
 from rejoinder.plan.operations.side_outputs import noted, takes_every_row
 from rejoinder.sql.bind.binder import bind
 from rejoinder.sql.bind.emit_clause import split_emission
-from rejoinder.sql.parse.clauses import refuse_doubles, refuse_reserved
+from rejoinder.sql.parse.clauses import refuse_duplicate_names, refuse_reserved
 from rejoinder.sql.statements.query_text import named_relations, whole_relation
 from rejoinder.state.executor import LocalExecutor, split_batch
 from rejoinder.state.reading.changelog_reader import from_start, history_note, history_start, read_changes, timeline_of
@@ -54,7 +55,7 @@ def as_sources(engine: Engine, query: str) -> Catalog:
 
 def _named(engine: Engine, query: str) -> dict[str, Source | View]:
     names = named_relations(query)
-    relations = [engine.catalog.find(name) or noted(engine.catalog, name) for name in names]
+    relations = [engine.version.catalog.find(name) or noted(engine.version.catalog, name) for name in names]
     for name in (relation.name for relation in relations if relation is not None and relation.name.endswith(LATE)):
         if name not in engine.dataflow.views:
             raise takes_every_row(name.removesuffix(LATE))
@@ -67,16 +68,16 @@ def replay(engine: Engine, query: str, added: Sequence[str] = (), starting: str 
     `added` are the columns that the rendering adds. Incomplete sources begin at `starting`.
     """
     with engine.lock:
-        manifest = engine.manifest
+        manifest = engine.version.manifest
         if manifest is None:
             raise NotCommitted("nothing is committed yet", hint="run the flow first")
         relations = _named(engine, query)
         try:
             schema = bind(query, as_sources(engine, query)).schema
         except UnknownName:
-            bind(query, engine.catalog)  # raises the error with near misses among all names
+            bind(query, engine.version.catalog)  # raises the error with near misses among all names
             raise
-        refuse_doubles(schema.names, "in the result")
+        refuse_duplicate_names(schema.names, "in the result")
         refuse_reserved(schema.names, "in the result", added)
         _, emission = split_emission(query)
         if emission is not None and emission.policy in ("watermark", "final"):
@@ -123,8 +124,8 @@ def _run(
                 (name, None, 0, encode(rows[epoch])) for name, rows in histories.items() if epoch in rows
             ]
             scratch.run_epoch(number, [split_batch(splits)], time_ms=times.get(epoch, 0))
-        assert scratch.manifest is not None
-        changes = changes_of(scratch.store, scratch.manifest, view.name, view.schema)
+        assert scratch.version.manifest is not None
+        changes = changes_of(scratch.store, scratch.version.manifest, view.name, view.schema)
         # Epoch −1, for changes before the first epoch, is the last element and stays −1.
         original = np.array([*epochs, -1], np.int64)[numbers(changes.table, EPOCH)]
         return Changes(replaced(changes.table, EPOCH, original), view.schema, times)
@@ -136,7 +137,7 @@ def _changelog(relation: Source | View) -> Source:
     """Return a relation as a source of its changes, with the event-time columns that versions need."""
     watermarks = relation.watermarks if isinstance(relation, Source) else {}
     kind: Kind = "stream" if isinstance(relation, Source) and relation.kind == "stream" else "changelog"
-    return Source(relation.name, kind, relation.schema, format="replay", watermarks=watermarks)
+    return Source(relation.name, kind, relation.schema, format=INTERNAL, watermarks=watermarks)
 
 
 def _start(manifest: Manifest, relation: Source | View) -> int | None:
@@ -145,24 +146,26 @@ def _start(manifest: Manifest, relation: Source | View) -> int | None:
 
 
 def _changelog_name(relation: Source | View) -> str:
-    return relation.changes if isinstance(relation, Source) and relation.keeps_changes else relation.name
+    return relation.changes if isinstance(relation, Source) and source_side(relation).keeps_changes else relation.name
 
 
 def _has_history(relation: Source | View) -> bool:
-    return isinstance(relation, View) or relation.keeps_changes or relation.format == NOTES
+    return isinstance(relation, View) or relation.is_internal or source_side(relation).keeps_changes
 
 
 def _history(engine: Engine, relation: Source | View, starting: str | None) -> tuple[pa.Table, str | None]:
     """Return the changes of a relation, with `__epoch` and `__diff`, and a note about missing rows."""
-    assert engine.manifest is not None
+    assert engine.version.manifest is not None
     if _has_history(relation):
         name = _changelog_name(relation)
         if name not in engine.dataflow.views:  # a side output of a source that no view reads
             return replaced(replaced(relation.schema.empty_table(), EPOCH, _NONE), DIFF, _NONE), None
-        changes = read_changes(engine.store, engine.manifest, name, relation.schema, after=-2, until=engine.epoch)
+        changes = read_changes(
+            engine.store, engine.version.manifest, name, relation.schema, after=-2, until=engine.epoch
+        )
         return changes, None
     content, _, note = run_query(engine, f"SELECT * FROM `{relation.name}`", starting)
-    first = np.full(content.num_rows, max(0, engine.manifest.extra["since"]), np.int64)
+    first = np.full(content.num_rows, max(0, engine.version.manifest.extra["since"]), np.int64)
     return replaced(replaced(content, EPOCH, first), DIFF, np.ones(content.num_rows, np.int64)), note
 
 

@@ -7,59 +7,62 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rejoinder.connectors.message_values import Values
+from rejoinder.connectors.registry import sink_side
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.hydration.view_starts import starts_of
 from rejoinder.engine.status.watermark_status import blocker_of, watermark_rows
+from rejoinder.engine.version import Version
 from rejoinder.errors import Unsupported
 from rejoinder.explain.view_description import describe
+from rejoinder.formats.text.row_text import length_text, plain
 from rejoinder.ir.catalog import Catalog, Sink, Source, View
 from rejoinder.kernels.arrow.ordered import LEAST, as_column
+from rejoinder.plan.operations.side_outputs import readable
+from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.planner import plan
-from rejoinder.secret_options import redacted
 from rejoinder.sql.bind.binder import bind
-from rejoinder.sql.definitions.message_definition import written_columns
 from rejoinder.sql.parse.text_caps import with_stack
 from rejoinder.sql.types.spark_types import spark_name
-from rejoinder.state.reading.row_text import length_text, plain
 from rejoinder.watermarks.formula import value_of
 
 
 def explain(engine: Engine, target: str) -> str:
     """Return the plan of a view, or of a query as if it were a view. Raises a `PlanningError`."""
-    return with_stack([target, *(view.query for view in engine.catalog.views)], _explain, engine, target)
+    version = engine.version
+    return with_stack([target, *(view.query for view in version.catalog.views)], _explain, version, target)
 
 
-def _explain(engine: Engine, target: str) -> str:
+def _explain(version: Version, target: str) -> str:
     text = target.strip().rstrip(";")
-    relation = engine.catalog.find(text.strip("`"))
+    relation = version.catalog.find(text.strip("`"))
     if isinstance(relation, Source):
         raise Unsupported(
             f"`{relation.name}` is a source and has no plan",
             detail=f"EXPLAIN {text}",
             hint="EXPLAIN a view or a query; SHOW ARRANGEMENTS shows what is kept of a source",
         )
-    state, times = engine.state, engine.watermarks.times
+    state, times = version.state, version.times
     if relation is not None:
-        return describe(engine.plan, relation.name, state, times)
+        return describe(version.plan, relation.name, state, times)
     if len(text.split()) == 1:
-        engine.catalog.get(text.strip("`"))  # raises `UnknownName` with near misses: one word is not a query
-    query = bind(text, engine.catalog)
-    catalog = Catalog((*engine.catalog.relations, View("query", text, query.schema)), engine.catalog.indexes)
-    return describe(plan(catalog, engine.state.statistics()), "query", state, times)
+        version.catalog.get(text.strip("`"))  # raises `UnknownName` with near misses: one word is not a query
+    query = bind(text, version.catalog)
+    catalog = Catalog((*version.catalog.relations, View("query", text, query.schema)), version.catalog.indexes)
+    return describe(plan(catalog, version.state.statistics()), "query", state, times)
 
 
 def show(engine: Engine, what: str) -> list[dict[str, Any]]:
     """Return the rows of SHOW ARRANGEMENTS, SINKS, VIEWS, SOURCES (or TABLES), or WATERMARKS."""
+    version = engine.version
     if what == "ARRANGEMENTS":
-        return [_arrangement(engine, a.id) for a in engine.dataflow.arrangements]
+        return [_arrangement(version, arrangement) for arrangement in version.dataflow.arrangements]
     if what == "VIEWS":
-        return [_view(engine, view) for view in engine.catalog.views]
+        return [_view(version, view) for view in version.catalog.views]
     if what == "SINKS":
-        return [_sink(engine, sink) for sink in engine.catalog.sinks]
+        return [_sink(version, sink) for sink in version.catalog.sinks]
     if what == "WATERMARKS":
         return watermark_rows(engine)
-    read = set(engine.dataflow.scans)
+    read = set(version.dataflow.scans)
     return [
         {
             "source": s.name,
@@ -69,7 +72,7 @@ def show(engine: Engine, what: str) -> list[dict[str, Any]]:
             "read": s.name in read,
             "retain": _retained(s),
         }
-        for s in engine.catalog.sources
+        for s in version.catalog.sources
     ]
 
 
@@ -81,29 +84,29 @@ def _retained(source: Source) -> str | None:
     return str(source.retained) if is_counted else f"INTERVAL {length_text(source.retained).upper()}"
 
 
-def _view(engine: Engine, view: View) -> dict[str, Any]:
+def _view(version: Version, view: View) -> dict[str, Any]:
     """Return a row of SHOW VIEWS: `blocked_by` is the watermark that it waits for, `late` its late rows by source."""
-    blocker = blocker_of(engine, view.name)
+    blocker = blocker_of(version, view.name)
     blocked_by = None if blocker is None else f"{blocker.source}.{blocker.column}"
-    if blocker is not None and len(engine.watermarks.sources.get(blocker.source, {}).get("inputs", ())) > 1:
+    if blocker is not None and len(version.watermarks.sources.get(blocker.source, {}).get("inputs", ())) > 1:
         blocked_by = f"{blocked_by}, partition {blocker.partition}"
     return {
         "view": view.name,
         "columns": _columns(view),
         "query": view.query,
-        "watermarks": output_watermarks(engine, view.name),
+        "watermarks": output_watermarks(version, view.name),
         "blocked_by": blocked_by,
-        "late": dict(engine.watermarks.late.get(view.name, {})),
-        "starts_at": starts_of(engine.catalog, view),
+        "late": dict(version.watermarks.late.get(view.name, {})),
+        "starts_at": starts_of(version.catalog, view),
     }
 
 
-def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
+def output_watermarks(version: Version, view: str) -> dict[str, Any]:
     """Return the watermarks of a view's columns, as values of their types. That of a window is of its start."""
-    schema = engine.dataflow.views[view]
+    schema = version.dataflow.views[view]
     result = {}
-    for name, formula in engine.plan.outputs[view].items():
-        kind, value = schema.field(name).type, value_of(formula, engine.watermarks.times, LEAST)
+    for name, formula in version.plan.outputs[view].items():
+        kind, value = schema.field(name).type, value_of(formula, version.times, LEAST)
         if value == LEAST:
             continue
         time = kind.field("start").type if pa.types.is_struct(kind) else kind
@@ -111,13 +114,10 @@ def output_watermarks(engine: Engine, view: str) -> dict[str, Any]:
     return result
 
 
-def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
+def _sink(version: Version, sink: Sink) -> dict[str, Any]:
     """Return a row of SHOW SINKS: options without secrets, and the last delivered epoch; None before the first."""
-    identity, _ = engine.sinks[sink.name]
-    options = redacted(sink.options)
-    if options.get("value_format") == "avro":
-        options["avro_schema"] = Values(sink).schema(written_columns(sink, engine.catalog.get(sink.view).schema))
-    delivered = engine.delivered.get(identity)
+    options = sink_side(sink).shown_options(sink, readable(version.catalog, sink.view).schema)
+    delivered = version.delivered.get(version.sinks[sink.name].identity)
     return {
         "sink": sink.name,
         "view": sink.view,
@@ -127,11 +127,11 @@ def _sink(engine: Engine, sink: Sink) -> dict[str, Any]:
     }
 
 
-def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
-    arrangement = next(a for a in engine.dataflow.arrangements if a.id == name)
-    parts = engine.state.arrangements.get(name, ())
-    made = engine.plan.program.derived.get(arrangement.relation.partition("/")[0])
-    own = () if made is None else made.operation.state(made, engine.plan.program)
+def _arrangement(version: Version, arrangement: Arrangement) -> dict[str, Any]:
+    name = arrangement.id
+    parts = version.state.arrangements.get(name, ())
+    made = version.plan.program.derived.get(arrangement.relation.partition("/")[0])
+    own = () if made is None else made.operation.state(made, version.plan.program)
     content = next((state.content for state in own if state.arrangement.id == name), "rows")
     return {
         "name": name,
@@ -141,7 +141,7 @@ def _arrangement(engine: Engine, name: str) -> dict[str, Any]:
         "rows": sum(part.rows for part in parts),
         "bytes": sum(part.bytes for part in parts),
         "runs": max((part.runs for part in parts), default=0),
-        "used_by": engine.plan.program.named(engine.dataflow.users[name]),
+        "used_by": version.plan.program.named(version.dataflow.users[name]),
     }
 
 

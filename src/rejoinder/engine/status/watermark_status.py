@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from rejoinder.engine.engine import Engine
 from rejoinder.engine.time.processing_time import STILL
+from rejoinder.engine.version import Version
+from rejoinder.formats.text.row_text import length_text
 from rejoinder.ir.catalog import Source
 from rejoinder.kernels.arrow.ordered import LEAST
-from rejoinder.state.reading.row_text import length_text
 from rejoinder.state.watermarks import Partition, Watermarks, keys_of, shown
 from rejoinder.watermarks.formula import (
     Formula,
@@ -44,16 +45,17 @@ def watermark_rows(engine: Engine) -> list[dict[str, Any]]:
     the clock, there is a row `(clock)`: `watermark` is the clock at the last epoch, `source_watermark` the processing
     time of that epoch.
     """
-    with engine.lock:
-        imposed = engine.plan.program.sources  # with the watermarks that views impose
-        sources = [imposed.get(source.name, source) for source in engine.catalog.sources]
-        blockers = {view.name: blocker_of(engine, view.name) for view in engine.catalog.views}
-        return [row for source in sources for row in _rows(engine.watermarks, source, blockers)] + _clock_rows(engine)
+    version = engine.version
+    imposed = version.plan.program.sources  # with the watermarks that views impose
+    sources = [imposed.get(source.name, source) for source in version.catalog.sources]
+    blockers = {view.name: blocker_of(version, view.name) for view in version.catalog.views}
+    rows = [row for source in sources for row in _rows(version.watermarks, source, blockers)]
+    return rows + _clock_rows(version, engine.time.wall)
 
 
-def _clock_rows(engine: Engine) -> list[dict[str, Any]]:
+def _clock_rows(version: Version, wall: int | None) -> list[dict[str, Any]]:
     """Return one row if the processing time of the last epoch differed from the clock."""
-    wall, latest = engine.time.wall, engine.timeline.latest
+    latest = version.timeline.latest
     if wall is None or abs(wall - latest) <= STILL:
         return []
     return [
@@ -65,7 +67,7 @@ def _clock_rows(engine: Engine) -> list[dict[str, Any]]:
             "source_watermark": _clock(latest),
             "delay": length_text(abs(wall - latest) * 1000),
             "idle_since": None,
-            "blocks": sorted({gate.view for gate in engine.plan.program.gates if gate.interval}),
+            "blocks": sorted({gate.view for gate in version.plan.program.gates if gate.interval}),
         }
     ]
 
@@ -92,17 +94,17 @@ def _rows(watermarks: Watermarks, source: Source, blockers: dict[str, Blocker | 
             }
 
 
-def blocker_of(engine: Engine, view: str) -> Blocker | None:
+def blocker_of(version: Version, view: str) -> Blocker | None:
     """Return the watermark that a view waits for, to emit rows or to expire them; None if it waits for none."""
-    program, watermarks = engine.plan.program, engine.watermarks
+    program, watermarks = version.plan.program, version.watermarks
 
     def value(limit: Formula) -> int:
         return value_of(limit, watermarks.times, LEAST)
 
     limits = [gate.limit for gate in program.gates_of(view) if gate.limit is not None]
     if not limits:
-        used = {name for name, users in engine.dataflow.users.items() if view in program.named(users)}
-        retentions = [retention for name, retention in engine.dataflow.retentions.items() if name in used]
+        used = {name for name, users in version.dataflow.users.items() if view in program.named(users)}
+        retentions = [retention for name, retention in version.dataflow.retentions.items() if name in used]
         users = [[limit.below for limit in user] for retention in retentions for user in retention.users]
         limits = [max(user, key=value) for user in users]  # a row expires for a user by the first limit that passes it
     if not limits:

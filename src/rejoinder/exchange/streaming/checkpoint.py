@@ -37,14 +37,25 @@ _GENERATION = re.compile(r"(\d+)-[0-9a-f]{8}")
 TICKS = "ticks/0"  # the stream that has no rows
 
 
+class Committed(Protocol):
+    """The committed positions, and the identity of each source that is read."""
+
+    @property
+    def positions(self) -> dict[str, Any]: ...
+    @property
+    def attached(self) -> Mapping[str, str]: ...
+
+
 class Ledger(Protocol):
     """The engine, which stores the positions of sources."""
 
-    positions: dict[str, Any]
-
+    @property
+    def version(self) -> Committed: ...
     @property
     def epoch(self) -> int: ...
-    def annotate(self, positions: dict[str, Any]) -> None: ...
+    def annotate(self, positions: dict[str, Any], *, commit: bool = True) -> None:
+        """Adopt new positions; without `commit`, the next epoch commits them."""
+
     def file_lines(self, stream: str) -> tuple[list[bytes], int]: ...
 
 
@@ -71,7 +82,7 @@ class Checkpoint:
         `is_short`: the query ends by itself. Then a driver that has already committed a generation of these streams
         lets the next epoch commit the new one.
         """
-        known = ledger.positions.get("spark")
+        known = ledger.version.positions.get("spark")
         number = 0 if known is None else known["number"] + 1
         name = f"{number}-{token(4)}"
         positions = self._write(ledger, known, name, streams)
@@ -80,12 +91,9 @@ class Checkpoint:
         if known is not None and "header" in known:
             generation["header"] = known["header"]
         is_known = known is not None and known["sources"] == list(streams) and self._is_own(known["folder"])
-        is_read = all(stream == TICKS or stream in ledger.positions.get("streams", {}) for stream in streams)
-        updated = {**ledger.positions, "streams": positions, "spark": generation}
-        if is_short and is_known and is_read and "header" not in generation:
-            ledger.positions = updated
-        else:
-            ledger.annotate(updated)
+        is_read = all(stream == TICKS or stream in ledger.version.positions.get("streams", {}) for stream in streams)
+        updated = {**ledger.version.positions, "streams": positions, "spark": generation}
+        ledger.annotate(updated, commit=not (is_short and is_known and is_read and "header" not in generation))
         reach("after_generation", ledger.epoch)
         self._own = name
         self._delete_before(number - 1)
@@ -93,8 +101,8 @@ class Checkpoint:
 
     def read(self, ledger: Ledger, epoch: int) -> tuple[list[str] | None, list[StreamRead]]:
         """Return the header of an epoch that Spark has planned, if Spark keeps state for it, and what it reads."""
-        generation = ledger.positions["spark"]
-        folder, known = f"{self.folder}/{generation['folder']}", ledger.positions.get("streams", {})
+        generation = ledger.version.positions["spark"]
+        folder, known = f"{self.folder}/{generation['folder']}", ledger.version.positions.get("streams", {})
         header, read = read_epoch(self._files, folder, generation["sources"], epoch, known)
         has_state = self._files.is_folder(f"{folder}/state")
         return header if has_state else None, [stream_read for stream_read in read if stream_read.stream != TICKS]
@@ -103,7 +111,7 @@ class Checkpoint:
         self, ledger: Ledger, known: Mapping[str, Any] | None, name: str, streams: Sequence[str]
     ) -> dict[str, Any]:
         """Write a generation. Returns the positions of the streams with their offsets in it."""
-        positions: dict[str, Any] = dict(ledger.positions.get("streams", {}))
+        positions: dict[str, Any] = dict(ledger.version.positions.get("streams", {}))
         before = [] if known is None else list(dict.fromkeys(known["sources"]))
         old, new = "" if known is None else f"{self.folder}/{known['folder']}", f"{self.folder}/{name}"
         for number, stream in enumerate(before):

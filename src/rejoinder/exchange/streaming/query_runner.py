@@ -3,48 +3,45 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rejoinder.errors import MissingInput, RejoinderError, RuntimeMismatch, StateError, Unsupported
-from rejoinder.exchange.connectors.delta_tables import change_feed
-from rejoinder.exchange.connectors.kafka_topics import partitions_of, topic_splits
 from rejoinder.exchange.session.spark_session import missing_settings
 from rejoinder.exchange.streaming import checkpoint
 from rejoinder.exchange.streaming.checkpoint_log import StreamRead
-from rejoinder.exchange.streaming.source_frames import file_splits, frame_splits, literal, streams_in, union_splits
+from rejoinder.exchange.streaming.source_frames import streams_in, union_splits
 from rejoinder.exchange.streaming.streaming_query import interpreted, start_query, wait_for
 from rejoinder.exchange.streaming.ticks import Ticker
 from rejoinder.host.private_files import make_folder
 
 OnBatch = Callable[[DataFrame, int], None]
 
-_OF_ROWS = ("dataframe", "delta", "kafka")  # formats whose rows pass through the JVM; for others it sees only paths
 
-
-class ReadSource(Protocol):
-    """The properties of a source that the runner uses."""
+class Stream(Protocol):
+    """The input of a source, as its connector reads it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The source."""
+
     @property
-    def format(self) -> str: ...
-    @property
-    def options(self) -> Mapping[str, str]: ...
-    @property
-    def schema(self) -> pa.Schema: ...
+    def passes_rows(self) -> bool:
+        """Whether rows pass through the JVM. Otherwise Spark sees only paths."""
+
+    def partitions(self, session: SparkSession) -> list[int]:
+        """Return the partitions that exist now; empty if the source has none of its own."""
+
+    def splits(self, session: SparkSession) -> DataFrame:
+        """Return the input as a stream of splits."""
 
 
 class Ledger(checkpoint.Ledger, Protocol):
-    """The engine: an identity for each source that is read, a lock that an epoch holds, and fencing."""
-
-    attached: dict[str, str]
+    """The engine: positions, a lock that an epoch holds, and fencing."""
 
     @property
     def lock(self) -> AbstractContextManager[Any]: ...
@@ -67,7 +64,7 @@ class Runner:
         self.interval = ""
         self.is_ticking = False
         self.query: StreamingQuery | None = None
-        self.partitions: dict[str, list[int]] = {}  # of Kafka sources
+        self.partitions: dict[str, list[int]] = {}  # of topics, by source
         self.failure: BaseException | None = None
         self.is_reported = False  # whether `wait` has raised the failure of the query
         self._streams: list[str] = []  # Spark's own sources, as its progress lists them
@@ -82,10 +79,8 @@ class Runner:
 
     def start(
         self,
-        sources: Sequence[ReadSource],
+        sources: Sequence[Stream],
         *,
-        frames: Mapping[str, DataFrame],
-        inbox: Callable[[str], str],
         add_rounds: Callable[[DataFrame], DataFrame],
         is_ticking: bool,
         once: bool,
@@ -105,11 +100,9 @@ class Runner:
         self.query = None
         if not sources:
             return
-        topics = [source for source in sources if source.format == "kafka"]
-        self.partitions = {
-            topic.name: partitions_of(self.session, f"source `{topic.name}`", topic.options) for topic in topics
-        }
-        splits = [self._splits(source, frames, inbox) for source in sources]
+        partitions = {source.name: source.partitions(self.session) for source in sources}
+        self.partitions = {name: numbers for name, numbers in partitions.items() if numbers}
+        splits = [source.splits(self.session) for source in sources]
         positions = self._positions(sources, splits)
         if is_ticking:
             self.ticker.prepare()
@@ -177,9 +170,9 @@ class Runner:
         last = None if self.query is None else self.query.lastProgress
         if last is None or last["batchId"] < epoch:
             return False
-        if source not in self.ledger.attached:  # no view reads it
+        if source not in self.ledger.version.attached:  # no view reads it
             return True
-        prefix = f"{self.ledger.attached[source]}/"
+        prefix = f"{self.ledger.version.attached[source]}/"
         streams = zip(self._streams, last["sources"], strict=True)
         progress = [stream for name, stream in streams if name.startswith(prefix)]
         return all(stream["startOffset"] == stream["endOffset"] for stream in progress)
@@ -249,11 +242,11 @@ class Runner:
             )
         return cause or error or StateError("the query has ended", hint="start it again")
 
-    def _is_interpreted(self, sources: Sequence[ReadSource]) -> bool:
+    def _is_interpreted(self, sources: Sequence[Stream]) -> bool:
         """Whether to disable code generation: if no rows pass through the JVM, and not on a session of the user."""
-        return not missing_settings(self.session) and not any(source.format in _OF_ROWS for source in sources)
+        return not missing_settings(self.session) and not any(source.passes_rows for source in sources)
 
-    def _positions(self, sources: Sequence[ReadSource], splits: Sequence[DataFrame]) -> list[str]:
+    def _positions(self, sources: Sequence[Stream], splits: Sequence[DataFrame]) -> list[str]:
         """Return a stable identity of each of Spark's own sources, in the order of the plan."""
         readers: dict[str, str] = {}
         result = []
@@ -267,23 +260,8 @@ class Runner:
                         hint="create one with spark.readStream for each, or declare it once and read it in views",
                     )
             numbers = {stream: number for number, stream in enumerate(dict.fromkeys(streams))}
-            result += [f"{self.ledger.attached[source.name]}/{numbers[stream]}" for stream in streams]
+            result += [f"{self.ledger.version.attached[source.name]}/{numbers[stream]}" for stream in streams]
         return result
-
-    def _splits(self, source: ReadSource, frames: Mapping[str, DataFrame], inbox: Callable[[str], str]) -> DataFrame:
-        if source.format == "dataframe":
-            return frame_splits(frames[source.name], source.name)
-        if source.format == "delta":
-            feed = change_feed(self.session, source.name, source.options, source.schema.names)
-            return frame_splits(feed, source.name)
-        if source.format == "kafka":
-            return topic_splits(self.session, source.name, source.options)
-        if source.format == "memory":
-            number = F.regexp_extract("path", r"(\d+)-[0-9a-f]{8}\.arrow$", 1).cast("bigint")
-            # Files are identified by name, not by folder, so that the state may be moved.
-            options = {**source.options, "path": f"{literal(inbox(source.name))}/*.arrow", "filenameonly": "true"}
-            return file_splits(self.session, source.name, options).withColumn("modified", number)
-        return file_splits(self.session, source.name, source.options)
 
 
 def _line_with(text: str, word: str) -> str | None:

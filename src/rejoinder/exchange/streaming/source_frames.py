@@ -55,6 +55,14 @@ def file_splits(session: SparkSession, name: str, options: Mapping[str, str]) ->
     )
 
 
+def inserted_splits(session: SparkSession, name: str, options: Mapping[str, str], folder: str) -> DataFrame:
+    """Return a stream of the files that `insert` and `delete` write to a folder, in the order of the calls."""
+    number = F.regexp_extract("path", r"(\d+)-[0-9a-f]{8}\.arrow$", 1).cast("bigint")
+    # Files are identified by name, not by folder, so that the state may be moved.
+    files = {**options, "path": f"{literal(folder)}/*.arrow", "filenameonly": "true"}
+    return file_splits(session, name, files).withColumn("modified", number)
+
+
 def check_path(name: str, path: str) -> None:
     """Raise `MissingInput` for a local path that does not exist; remote paths are checked by Spark."""
     local = path.removeprefix("file://")

@@ -1,4 +1,4 @@
-"""The reserved columns of a delta, and the way between Arrow columns and NumPy arrays.
+"""The reserved columns of a delta, and conversions between Arrow columns and NumPy arrays.
 
 A *delta* is an Arrow table of payload columns with up to three reserved ones:
 

@@ -1,7 +1,7 @@
-"""What SQL calls equal: NULL is NULL, NaN is NaN, and -0.0 is 0.0, at any depth of a nested value.
+"""Equality as IS NOT DISTINCT FROM: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0, at any depth of nesting.
 
-Cost: a fixed number of Arrow passes per column and level of nesting; no loop over rows but in `identity`, which is for
-the few rows whose hashes collide.
+Cost: a fixed number of Arrow passes per column and level of nesting. Only `identity` loops over rows, the few whose
+hashes collide.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rejoinder.kernels.arrow.hashing import Mask
 
 
 def not_distinct(left: pa.Array, right: pa.Array) -> Mask:
-    """Compare two columns of one type row by row, as SQL's IS NOT DISTINCT FROM.
+    """Compare two columns of one type row by row, like IS NOT DISTINCT FROM.
 
     >>> not_distinct(pa.array([[1], None, []]), pa.array([[1], None, [None]]))
     array([ True,  True, False])
@@ -45,25 +45,25 @@ def not_distinct(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def _bounds(lists: pa.Array) -> Int64:
-    """First and last offsets of each list; a NULL may have any length."""
+    """Return the offsets of lists in their values; a NULL may have any length."""
     return np.asarray(lists.offsets).astype(np.int64)
 
 
 def _equal_lists(left: Int64, right: Int64, left_values: pa.Array, right_values: pa.Array) -> Mask:
-    """Say which lists, given by their bounds in the values, have equal elements in equal places."""
+    """Return a mask of the lists, by their offsets in the values, that have equal elements at equal positions."""
     count = np.diff(left)
     equal: Mask = count == np.diff(right)
     count = np.where(equal, count, 0)
     owner = np.repeat(np.arange(len(count)), count)
     position = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     if len(owner):
-        here, there = pa.array(left[:-1][owner] + position), pa.array(right[:-1][owner] + position)
-        equal[owner[~not_distinct(left_values.take(here), right_values.take(there))]] = False
+        ours, theirs = pa.array(left[:-1][owner] + position), pa.array(right[:-1][owner] + position)
+        equal[owner[~not_distinct(left_values.take(ours), right_values.take(theirs))]] = False
     return equal
 
 
 def identity(value: Any) -> str:
-    """A plain Python value as a text that equal values share, and no others of its column."""
+    """Return a text that is equal for two Python values of a column exactly if they are equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else repr(value + 0.0)
     if isinstance(value, dict):

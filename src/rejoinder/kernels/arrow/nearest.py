@@ -22,20 +22,20 @@ from rejoinder.kernels.arrow.probe import expand
 BLOCK_ROWS = 1 << 22
 
 Same = Callable[[int, Int64, Int64], Mask]
-"""Given the number of a run, needles, and rows of it: which pairs have equal keys."""
+"""From the number of a run, needles, and rows of the run: a mask of the pairs with equal keys."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """Needles, sorted by hash, with the rows of each run that have their hash (`met`).
-
-    `same` is None if equal hashes imply equal keys.
-    """
+    """A search for needles, sorted by hash, in several runs."""
 
     size: int
+    """Number of needles."""
     runs: Sequence[Ordered]
     met: Sequence[Spans]
+    """The rows of each run that have the hash of a needle."""
     same: Same | None
+    """None if equal hashes imply equal keys."""
 
     def pairs(self, number: int, rows: Spans) -> tuple[Int64, Int64]:
         """Return pairs of needles and rows, for the rows of spans of a run that have the key of their needle."""
@@ -90,7 +90,7 @@ def nearest_rows(found: Search, bound: Bound, *, later: bool) -> list[tuple[Int6
 
 @dataclass(frozen=True)
 class _Nearest:
-    """The value of each needle, which needles have one, and the rows at it of those that found it at once."""
+    """The value of each needle, which needles have one, and the rows at it for needles that found it at once."""
 
     values: Int64
     answered: Mask
@@ -115,7 +115,7 @@ def _nearest(found: Search, bound: Bound, *, later: bool) -> _Nearest:
             before, after = Spans(part.who, part.low, middle), Spans(part.who, middle, part.high)
             block, rest[at] = (before, after) if later else (after, before)
             blocks.append(block.select(block.low < block.high))
-        if width == 1:  # a block of one row per run ends with its value: there is just one value to each needle
+        if width == 1:  # a block of one row per run ends at its value, so that each needle has just one value
             at_once = _weights(found, blocks) > 0
             rows = [block.select(at_once[block.who]) for block in blocks]
             answered, result = at_once.copy(), edge
@@ -130,7 +130,7 @@ def _nearest(found: Search, bound: Bound, *, later: bool) -> _Nearest:
 
 
 def _edge(found: Search, rest: Sequence[Spans], width: int, later: bool) -> Int64:
-    """The value that the nearest block of every run reaches: beyond it, no run has been looked at."""
+    """Return the value that the nearest block of every run reaches: no run was searched beyond it."""
     edge = np.full(found.size, GREATEST if later else LEAST, np.int64)
     for run, part in zip(found.runs, rest, strict=True):
         if later:
@@ -156,7 +156,7 @@ def _weights(found: Search, rows: Sequence[Spans]) -> Int64:
 
 
 def _live(found: Search, blocks: Sequence[Spans], later: bool) -> tuple[Int64, Int64]:
-    """The needles that have a live value in their blocks, and the nearest one."""
+    """Return the needles that have a live value in their blocks, and the nearest value of each."""
     lefts, values, counts = [], [], []
     for number, (run, part) in enumerate(zip(found.runs, blocks, strict=True)):
         left, right = found.pairs(number, part)

@@ -1,8 +1,8 @@
 """Order inside a key: rows sorted by (key hash, order value), and ranges of order values found by binary search.
 
-An order column holds timestamps, dates or integers. It is searched as it lies in memory, so that a look into a mapped
-run touches O(log n) of its rows. NULL comes before every value and lies within no bounds.
-Cost: sorting adds one pass to the sort by hash, and a second sort of those rows only whose key is out of order.
+An order column has timestamps, dates or integers. It is searched in place, so that a search in a memory-mapped run
+touches O(log n) of its rows. NULL sorts before every value and is within no bounds.
+Cost: sorting adds one pass to the sort by hash, and a second sort only of the rows whose key is out of order.
 Searches are vectorised over needles: they loop over the steps of a binary search.
 """
 
@@ -30,7 +30,7 @@ ROWS_PER_NEEDLE = 16
 
 
 def order_values(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
-    """View a timestamp, date or integer column as integers, without a copy; where it is NULL there may be anything."""
+    """View a timestamp, date or integer column as integers, without a copy; NULL becomes an arbitrary value."""
     kind = array.type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind)):
         raise TypeError(f"rows cannot be ordered by {kind}")
@@ -44,7 +44,7 @@ def order_values(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
 def as_column(values: Int64, kind: pa.DataType, known: Mask | None = None) -> pa.Array:
     """Turn integers back into a column, NULL where they are not `known`: the inverse of `bounds_of`.
 
-    What is beyond the type becomes its least or greatest value.
+    Values outside the range of the type are clipped.
     """
     limits = np.iinfo(f"i{kind.bit_width // 8}")
     narrow = np.clip(values, limits.min, limits.max).astype(limits.dtype)
@@ -52,7 +52,7 @@ def as_column(values: Int64, kind: pa.DataType, known: Mask | None = None) -> pa
 
 
 def last_value(kind: pa.DataType) -> int:
-    """The order value that stands for "for ever": 9999-12-31 (at midnight), or the largest integer of the type.
+    """Return the order value that means "for ever": 9999-12-31 (at midnight), or the largest integer of the type.
 
     >>> as_column(np.array([last_value(pa.timestamp("us"))]), pa.timestamp("us"))[0].as_py().isoformat()
     '9999-12-31T00:00:00'
@@ -64,7 +64,7 @@ def last_value(kind: pa.DataType) -> int:
 
 
 def bounds_of(column: pa.ChunkedArray | pa.Array) -> tuple[Int64, Mask | None]:
-    """Read order values to search for; the mask marks those that are not NULL, None stands for all."""
+    """Return order values to search for, and a mask of those that are not NULL; None for all."""
     array = single_chunk(column)
     known = np.asarray(array.is_valid()) if array.null_count else None
     return order_values(array).astype(np.int64), known
@@ -72,7 +72,7 @@ def bounds_of(column: pa.ChunkedArray | pa.Array) -> tuple[Int64, Mask | None]:
 
 @dataclass(frozen=True)
 class Ordered:
-    """A run as searches see it: the table, its hashes, and its order column with the bitmap of what is not NULL."""
+    """A run prepared for searches: the table, its hashes, and its order column with its validity bitmap."""
 
     table: pa.Table
     hashes: UInt64
@@ -82,7 +82,7 @@ class Ordered:
 
     @classmethod
     def of(cls, table: pa.Table, order: str) -> Ordered:
-        """Look at a table that is sorted by hash and `order`."""
+        """Prepare a table that is sorted by hash and `order`."""
         column = single_chunk(table.column(order))
         bits = column.buffers()[0]
         bitmap = None if bits is None else np.frombuffer(bits, np.uint8)
@@ -97,7 +97,7 @@ class Ordered:
         return result
 
     def diffs(self, rows: Int64) -> Int64:
-        """The multiplicities of some rows."""
+        """Return the diffs of some rows."""
         return diffs(self.table)[rows] if has_diffs(self.table) else np.ones(len(rows), np.int64)
 
 
@@ -124,7 +124,7 @@ def order_by_hash_and_value(keys: UInt64, column: pa.Array) -> Int64:
 
 
 def _order_within(group: Int64, values: Int64, known: Mask) -> Int64:
-    """Sort rows of ascending groups by value within each; packed into one integer where group and value fit."""
+    """Sort rows of ascending groups by value within each group; in one integer if group and value fit into it."""
     low = int(values.min())
     bits = (int(values.max()) - low).bit_length()
     if bits + int(group[-1]).bit_length() < PACKED_BITS and bool(known.all()):
@@ -133,27 +133,27 @@ def _order_within(group: Int64, values: Int64, known: Mask) -> Int64:
 
 
 def sorted_by_hash_and_value(table: pa.Table, order: str) -> pa.Table:
-    """Sort a delta by its `__hash`, and rows of equal hash by the order column; free but for a pass if it is sorted."""
+    """Sort a delta by its `__hash`, and rows of equal hash by the order column. Cost: one pass if it is sorted."""
     rows = order_by_hash_and_value(hashes(table), single_chunk(table.column(order)))
     return table.combine_chunks() if bool(np.all(rows[1:] > rows[:-1])) else take(table, rows)
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Rows of a run by needle: needle `who[i]` has the positions from `low[i]` up to, not including, `high[i]`."""
+    """Rows of a run by needle: needle `who[i]` has the positions from `low[i]` to `high[i]`, exclusive."""
 
     who: Int64
     low: Int64
     high: Int64
 
     def select(self, which: Mask) -> Spans:
-        """Some of the spans."""
+        """Return a selection of the spans."""
         return self if bool(which.all()) else Spans(self.who[which], self.low[which], self.high[which])
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One end of a range per needle. `strict`: the value itself is outside. What is not `known` bounds nothing in."""
+    """One end of a range per needle. `strict`: exclusive. A needle whose end is not `known` matches nothing."""
 
     values: Int64
     strict: bool = False
@@ -161,7 +161,7 @@ class Bound:
 
 
 def spans(needles: UInt64, run: Ordered) -> Spans:
-    """Find the rows with the hash of each needle, those without order value left out; needles ascend.
+    """Find the rows that have the hash of each needle and an order value; needles ascend.
 
     Cost: binary searches for the fewer of distinct needles and rows of the run, plus the needles that are found.
     """
@@ -188,7 +188,7 @@ def spans(needles: UInt64, run: Ordered) -> Spans:
 
 
 def cut(run: Ordered, low: Int64, high: Int64, values: Int64 | None, *, right: bool = False) -> Int64:
-    """Find where values go in between positions `low` and `high` of one hash each: before what equals them, or after.
+    """Find the insertion points of values between positions `low` and `high` of one hash each, like `searchsorted`.
 
     Without values: the position after the NULLs; with them, there must be none. Cost: log₂ of the longest range, in
     passes over the ranges still open.
@@ -209,7 +209,7 @@ def cut(run: Ordered, low: Int64, high: Int64, values: Int64 | None, *, right: b
 
 
 def place(run: Ordered, met: Spans, values: Int64, *, right: bool) -> Int64:
-    """Find where a value goes in each of the spans that `spans` gave, like `cut`, and faster for many needles.
+    """Find the insertion point of a value in each span that `spans` returned, like `cut`, but faster for many needles.
 
     Where there are about as many needles as rows of their keys, key and value are packed into one integer, so that a
     single search finds them all.
@@ -236,7 +236,7 @@ def place(run: Ordered, met: Spans, values: Int64, *, right: bool) -> Int64:
 
 
 def extent(run: Ordered, part: Spans, values: Int64, *, later: bool) -> Int64:
-    """Find how far the rows up to (`later`: from) a value reach from the near end of each span, which is its last row.
+    """Return how many rows up to (`later`: from) a value each span has, counted from its near end, the last row.
 
     With `later`, the near end is the first row, and rows from there up to the value count. The result is the position
     between those rows and the rest. Cost: log₂ of the rows that count, however long the span is.
@@ -265,7 +265,7 @@ def between(run: Ordered, met: Spans, low: Bound | None, high: Bound | None) -> 
     first, last = met.low, met.high
     if low is not None:
         first = place(run, met, low.values[met.who], right=low.strict)
-    if low is not None and low is high:  # one value, which most runs do not have: where it would be says so
+    if low is not None and low is high:  # one value, which most runs do not have: check its insertion point first
         there = np.flatnonzero(first < last)
         there = there[run.values[first[there]] == low.values[met.who[there]]]
         met, first = Spans(met.who[there], met.low[there], last[there]), first[there]
@@ -275,7 +275,7 @@ def between(run: Ordered, met: Spans, low: Bound | None, high: Bound | None) -> 
 
 
 def rows_at(needles: UInt64, run: Ordered, values: Int64, known: Mask | None) -> Int64:
-    """Find the rows with the hash and the order value of any needle, each once; NULL (not `known`) finds NULL."""
+    """Find the rows that have the hash and order value of any needle, each once; NULL (not `known`) matches NULL."""
     here = Bound(values, known=known)
     at = between(run, spans(needles, run), here, here)
     found = [expand(at.who, at.low, at.high - at.low)[1]]
@@ -287,5 +287,5 @@ def rows_at(needles: UInt64, run: Ordered, values: Int64, known: Mask | None) ->
 
 
 def views(tables: Sequence[pa.Table], order: str) -> list[Ordered]:
-    """Look at several runs, all sorted by hash and `order`."""
+    """Prepare several runs, all sorted by hash and `order`."""
     return [Ordered.of(table, order) for table in tables]

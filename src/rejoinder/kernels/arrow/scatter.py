@@ -1,4 +1,4 @@
-"""Cut a delta into buckets and write it as Arrow IPC bytes, and back: the payload of the one exchange schema."""
+"""Split a delta into buckets, and convert it to and from Arrow IPC bytes, the payload of the exchange schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rejoinder.kernels.arrow.sorting import bucket_of, is_sorted, order_by_hash
 
 
 def scatter(table: pa.Table, keys: UInt64, buckets: int) -> Iterator[tuple[int, pa.Table]]:
-    """Split the table by the bucket of its key hash; each part carries the hash, rows in their old order."""
+    """Split the table by the bucket of its key hash. Parts have the hash column, and keep the order of rows."""
     if not table.num_rows:
         return
     table = replaced(table, HASH, keys)
@@ -30,13 +30,13 @@ def scatter(table: pa.Table, keys: UInt64, buckets: int) -> Iterator[tuple[int, 
 
 
 def sorted_by_hash(table: pa.Table) -> pa.Table:
-    """Sort a delta by its `__hash`; free if it is sorted."""
+    """Sort a delta by its `__hash`. Cost: one pass if it is sorted."""
     keys = hashes(table)
     return table.combine_chunks() if is_sorted(keys) else take(table, order_by_hash(keys))
 
 
 def encode(table: pa.Table, *, is_whole: bool = False) -> bytes:
-    """Write a table as an Arrow IPC stream, unit diffs left out unless it has to be whole."""
+    """Write a table as an Arrow IPC stream, without unit diffs unless it must be complete."""
     sink = pa.BufferOutputStream()
     table = table if is_whole else drop_unit_diffs(table)
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from rejoinder.host.memory import memory_cap
-from rejoinder.kernels.sums.wide_decimals import FUNCTION, calculate
+from rejoinder.kernels.duckdb.arrow_functions import ARROW_FUNCTIONS, ArrowFunction
 
 _STATEMENTS = 256
 _BATCH_ROWS = 131_072
@@ -61,7 +61,7 @@ class Session:
             self._connection.execute(setting)
         self._prepared: OrderedDict[tuple[object, ...], tuple[str, _Input]] = OrderedDict()
         self._made = 0
-        self._is_wide = False
+        self._functions: set[str] = set()
 
     def run(self, table: pa.Table, select: str, where: str = "") -> pa.Table:
         """Run a query over a table: `select FROM table where`. Raises `duckdb.Error`."""
@@ -77,8 +77,9 @@ class Session:
         if key in self._prepared:
             self._prepared.move_to_end(key)
             return self._prepared[key]
-        if not self._is_wide and FUNCTION in select + where:
-            self._add_wide_decimals()
+        for function in ARROW_FUNCTIONS:
+            if function.name not in self._functions and (function.name in select or function.name in where):
+                self._add(function)
         self._made += 1
         name = f"statement_{self._made}"
         source = _Input(schema.remove_metadata().empty_table())
@@ -95,12 +96,13 @@ class Session:
             self._connection.unregister(f"input_{oldest}")
         return self._prepared[key]
 
-    def _add_wide_decimals(self) -> None:
-        """Let texts call `wide_decimal`. A connection with such a function must be closed before the process ends."""
+    def _add(self, function: ArrowFunction) -> None:
+        """Let texts call a function. A connection with such a function must be closed before the process ends."""
         connection = cast("Any", self._connection)  # its types know neither `None` nor "arrow"
-        connection.create_function(FUNCTION, calculate, None, "DECIMAL(38,0)", type="arrow")
-        self._is_wide = True
-        atexit.register(_close, weakref.ref(self._connection), os.getpid())
+        connection.create_function(function.name, function.function, None, function.duckdb_result, type="arrow")
+        if not self._functions:
+            atexit.register(_close, weakref.ref(self._connection), os.getpid())
+        self._functions.add(function.name)
 
     def _execute(self, statement: str) -> pa.Table:
         # DuckDB 2's way to Arrow for a statement that is not a relation; its public one copies the rows once more.

@@ -27,6 +27,7 @@ from rejoinder.ir.expression import Expression
 from rejoinder.ir.nodes import Attempt
 from rejoinder.kernels.duckdb.duckdb_session import session
 from rejoinder.kernels.duckdb.duckdb_words import quoted
+from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS
 from rejoinder.kernels.duckdb.render import duckdb_text, messages, render
 from rejoinder.kernels.duckdb.staged_run import run_nodes
 
@@ -190,6 +191,9 @@ def _failed(expression: Expression, failure: duckdb.Error) -> errors.RejoinderEr
     if isinstance(failure, duckdb.OutOfMemoryException):
         return out_of_memory(f"`{_shortened(expression)}`")
     is_ours = text in messages(expression.node)  # DuckDB's own messages quote the row
+    if is_ours and text.startswith(SEVERAL_ROWS):
+        hint = "delete the rows that are too many; or take one value, as with MAX, or with a condition that selects one"
+        return errors.SeveralRows(SEVERAL_ROWS, detail=text.removeprefix(f"{SEVERAL_ROWS}: "), hint=hint)
     return errors.EvaluationError(
         f"`{_shortened(expression)}` failed on a row",
         detail=message if is_ours else _KINDS.get(kind, kind),

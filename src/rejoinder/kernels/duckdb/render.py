@@ -1,10 +1,10 @@
-"""Expressions as DuckDB text. Nothing else writes the text of an expression, and it is written when it is evaluated.
+"""Expressions as DuckDB text, written when an expression is evaluated. `functions` has the templates of functions.
 
 Three properties of Spark's evaluation are properties of this text:
 
-- a part that may fail is evaluated only where Spark evaluates it: NULL stops the arguments of a call, AND, OR and CASE
-  decide in turn (`_called`, `short_circuit`);
-- a part that is used more than once, and is long, is evaluated once (`_once`);
+- a part that may fail is evaluated only where Spark evaluates it: NULL stops the arguments of a call, and AND, OR and
+  CASE decide in turn (`_called`, `short_circuit`);
+- a long part that is used more than once is evaluated once (`_called`, `Let`);
 - a deep tree is cut into stages: DuckDB's cost grows with the cube of the depth (`render`).
 
     ((((a + b) + c) + d) + e)   →   __stage_0: ((a + b) + c)   then   ((__stage_0 + d) + e)
@@ -19,8 +19,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
-from rejoinder.ir.nodes import And, Attempt, Call, Case, Column, Lambda, Let, Literal, Node, Or, Variable, walk
+from rejoinder.ir.nodes import And, Attempt, Call, Case, Cast, Column, Lambda, Let, Literal, Node, Or, Variable, walk
 from rejoinder.kernels.duckdb.duckdb_words import FAILURE, literal_text, once, quoted, text_literal
+from rejoinder.kernels.duckdb.functions.function_templates import template_of
 
 DEEP = 60  # levels of brackets
 SHORT = 150
@@ -49,9 +50,9 @@ def stage_name(number: int) -> str:
 
 
 def messages(root: Node) -> set[str]:
-    """What the rows fail with that an expression itself fails."""
-    calls = (node for node in walk(root) if isinstance(node, Call))
-    return {place[2] for call in calls for place in _PLACE.finditer(call.operation.template) if place[2]}
+    """The messages with which an expression itself fails rows. DuckDB has others."""
+    templates = (template_of(node) for node in walk(root) if isinstance(node, Call | Cast))
+    return {place[2] for template in templates for place in _PLACE.finditer(template) if place[2]}
 
 
 class _Renderer:
@@ -66,7 +67,8 @@ class _Renderer:
         self.values = {node.variable: node.parts[0].digest for node in order if isinstance(node, Let)}
         stages: list[str] = []
         for node in order:
-            text, depth = self._text(node), self._depth(node)
+            template = template_of(node) if isinstance(node, Call | Cast) else ""
+            text, depth = self._text(node, template), self._depth(node, template)
             is_open = any(part.digest in self.open for part in node.parts)
             if is_open or (isinstance(node, Variable) and text == node.name):
                 self.open.add(node.digest)
@@ -76,11 +78,11 @@ class _Renderer:
             self.texts[node.digest], self.depths[node.digest] = text, depth
         self.stages = (*stages, self.texts[root.digest])
 
-    def _depth(self, node: Node) -> int:
+    def _depth(self, node: Node, template: str) -> int:
         below = max((self.depths[part.digest] for part in node.parts), default=0)
-        return below + (_levels(node.operation.template) if isinstance(node, Call) else 1 if node.parts else 0)
+        return below + (_levels(template) if template else 1 if node.parts else 0)
 
-    def _text(self, node: Node) -> str:
+    def _text(self, node: Node, template: str) -> str:
         parts = [self.texts[part.digest] for part in node.parts]
         match node:
             case Column():
@@ -89,8 +91,8 @@ class _Renderer:
                 return literal_text(node.value, node.type)
             case Variable():
                 return self._variable(node)
-            case Call():
-                return _called(node, parts, under_try=self.under_try)
+            case Call() | Cast():
+                return _called(node, template, parts, under_try=self.under_try)
             case Case():
                 whens = " ".join(f"WHEN {a} THEN {b}" for a, b in zip(parts[::2], parts[1::2], strict=False))
                 return f"CASE {whens}{f' ELSE {parts[-1]}' if len(parts) % 2 else ''} END"
@@ -100,7 +102,7 @@ class _Renderer:
             case Let():
                 return parts[1] if len(parts[0]) <= SHORT else once(node.variable, parts[0], parts[1])
             case Lambda():
-                return f"lambda {node.variable}: {parts[0]}"
+                return f"lambda {', '.join(variable.name for variable in node.variables)}: {parts[0]}"
         raise AssertionError(f"{type(node).__name__} has no text")
 
     def _variable(self, node: Variable) -> str:
@@ -116,9 +118,9 @@ def _always_evaluated(order: Sequence[Node]) -> set[bytes]:
         if node.digest in always:
             parts = node.parts
             if isinstance(node, Call):
-                operation = node.operation
-                first = parts[-1:] if operation.right_first else parts[:1]
-                parts = first if operation.stops_at_null or operation.is_lazy else parts
+                evaluation = node.operation.evaluation
+                first = parts[-1:] if evaluation == "from the right" else parts[:1]
+                parts = parts if evaluation == "all" else first
             elif isinstance(node, Case | And | Or):
                 parts = parts[:1]
             elif isinstance(node, Lambda):
@@ -137,26 +139,29 @@ def _levels(template: str) -> int:
     return max(deepest, 1)
 
 
-def _called(call: Call, texts: Sequence[str], *, under_try: bool) -> str:
-    """Fill a template in; a part that is used more than once is evaluated once, a guarded one before those after it.
+def _called(call: Call | Cast, template: str, texts: Sequence[str], *, under_try: bool) -> str:
+    """Fill a template in. A part that is used more than once is evaluated once; a guarded one before those after it.
 
     The smaller of two long parts is written twice instead: DuckDB's cost doubles with each text that is evaluated once
     inside of another, and the larger one must not be inside.
     """
-    operation = call.operation
-    turns = range(len(texts))[::-1] if operation.right_first else range(len(texts))
-    guarded = _guarded(call, turns) if operation.stops_at_null else set()
-    counts = Counter([int(place[1]) for place in _PLACE.finditer(operation.template) if place[1]])
+    evaluation = call.operation.evaluation if isinstance(call, Call) else "all"
+    turns = range(len(texts))[::-1] if evaluation == "from the right" else range(len(texts))
+    guarded = set() if evaluation in ("all", "lazy") else _guarded(call, turns)
+    counts = Counter([int(place[1]) for place in _PLACE.finditer(template) if place[1]])
     counts.update(guarded)
     names = list(texts)
     bound: set[int] = set()
     for place, text in enumerate(texts):
         if len(text) > SHORT and counts[place] > 1:
-            inside = max((len(other) for at, other in enumerate(texts) if at != place and _BINDER in other), default=0)
+            inside = max(
+                (len(other) for other_place, other in enumerate(texts) if other_place != place and _BINDER in other),
+                default=0,
+            )
             if counts[place] > 2 or len(text) > inside:
                 names[place] = f"once_{call.parts[place].digest.hex()[:12]}"
                 bound.add(place)
-    result = _PLACE.sub(_filling(names, under_try=under_try), operation.template)
+    result = _PLACE.sub(_filling(names, under_try=under_try), template)
     for place in reversed(turns):
         if place in guarded:
             result = f"CASE WHEN {names[place]} IS NOT NULL THEN {result} END"
@@ -165,7 +170,7 @@ def _called(call: Call, texts: Sequence[str], *, under_try: bool) -> str:
     return result
 
 
-def _guarded(call: Call, turns: Sequence[int]) -> Collection[int]:
+def _guarded(call: Node, turns: Sequence[int]) -> Collection[int]:
     """The arguments that must not be NULL for a later one, which may fail, to be evaluated."""
     failing = [turn for turn, place in enumerate(turns) if call.parts[place].can_fail]
     return {place for place in turns[: max(failing, default=0)] if call.parts[place].nullable}
@@ -207,7 +212,7 @@ def short_circuit(conditions: Sequence[tuple[str, bool]], word: str) -> str:
 def _decided(tested: Sequence[str], rest: str, word: str) -> str:
     """Test conditions in turn before the rest is evaluated."""
     test, result = ("(NOT {})", "FALSE") if word == "AND" else ("{}", "TRUE")
-    whens = " ".join(f"WHEN {test.replace('{}', each)} THEN {result}" for each in tested)
+    whens = " ".join(f"WHEN {test.replace('{}', condition)} THEN {result}" for condition in tested)
     return f"CASE {whens} ELSE ({f' {word} '.join([*tested, rest])}) END"
 
 

@@ -21,12 +21,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoinder.errors import EvaluationError
+from rejoinder.errors import EvaluationError, SeveralRows
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.nodes import Attempt
 from rejoinder.kernels.arrow.columns import ERROR, contiguous, replaced, single_chunk, take, without
 from rejoinder.kernels.arrow.hashing import Mask
 from rejoinder.kernels.duckdb.evaluate import filter_project, project, select_rows
+from rejoinder.kernels.duckdb.functions.logic import SEVERAL_ROWS
 from rejoinder.kernels.duckdb.render import duckdb_text
 
 SAMPLED = 32
@@ -52,7 +53,7 @@ def truths(table: pa.Table, condition: Expression) -> tuple[Mask, pa.Array | Non
         pass
     mask = np.ones(table.num_rows, bool)
     errors = pa.nulls(table.num_rows, pa.string())
-    for part in condition.conjuncts or (condition,):
+    for part in condition.conjuncts:
         failed = _failed(table, [part])[0]
         tried = project(table, [("passed", _attempt(part))])
         mask &= failed | np.asarray(tried.column("passed").fill_null(False))
@@ -142,7 +143,8 @@ def split_marked(table: pa.Table) -> tuple[pa.Table, pa.Table | None]:
 def error_of(text: str) -> EvaluationError:
     """Make the exception that a mark stands for."""
     fact, detail, hint, values = text.split(_SEPARATOR, 3)
-    return EvaluationError(fact, detail=detail or None, hint=hint or None, values=values or None)
+    kind = SeveralRows if fact == SEVERAL_ROWS else EvaluationError
+    return kind(fact, detail=detail or None, hint=hint or None, values=values or None)
 
 
 def _attempt(expression: Expression) -> Expression:

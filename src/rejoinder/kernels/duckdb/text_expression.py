@@ -1,4 +1,4 @@
-"""Expressions that are given as DuckDB text: of other parts of the engine, and of users of `rejoinder.core`."""
+"""Expressions written as DuckDB text, by formats and connectors, and by users of `rejoinder.core`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.nodes import Call, Column
 from rejoinder.ir.scalar_operation import ScalarOperation
+from rejoinder.kernels.duckdb.functions.function_templates import DUCKDB_TEXT
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
 
@@ -17,7 +18,7 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"")
 def text_expression(
     sql: str, kind: pa.DataType, columns: Sequence[str], text: str = "", *, can_fail: bool = False
 ) -> Expression:
-    """Make the expression that a DuckDB text is; it names all `columns` that it reads, in quotes.
+    """Make an expression from DuckDB text. The text quotes the names of all `columns` that it reads.
 
     >>> text_expression('"a" + 1', pa.int64(), ["a"]).columns
     ('a',)
@@ -28,6 +29,6 @@ def text_expression(
         return f"{{{columns.index(name)}}}" if name in columns else token[0]
 
     template = _QUOTED.sub(place, sql)
-    operation = ScalarOperation(f"({template})", can_fail=can_fail, stops_at_null=False)
+    operation = ScalarOperation(DUCKDB_TEXT, (f"({template})",), evaluation="all", can_fail=can_fail)
     # DuckDB takes the types of the columns from the table
     return Expression(Call(operation, [Column(name, pa.null()) for name in columns], kind), text or sql)

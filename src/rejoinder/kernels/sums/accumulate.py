@@ -1,8 +1,9 @@
 """Accumulate a delta into groups: counts, exact sums, smallest and largest values.
 
-Rows come ordered by group, and `starts` says where each group begins; every group has a row. Algebra: counts and sums
-are linear in the multiplicities, so a group's value after an epoch is its value before plus that of the delta. Extremes
-are not: `extreme_rows` answers for the rows that it is given. Cost: O(n) for counts and sums, O(n log n) for extremes.
+Rows are ordered by group, and `starts` has the first row of each group; no group is empty. Algebra: counts and sums are
+linear in the diffs, so the value of a group after an epoch is its value before plus that of the delta. Minimum and
+maximum are not linear: `extreme_rows` computes them over its input only. Cost: O(n) for counts and sums, O(n log n) for
+extremes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rejoinder.kernels.sums.digits import (
 
 
 def count_rows(values: pa.Array | None, diffs: Int64, starts: Int64) -> Int64:
-    """The change of the number of rows of each group; with values, of those that have one."""
+    """Return the change of the number of rows of each group; with `values`, of the rows whose value is not NULL."""
     if values is not None and values.null_count:
         diffs = np.where(np.asarray(values.is_valid()), diffs, 0)
     result: Int64 = np.add.reduceat(diffs, starts)
@@ -34,7 +35,7 @@ def count_rows(values: pa.Array | None, diffs: Int64, starts: Int64) -> Int64:
 
 
 def sum_exact(before: pa.Array, values: pa.Array, diffs: Int64, starts: Int64) -> tuple[pa.Array, Mask]:
-    """Add integers or decimals to the sums before (NULL: none), in their type; and say which sums do not fit in it."""
+    """Add integers or decimals to the sums before (NULL: none), in their type; also return a mask of overflows."""
     if values.null_count:
         diffs = np.where(np.asarray(values.is_valid()), diffs, 0)
     digits = total(_digits(values), diffs, starts) + _digits(before)
@@ -52,14 +53,14 @@ def _digits(values: pa.Array) -> Digits:
 
 
 def float_values(values: pa.Array) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], Mask | None]:
-    """Floats as doubles, 0 in the place of NULL; and which there are, None standing for all."""
+    """Return floats as doubles, with 0 for NULL, and a mask of those that are not NULL; None for all."""
     if not values.null_count:
         return np.asarray(values).astype(np.float64), None
     return np.asarray(pc.fill_null(values, 0.0)).astype(np.float64), np.asarray(values.is_valid())
 
 
 def extreme_rows(ranks: Int64, group_of: Int64, groups: int, *, largest: bool) -> Int64:
-    """The row of each group with the smallest (or largest) rank, the first of several; −1 where all rank 0 (NULL)."""
+    """Return the first row of each group with the smallest (or largest) rank; −1 if all ranks are 0 (NULL)."""
     rows = np.flatnonzero(ranks)
     order = rows[np.lexsort((-ranks[rows] if largest else ranks[rows], group_of[rows]))]
     result = np.full(groups, -1, np.int64)
@@ -69,12 +70,12 @@ def extreme_rows(ranks: Int64, group_of: Int64, groups: int, *, largest: bool) -
 
 
 def ranked(*columns: pa.Array) -> list[Int64]:
-    """Ranks of the values of columns of one type, to be compared with each other; NULL ranks 0."""
+    """Return comparable ranks of the values of columns of one type; NULL has rank 0."""
     ranks = rank_values(single_chunk(pa.chunked_array([*columns])))
     cuts = np.cumsum([len(column) for column in columns])[:-1]
     return list(np.split(ranks, cuts))
 
 
 def taken(values: pa.Array, rows: Int64) -> pa.Array:
-    """The values of rows; NULL for row −1."""
+    """Return the values of rows; NULL for row −1."""
     return values.take(pa.array(rows, mask=rows < 0))

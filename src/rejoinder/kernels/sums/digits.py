@@ -1,8 +1,8 @@
-"""Exact sums per group: numbers as digits in base 2³², added digit by digit, so that nothing is rounded or lost.
+"""Exact sums per group: numbers as digits in base 2³², added digit by digit without rounding.
 
-Algebra: `Digits` are a group under addition. A sum does not depend on the order of its terms, and what is taken out
-again leaves no trace: 1e300 + 1 − 1e300 is 1. Only reading a sum (`integers_of`, `decimals_of`) can find that it does
-not fit. Cost: one pass over the rows per digit.
+Algebra: `Digits` are a group under addition. A sum does not depend on the order of its terms, and a retraction cancels
+exactly: 1e300 + 1 − 1e300 is 1. Overflow is detected only when a sum is read (`integers_of`, `decimals_of`). Cost: one
+pass over the rows per digit.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _MANY = 1 << 28
 
 
 def digits_of_integers(values: Int64) -> Digits:
-    """64-bit integers as two digits."""
+    """Return 64-bit integers as two digits."""
     return np.stack([values & MASK, values >> BITS])
 
 
 def digits_of_decimals(values: pa.Array) -> Digits:
-    """Decimals without NULL as the four digits of their unscaled values."""
+    """Return decimals without NULL as the four digits of their unscaled values."""
     halves = np.frombuffer(values.buffers()[1], np.uint64)[2 * values.offset : 2 * (values.offset + len(values))]
     low, high = halves[0::2], halves[1::2].view(np.int64)
     return np.stack([_low(low), _high(low), high & MASK, high >> BITS])
@@ -47,7 +47,7 @@ def _high(words: UInt64) -> Int64:
 
 
 def multiplied(digits: Digits, diffs: Int64) -> Digits:
-    """Digits times multiplicities, in a type in which they can be summed."""
+    """Return digits times diffs, in a type in which they can be summed."""
     if len(diffs) and float(np.abs(diffs.astype(np.float64)).sum()) >= _MANY:  # a sum could leave 64 bits
         digits, diffs = digits.astype(object), diffs.astype(object)
     product: Digits = digits * diffs
@@ -55,7 +55,7 @@ def multiplied(digits: Digits, diffs: Int64) -> Digits:
 
 
 def total(digits: Digits, diffs: Int64, starts: Int64) -> Digits:
-    """Sum digits times multiplicities from each start to the next."""
+    """Sum digits times diffs from each start to the next."""
     return np.stack([np.add.reduceat(row, starts) for row in multiplied(digits, diffs)])
 
 
@@ -83,7 +83,7 @@ def _carried(digits: Digits) -> tuple[Digits, npt.NDArray[Any]]:
 
 
 def integers_of(digits: Digits) -> tuple[Int64, Mask]:
-    """Normal digits as 64-bit integers, and which of them do not fit."""
+    """Return normal digits as 64-bit integers, and a mask of those that do not fit."""
     (size,), too_large = _words(digits, 1)
     negative = (digits < 0).any(axis=0)
     limit = np.where(negative, np.uint64(1 << 63), np.uint64((1 << 63) - 1))
@@ -92,7 +92,7 @@ def integers_of(digits: Digits) -> tuple[Int64, Mask]:
 
 
 def decimals_of(digits: Digits, kind: pa.Decimal128Type) -> tuple[pa.Array, Mask]:
-    """Normal digits as decimals of a type, and which of them do not fit."""
+    """Return normal digits as decimals of a type, and a mask of those that do not fit."""
     (low, high), too_large = _words(digits, 2)
     limit = 10**kind.precision - 1
     top, bottom = np.uint64(limit >> 64), np.uint64(limit & ((1 << 64) - 1))
@@ -105,7 +105,7 @@ def decimals_of(digits: Digits, kind: pa.Decimal128Type) -> tuple[pa.Array, Mask
 
 
 def _words(digits: Digits, count: int) -> tuple[list[UInt64], Mask]:
-    """The sizes as `count` 64-bit words, and which have more."""
+    """Return the absolute values as `count` 64-bit words, and a mask of those that need more."""
     sizes = np.abs(digits)
     too_large: Mask = (sizes[2 * count :] != 0).any(axis=0)
     halves = [sizes[at].astype(np.uint64) for at in range(2 * count)]

@@ -1,8 +1,8 @@
-"""Exact sums of floats per group, kept as lists of digits: whatever is added and taken out, the sum is never off.
+"""Exact sums of floats per group, stored as lists of digits, so that retractions cancel exactly.
 
-A finite float is a whole number times a power of two, so a sum is digits in base 2³² at positions that the powers give.
-State keeps those that are not zero, and how many NaN and infinities there are. The float that is shown is the one
-nearest to the exact sum (ties to even), in whatever order and in however many epochs the rows came.
+A finite float is an integer times a power of two, so a sum is digits in base 2³² at positions given by the powers. The
+state has the digits that are not zero, and the numbers of NaN and infinities. The result is the float nearest to the
+exact sum (ties to even), independent of the order of rows and of epochs.
 Cost: a few passes over the rows for each class of 32 powers of two that occurs, mostly one or two.
 """
 
@@ -18,9 +18,9 @@ from rejoinder.kernels.sums.digits import BITS, MASK, Digits, multiplied, normal
 
 KEPT = pa.list_(pa.int64())
 SMALLEST_POWER = -1126
-"""The power of two of the last digit's last bit: that of the smallest float, as `frexp` gives it."""
+"""The power of two of the last bit of the last digit: that of the smallest float, as `frexp` returns it."""
 _NAN, _PLUS, _MINUS = 100, 101, 102
-"""Positions that count what is not finite; digits are below 70."""
+"""Positions of the counts of values that are not finite; positions of digits are below 70."""
 _POSITION_BITS = 8
 _POSITION = (1 << _POSITION_BITS) - 1
 
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def sum_floats(before: pa.Array, values: Floats, diffs: Int64, starts: Int64) -> tuple[pa.Array, Floats]:
-    """Add the values from each start to the next to the sum before (NULL: none). Give what to keep, and the sums."""
+    """Add the values from each start to the next to the sum before (NULL: none). Return the new state, and the sums."""
     old_digits, old_positions, old_groups = _unpacked(before)
     old_special = old_positions >= _NAN
     finite = np.isfinite(values)
@@ -37,22 +37,22 @@ def sum_floats(before: pa.Array, values: Floats, diffs: Int64, starts: Int64) ->
     first, end = int(used.min()) - 2, int(used.max()) + 5  # `_nearest` reads two positions below the highest digit
     weighted = multiplied(parts, diffs)
     digits = np.zeros((end - first, len(starts)), weighted.dtype)
-    for at in np.unique(used):
-        here = place == at
+    for position in np.unique(used):
+        is_here = place == position
         for number, part in enumerate(weighted):
-            digits[at - first + number] += np.add.reduceat(np.where(here, part, 0), starts)
+            digits[position - first + number] += np.add.reduceat(np.where(is_here, part, 0), starts)
     digits[old_positions[~old_special] - first, old_groups[~old_special]] += old_digits[~old_special]
     digits = normal(digits)[:-1].astype(np.int64)
     special = np.zeros((3, len(starts)), np.int64)
-    for at, found in enumerate((np.isnan(values), values == np.inf, values == -np.inf)):
-        if found.any():
-            special[at] = np.add.reduceat(np.where(found, diffs, 0), starts)
+    for kind, mask in enumerate((np.isnan(values), values == np.inf, values == -np.inf)):
+        if mask.any():
+            special[kind] = np.add.reduceat(np.where(mask, diffs, 0), starts)
     special[old_positions[old_special] - _NAN, old_groups[old_special]] += old_digits[old_special]
     return _packed(digits, first, special), _shown(_nearest(digits, first), special)
 
 
 def _digits(values: Floats) -> tuple[Digits, Int64]:
-    """Finite floats as three digits each, and the position of the first."""
+    """Return finite floats as three digits each, and the position of the first digit."""
     mantissa, power = np.frexp(values)
     whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
     shift = power.astype(np.int64) - 53 - SMALLEST_POWER
@@ -65,14 +65,14 @@ def _digits(values: Floats) -> tuple[Digits, Int64]:
 
 
 def _nearest(digits: Digits, first: int) -> Floats:
-    """The float nearest to normal digits, the first of which has position `first`."""
+    """Return the float nearest to normal digits, the first of which has position `first`."""
     sizes = np.abs(digits).astype(np.uint64)
     filled = sizes != 0
     top = np.maximum(len(sizes) - 1 - np.argmax(filled[::-1], axis=0), 2)
     groups = np.arange(sizes.shape[1])
     one, two, three = (sizes[top - at, groups] for at in range(3))
     rest = (filled & (np.arange(len(sizes))[:, None] < top - 2)).any(axis=0)
-    # 64 bits from the highest one on; the last bit says whether anything follows, so that no tie is taken for one
+    # 64 bits from the highest one on. The last bit is set if any bit follows, so that only real ties round to even.
     spare = np.uint64(BITS) - _bit_length(one)
     cut = np.uint64(BITS) - spare
     word = (((one << np.uint64(BITS)) | two) << spare) | (three >> cut)
@@ -84,7 +84,7 @@ def _nearest(digits: Digits, first: int) -> Floats:
 
 
 def _bit_length(values: UInt64) -> UInt64:
-    """Bits of numbers below 2³²."""
+    """Return the bit lengths of numbers below 2³²."""
     return np.frexp(values.astype(np.float64))[1].astype(np.uint64)
 
 
@@ -95,7 +95,7 @@ def _shown(sums: Floats, special: Int64) -> Floats:
 
 
 def _packed(digits: Digits, first: int, special: Int64) -> pa.Array:
-    """Each group's digits and counts that are not zero, with their positions."""
+    """Return the digits and counts of each group that are not zero, with their positions."""
     positions = np.concatenate([np.arange(first, first + len(digits)), [_NAN, _PLUS, _MINUS]])
     both = np.concatenate([digits, special]).T
     groups, at = np.nonzero(both)
@@ -105,6 +105,6 @@ def _packed(digits: Digits, first: int, special: Int64) -> pa.Array:
 
 
 def _unpacked(kept: pa.Array) -> tuple[Int64, Int64, Int64]:
-    """Digits, positions and groups."""
+    """Return digits, positions and groups."""
     entries = np.asarray(kept.flatten())
     return entries >> _POSITION_BITS, entries & _POSITION, np.asarray(pc.list_parent_indices(kept))

@@ -1,10 +1,10 @@
 """Arithmetic on decimals whose exact result may have more than 38 digits, rounded as Spark rounds it.
 
-DuckDB's integers end at 38 digits. Here values are unbounded integers in NumPy arrays of objects. The exact result is
-rounded once to the scale of the result, half away from zero. (Spark cuts a product and a quotient off after 39 digits
-first, which changes nothing.) A result that does not fit 38 digits is NULL, which the caller makes an error.
+DuckDB's integers have at most 38 digits. Here values are unbounded integers in NumPy arrays of objects. The exact
+result is rounded once to the scale of the result, half away from zero. (Spark first truncates products and quotients
+after 39 digits, which makes no difference.) A result of more than 38 digits is NULL, and the caller raises the error.
 
-Cost: some 100 ns per row and operation. Only expressions of types that need it come here (`wide_arithmetic`).
+Cost: some 100 ns per row and operation. Only types that need it use this module (`wide_arithmetic`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Integers = npt.NDArray[Any]
 
 
 def calculate(sign: pa.ChunkedArray, left: pa.ChunkedArray, right: pa.ChunkedArray, scale: pa.ChunkedArray) -> pa.Array:
-    """`left sign right` as the unscaled values of a decimal with `scale`; both are constant. NULL: it does not fit.
+    """Return the unscaled values of `left sign right` as a decimal with `scale`; `sign` and `scale` are constant.
 
-    A divisor that is zero gives NULL too.
+    The result is NULL if it does not fit, or if the divisor is zero.
     """
     if not len(left):
         return pa.array([], RESULT)
@@ -63,7 +63,7 @@ def _rest(a: Integers, a_scale: int, b: Integers, b_scale: int, scale: int) -> t
     exact = max(a_scale, b_scale)
     sizes, by = np.abs(a) * 10 ** (exact - a_scale), np.where(b == 0, 1, np.abs(b)) * 10 ** (exact - b_scale)
     rest = np.where(a < 0, -(sizes % by), sizes % by)
-    # Java refuses a whole quotient of more digits than it is told to keep, unless the others are zeros
+    # Java refuses an integer quotient that has more digits than the context precision, unless the rest are zeros.
     quotient = sizes // by
     fits = (b != 0).astype(bool) & (quotient % _units(quotient) == 0).astype(bool)
     return _rescaled(rest, exact, scale), fits
@@ -73,7 +73,7 @@ _CALCULATIONS = {"+": _added, "-": _subtracted, "*": _multiplied, "/": _divided,
 
 
 def _units(values: Integers) -> Integers:
-    """The unit of the last of the first 39 digits of each value; 1 if it has no more digits."""
+    """Return the unit of the 39th digit of each value; 1 if it has no more than 39 digits."""
     sizes, dropped = np.abs(values), np.zeros(len(values), np.int64)
     for digits in range(_DIGITS, len(str(sizes.max()))):
         dropped += (sizes >= 10**digits).astype(np.int64)
@@ -82,7 +82,7 @@ def _units(values: Integers) -> Integers:
 
 
 def _rescaled(values: Integers, present: int, scale: int) -> Integers:
-    """Values with another number of digits after the point; half is rounded away from zero."""
+    """Change the number of digits after the point; round half away from zero."""
     if scale >= present:
         larger: Integers = values * 10 ** (scale - present)
         return larger
@@ -93,7 +93,7 @@ def _rescaled(values: Integers, present: int, scale: int) -> Integers:
 
 
 def _integers(values: pa.ChunkedArray) -> Integers:
-    """The unscaled values as unbounded integers; anything where a value is NULL."""
+    """Return the unscaled values as unbounded integers; NULL becomes an arbitrary value."""
     parts = [_chunk_integers(chunk) for chunk in values.chunks if len(chunk)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from rejoinder.ir.expression import Expression, column, substitute
 from rejoinder.ir.logical import Aggregate, Call, Function
 from rejoinder.ir.nodes import Literal
-from rejoinder.ir.operators import compared, moved, when
+from rejoinder.ir.operators import compared, shifted, when
 from rejoinder.kernels.duckdb.render import duckdb_text
 
 ROWS = "n"
@@ -80,7 +80,7 @@ def lay_out(node: Aggregate, columns: Mapping[str, Expression]) -> Layout:
         if call.argument is None:
             rows = column(identifier(ROWS), pa.int64())
             # the row of the unit relation is one of them
-            return rows if node.keys else Expression(moved(rows.node, "({0} - 1)", -1))
+            return rows if node.keys else Expression(shifted(rows.node, -1))
         value = column(identifier(accumulator(call, call.function).name), call.type)
         if call.function != "sum":
             return value

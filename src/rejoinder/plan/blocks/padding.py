@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from rejoinder.errors import EvaluationError
@@ -30,8 +32,13 @@ def is_true_on_padding(expression: Expression, each: Input) -> bool:
 def _on_padding(expression: Expression, each: Input) -> pa.Scalar | None:
     """What an expression is where the input is padded; None: it fails."""
     names = dict(each.columns)
-    padding = pa.table({i: pa.nulls(1, each.type_of(names[i])) for i in expression.columns})
+    return value_on_nulls(expression, {i: each.type_of(names[i]) for i in expression.columns})
+
+
+def value_on_nulls(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.Scalar | None:
+    """What an expression is where all its columns are NULL; None: it fails."""
+    row = pa.table({"": pa.nulls(1), **{i: pa.nulls(1, types[i]) for i in expression.columns}})
     try:
-        return project(padding, [("value", expression)]).column("value")[0]
+        return project(row, [("value", expression)]).column("value")[0]
     except EvaluationError:
         return None

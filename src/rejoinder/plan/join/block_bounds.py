@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from rejoinder.ir.logical import Predicate
-from rejoinder.ir.monotone import Rising, Step, simplified
+from rejoinder.ir.monotone import Monotone, Step, simplified
 
 Steps = tuple[Step, ...]
 Distances = dict[tuple[str, str], Steps]
@@ -25,7 +25,7 @@ def direct_bounds(predicates: Iterable[Predicate]) -> dict[tuple[str, str], int]
 
 def slack_of(steps: Steps) -> int | None:
     """How far the later of two columns can be behind the earlier one; None if they count in different units."""
-    span = Rising("", steps).span
+    span = Monotone("", steps).span
     return None if span is None else -span[0]
 
 
@@ -53,7 +53,7 @@ def all_bounds(predicates: Iterable[Predicate], within: Distances | None = None)
 
 def looser(one: Steps, other: Steps) -> Steps | None:
     """The bound that holds where either of two does; None if they cannot be compared."""
-    first, second = Rising("", one).span, Rising("", other).span
+    first, second = Monotone("", one).span, Monotone("", other).span
     if first is None or second is None:
         return one if one == other else None
     return min((first, one), (second, other), key=lambda each: each[0])[1]
@@ -83,4 +83,4 @@ _simplified = lru_cache(maxsize=4096)(simplified)
 
 @lru_cache(maxsize=4096)
 def _span(steps: Steps) -> tuple[int, int] | None:
-    return Rising("", steps).span
+    return Monotone("", steps).span

@@ -11,8 +11,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.errors import UnknownName
-from rejoinder.ir.catalog import LATE, LATE_SCHEMA, NOTES, REJECTED, Catalog, Relation, Source, View
+from rejoinder.ir.catalog import INTERNAL, LATE, LATE_SCHEMA, REJECTED, Catalog, Relation, Source, View
 from rejoinder.plan.physical.fragments import Fragment, Rounds
 from rejoinder.plan.physical.steps import Emit, OnTime
 from rejoinder.watermarks.formula import Formula
@@ -26,9 +27,9 @@ def noted(catalog: Catalog, name: str) -> Source | None:
     owned, dot, what = name.rpartition(".")
     owner = catalog.find(owned)
     if isinstance(owner, View) and dot + what.lower() == LATE:
-        return Source(owner.name + LATE, "stream", LATE_SCHEMA, format=NOTES)
+        return Source(owner.name + LATE, "stream", LATE_SCHEMA, format=INTERNAL)
     if isinstance(owner, Source) and dot + what.lower() == REJECTED and owner.rejects:
-        return Source(owner.rejected, "stream", owner.rejected_schema, format=NOTES)
+        return Source(owner.rejected, "stream", source_side(owner).rejected_schema, format=INTERNAL)
     return None
 
 

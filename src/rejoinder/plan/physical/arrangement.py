@@ -1,4 +1,4 @@
-"""Keys, and arrangements: a relation's rows by key."""
+"""Keys, and arrangements: the rows of a relation indexed by a key."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ def _shown(part: Expression) -> str:
 
 @dataclass(frozen=True)
 class Key:
-    """What a delta is partitioned by or looked up with: expressions, each hashed as its own type.
-
-    NULL equals nothing, but in the parts numbered in `null_safe`, where it equals NULL. `whole`: the key is the row.
-    """
+    """The key by which a delta is partitioned or looked up."""
 
     parts: tuple[Expression, ...]
+    """Each is hashed as its own type."""
     null_safe: frozenset[int] = frozenset()
+    """The numbers of the parts in which NULL equals NULL; elsewhere NULL equals nothing."""
     whole: bool = False
+    """Whether the key is the whole row."""
 
     @property
     def exact(self) -> bool:
-        """Equal hashes mean equal keys, so values need not be compared."""
+        """Return whether equal hashes imply equal keys, so that values need not be compared."""
         return is_exact([part.type for part in self.parts])
 
     @property
     def with_nulls(self) -> Key:
-        """The same key with NULL as a value: its partitions are partitions of the key, for rows that can match."""
+        """Return the key with NULL as a value. Rows that can match are partitioned as by the key itself."""
         return replace(self, null_safe=frozenset(range(len(self.parts))))
 
     @property
     def text(self) -> str:
-        """The key as people see it, and the part of an arrangement's identity that tells its key.
+        """Return the text of the key, which EXPLAIN shows and the id of an arrangement contains.
 
-        So different keys have different texts: quotes go only where a plain name cannot be taken for something else.
+        Different keys have different texts, so quotes are removed only from plain names.
         """
         if self.whole:
             return "*"
@@ -64,24 +64,22 @@ class Key:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A relation's rows by key, shared by every view that looks them up that way.
-
-    `order` names a column (a timestamp, date or integer) by which the rows of a key are sorted, NULL first.
-    """
+    """The rows of a relation indexed by a key, shared by all views that look them up by this key."""
 
     relation: str
     key: Key
     schema: pa.Schema
     order: str | None = None
+    """A timestamp, date or integer column by which the rows of a key are sorted, NULL first."""
 
     @classmethod
     def by_row(cls, relation: str, schema: pa.Schema) -> Arrangement:
-        """An arrangement by the whole row, in which NULL is a value like any other."""
+        """Return the arrangement by the whole row, in which NULL is a value."""
         parts = tuple(column(f.name, f.type) for f in schema)
         return cls(relation, Key(parts, frozenset(range(len(parts))), whole=True), schema)
 
     @property
     def id(self) -> str:
-        """Stable identity: relation, key and order."""
+        """Return the stable identity: relation, key and order."""
         inside = "" if self.order is None else f"; {_shown(column(self.order, self.schema.field(self.order).type))}"
         return f"{self.relation}[{self.key.text}{inside}]"

@@ -1,8 +1,8 @@
-"""The physical plan: everything an epoch does, as frozen data. It travels to the workers; nobody decides there.
+"""The physical plan: everything that an epoch does, as frozen data. Workers execute it and decide nothing.
 
 An epoch is a sequence of *rounds*. Round 0 reads the sources; each later round runs once per *bucket* (a range of key
-hashes) on what earlier rounds sent to it through *channels*. Within a round, *steps* run in order on named *streams*
-(deltas held by the task). The steps are in `plan.physical.steps`.
+hashes) on the rows that earlier rounds sent to it through *channels*. Within a round, *steps* run in order on named
+*streams* (the deltas that a task has in memory). The steps are in `plan.physical.steps`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SourceScan:
 
 @dataclass(frozen=True)
 class ArrangementScan:
-    """Read the present content of an arrangement, to hydrate new views and arrangements."""
+    """Read the current content of an arrangement, to hydrate new views and arrangements."""
 
     arrangement: Arrangement
     stream: str
@@ -37,7 +37,7 @@ class ArrangementScan:
 
 @dataclass(frozen=True)
 class ChangelogScan:
-    """Read the present content of a view from its changelog, to hydrate what reads the view."""
+    """Read the current content of a view from its changelog, to hydrate its readers."""
 
     view: str
     stream: str
@@ -45,19 +45,21 @@ class ChangelogScan:
 
 @dataclass(frozen=True)
 class UnitScan:
-    """Read the relation of one row, to hydrate an aggregate without keys."""
+    """Read the relation that has one row without columns, to hydrate an aggregate without keys."""
 
     stream: str
 
 
 @dataclass(frozen=True)
 class DueScan:
-    """Read the changes of a view that became due: released after `after` and up to `until`."""
+    """Read the pending changes of a view that became due."""
 
     pending: Arrangement
     stream: str
     after: int
+    """Changes with an emit time up to this were emitted before."""
     until: int
+    """The latest emit time that is due."""
 
 
 Scan = SourceScan | ArrangementScan | ChangelogScan | UnitScan | DueScan
@@ -65,63 +67,73 @@ Scan = SourceScan | ArrangementScan | ChangelogScan | UnitScan | DueScan
 
 @dataclass(frozen=True)
 class PathHop:
-    """A lookup as people see it.
-
-    Texts: `within` is what the order column is asked for, `filter` which rows can be met, `guard` which rows may meet
-    one, `condition` which pairs are kept.
-    """
+    """A lookup of a delta path, as EXPLAIN shows it."""
 
     arrangement: str
     key: str
     relation: str
     after: bool
+    """Whether the arrangement is read with this epoch's changes."""
     mode: Mode = "inner"
     within: str = ""
+    """The range of the order column, as text."""
     filter: str = ""
+    """Which rows of the arrangement can match, as text."""
     guard: str = ""
+    """Which rows of the stream can match, as text."""
     condition: str = ""
+    """Which pairs are kept, as text."""
     arrival: bool = False
+    """Whether this is a join at arrival."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """How one input's changes reach a view: for EXPLAIN; the steps carry it out.
-
-    `covers`: the input pads the times before its first version. `judges`: it decides who has a partner, row by row.
-    """
+    """The delta path of one input, as EXPLAIN shows it. The steps of the dataflow execute it."""
 
     view: str
     start: str
+    """The input."""
     hops: tuple[PathHop, ...]
     mode: Mode = "inner"
+    """How the input itself is joined."""
     condition: str = ""
+    """Which rows of the input take part, as text."""
     covers: bool = False
+    """Whether the path also carries the padding of times before the first version (`Coverage`)."""
     judges: bool = False
+    """Whether the path updates the match status of left rows (`MatchStatus`)."""
 
 
 @dataclass(frozen=True)
 class Dataflow:
-    """All rounds of an epoch, for all views at once."""
+    """All rounds of an epoch, for all views of a flow."""
 
     scans: dict[str, Scan] = field(default_factory=dict)
+    """What round 0 reads, by relation."""
     rounds: tuple[tuple[Step, ...], ...] = ((),)
+    """The steps of each round, in order."""
     arrangements: tuple[Arrangement, ...] = ()
     users: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The views that use an arrangement, by its id."""
     paths: tuple[Path, ...] = ()
+    """The delta paths, for EXPLAIN."""
     views: dict[str, pa.Schema] = field(default_factory=dict)
+    """The columns of each view and side output."""
     retentions: dict[str, Retention] = field(default_factory=dict)
+    """When rows of an arrangement expire, by its id; they never expire where there is none."""
 
     def steps(self) -> Iterator[Step]:
-        """All steps, round by round."""
+        """Yield all steps, round by round."""
         for steps in self.rounds:
             yield from steps
 
     @property
     def functions(self) -> frozenset[str]:
-        """The functions of the user's that are called, by name."""
+        """Return the names of the user functions that are called."""
         return frozenset(step.function.name for step in self.steps() if isinstance(step, Enrich))
 
     @property
     def channels(self) -> dict[int, Channel]:
-        """Channels by number."""
+        """Return the channels by number."""
         return {step.channel.number: step.channel for step in self.steps() if isinstance(step, Send)}

@@ -1,4 +1,4 @@
-"""What those who add steps to a dataflow share: fragments of changes, and what they ask of the builder."""
+"""Fragments of a relation's changes, and the interface of the dataflow builder for the code that adds steps."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A part of a relation's change: the stream that carries it, from which round on, and how it is partitioned.
-
-    `hashed`: the stream has the hash of the key that it is partitioned by.
-    """
+    """A part of a relation's changes. All fragments of a relation together are its changes."""
 
     round: int
+    """The first round in which the stream exists."""
     stream: str
     partition: str | None = None
+    """The text of the key by which the stream is partitioned; None: it is not."""
     hashed: bool = False
+    """Whether the stream has the hash of that key."""
 
 
 class Rounds(Protocol):
-    """The builder of a dataflow, as joins, groups, validity windows and the like see it."""
+    """The dataflow builder, as joins and operations use it."""
 
     program: Program
     fragments: dict[str, list[Fragment]]
@@ -58,10 +58,10 @@ class Rounds(Protocol):
     def arrange(self, relation: str, *, check: bool) -> None: ...
 
     def branches(self, made: Derived) -> list[list[Fragment]]:
-        """The changes of each block of a derived relation; in a hydration, all its rows."""
+        """Return the changes of each block of a derived relation; in a hydration, all its rows."""
 
     def collect_input(self, made: Derived) -> str:
-        """Make the changes of all blocks known as one relation, and give its name."""
+        """Combine the changes of all blocks into one relation, and return its name."""
 
     def stored(self, arrangement: Arrangement) -> Arrangement | None:
-        """In a hydration: the arrangement as it was before, under a second name; None if there is none."""
+        """Return, in a hydration, the stored arrangement under a second name; None if there is none."""

@@ -1,4 +1,4 @@
-"""Retention bounds: the times below which rows of an arrangement are no longer needed, and what it keeps."""
+"""Retention bounds: the times below which rows of an arrangement expire."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from rejoinder.watermarks.formula import Formula
 
 @dataclass(frozen=True)
 class Limit:
-    """A row is no longer needed once `column` < `below`. Rows with NULL are not needed either, unless `keeps_nulls`."""
+    """A user no longer needs a row once `column` < `below`."""
 
     column: str
     below: Formula
     keeps_nulls: bool = True
+    """Whether the user needs rows whose `column` is NULL."""
 
     def __str__(self) -> str:
         return f"{self.column} >= {self.below}"
@@ -22,21 +23,19 @@ class Limit:
 
 @dataclass(frozen=True)
 class Retention:
-    """Rows of an arrangement may be forgotten once none of its `users` asks for them any more.
-
-    Of the limits of a user one is enough: the first that passes a row ends it. Rows for which the `condition` is not
-    true are not kept at all: nobody asks for them.
-    """
+    """When rows of an arrangement expire: once no user needs them."""
 
     users: tuple[tuple[Limit, ...], ...]
+    """The bounds of each user. A user no longer needs a row once the first of its bounds has passed it."""
     condition: Expression | None = None
+    """Rows for which this is not true are never stored, because no user needs them."""
     conditions: tuple[str, ...] = ()
-    """The conditions of the users, of which `condition` is the disjunction; none if there is no condition."""
+    """The conditions of the users, as text; `condition` is their disjunction."""
 
     def __str__(self) -> str:
         return " or ".join(" and ".join(map(str, limits)) for limits in self.users)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """The limits of all users, each once."""
+        """Return the bounds of all users, without duplicates."""
         return tuple(dict.fromkeys(limit for limits in self.users for limit in limits))

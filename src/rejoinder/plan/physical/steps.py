@@ -1,4 +1,9 @@
-"""The steps of an epoch, as frozen data. Operators mirror them one to one, file by file."""
+"""The steps of an epoch, as frozen data. `runtime.steps` executes them, one file per step.
+
+`input` and `output` name streams: the deltas that a task has in memory. Steps that join streams are in `join_steps`.
+
+`whole` marks a step of a hydration: its input is the complete relation, not a change of the arrangement's content.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,8 @@ import pyarrow as pa
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.plan.blocks.accumulators import Accumulator
-from rejoinder.plan.blocks.normal_form import Mode
 from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.retention_bound import Retention
 from rejoinder.watermarks.formula import Formula
 
@@ -20,67 +25,71 @@ Outputs = tuple[tuple[str, Expression], ...]
 
 @dataclass(frozen=True)
 class Channel:
-    """Deltas sent to the bucket of their key, for the steps of one later round.
-
-    `matching_only`: rows with a NULL key, which match nothing, need not be sent. `everywhere`: all rows go to all
-    buckets, to meet what each of them holds.
-    """
+    """A connection to a later round: each row goes to the bucket of its key."""
 
     number: int
+    """Identifies the channel in exchange rows."""
     stream: str
+    """The stream of the later round that receives the rows."""
     key: Key
+    """The key by which rows are partitioned."""
     round: int
+    """The round that receives the rows."""
     matching_only: bool = False
+    """Whether rows with a NULL key are not sent, because they match nothing."""
     everywhere: bool = False
+    """Whether every row goes to every bucket, for a join without an equality."""
 
 
 @dataclass(frozen=True)
 class OnTime:
-    """Let the rows pass whose `times` are not below what is promised of them; the others go to `late`, as notes.
-
-    These are counted for `views`. `name` says whose rows they are, `labels` what their columns are called there;
-    `policy` is keep, drop or fail. Rows with NULL are late, unless `keeps_nulls`.
-    """
+    """Pass on the rows that are on time; late rows go to a side output."""
 
     input: str
     output: str
     late: str
+    """The stream of late rows, with the columns of the side output."""
     name: str
+    """The input whose rows these are, for the side output."""
     times: tuple[tuple[str, Formula], ...]
+    """Event-time columns and their watermarks. A row is late if one of its times is below the watermark."""
     views: tuple[str, ...]
+    """The views that leave the late rows out; they are counted for each."""
     policy: str = "keep"
+    """What to do with late rows: keep (in the side output), drop or fail."""
     labels: tuple[tuple[str, str], ...] = ()
+    """Names of columns in the side output, where they differ from those of the stream."""
     keeps_nulls: bool = False
+    """Whether rows whose time is NULL are on time."""
 
 
 @dataclass(frozen=True)
 class Derive:
-    """Filter and project a stream. Stateless.
-
-    A row on which an expression fails goes on, marked; if this is the `last` step of a path, it is counted and ends
-    here. `optional` says on which rows nothing is to be counted: a row that fails is left out.
-    """
+    """Filter and project a stream. Stateless. A row on which an expression fails is passed on with its error."""
 
     input: str
     output: str
     predicate: Expression | None
     outputs: Outputs
     last: bool = False
+    """Whether the step ends a path: rows with an error are counted and dropped here."""
     optional: Expression | None = None
+    """Where this is true, a row on which an expression fails is dropped without being counted."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Count the rows of a stream that satisfy the predicate and on which one of the expressions fails."""
+    """Count the rows on which an expression fails, on a path that would drop them."""
 
     input: str
     predicate: Expression | None
+    """Only rows that satisfy it are checked."""
     expressions: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class Send:
-    """Cut a stream by the bucket of the channel's key and hand it to the channel."""
+    """Partition a stream by the key of a channel and send it."""
 
     input: str
     channel: Channel
@@ -88,234 +97,144 @@ class Send:
 
 @dataclass(frozen=True)
 class Arrange:
-    """Add a stream to an arrangement; with `check`, refuse to take out a row that is not there and has not expired.
-
-    With a `retention`, runs know the span of their times, so that expired rows can be dropped; also of other `times`,
-    so that the oldest that is kept can be told.
-    """
+    """Add a stream to an arrangement as a new run."""
 
     input: str
     arrangement: Arrangement
     check: bool
+    """Whether to fail on a retraction of a row that the arrangement does not have and that has not expired."""
     retention: Retention | None = None
+    """When rows expire; None: never. Runs store the spans of its time columns, so that expired rows can be dropped."""
     times: tuple[str, ...] = ()
+    """Further time columns whose spans runs store, for retained minima."""
 
 
 @dataclass(frozen=True)
 class Upsert:
-    """Turn the rows of a table's source, one per key and change, into the change of the table's content.
-
-    `whole`: the input is everything there is, in no order, not what comes in this epoch (in a hydration).
-    """
+    """Turn the records of a table's source into changes of the table: the newest record of a key replaces its row."""
 
     input: str
     output: str
     arrangement: Arrangement
+    """The rows of the table by primary key."""
     order: str | None
+    """The column by which the newest record is chosen; None: by arrival."""
     whole: bool = False
 
 
 @dataclass(frozen=True)
 class Record:
-    """Write the changes of a stream down as rows, with the sign, the epoch and its time in three more columns."""
+    """Turn changes into rows of an append-only relation (CHANGES)."""
 
     input: str
     output: str
     undo: str
+    """The output column that is TRUE for a retraction."""
     epoch: str
+    """The output column with the epoch."""
     time: str
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """Pair a stream with an arrangement by key: one hop of a delta path.
-
-    `after`: see the arrangement with this epoch's changes, else without (the tie-break). `fetched` maps columns of
-    the arrangement to columns of the pair, `carried` lists the stream's columns to keep; `predicate` is about pairs.
-    In a mode other than `inner`, rows that fail the `guard` have no partner, and `filter` says which rows of the
-    arrangement can be one (at arrival, which pairs count); `present` names the column that is TRUE in pairs and NULL in
-    padded rows. In an ordered arrangement, only rows with an order value in [`between`) are met, or those at the
-    `latest` value up to a time; if `strict`, in (`between`], or before a time. `near`: only rows with an order value
-    from so much below a time to so much above it. `last`: it ends the path; rows on which an expression failed are
-    counted and end here.
-    """
-
-    input: str
-    output: str
-    arrangement: Arrangement
-    key: Key
-    after: bool
-    carried: tuple[str, ...]
-    fetched: tuple[tuple[str, str], ...]
-    predicate: Expression | None
-    hashed: bool = False
-    outputs: Outputs | None = None
-    mode: Mode = "inner"
-    guard: Expression | None = None
-    filter: Expression | None = None
-    present: str | None = None
-    between: tuple[Expression, Expression] | None = None
-    latest: Expression | None = None
-    strict: bool = False
-    near: tuple[Expression, int, int] | None = None
-    last: bool = False
-
-
-@dataclass(frozen=True)
-class Presence:
-    """What a relation's change means for joins that only ask whether a key has rows (`semi`, `anti`), or pad (`left`).
-
-    The output has the key in `keys` and, in mode `left`, the `outputs` of the changed rows; the change of padding
-    has NULL in these.
-    """
-
-    input: str
-    output: str
-    arrangement: Arrangement
-    mode: Mode
-    filter: Expression | None
-    keys: tuple[str, ...]
-    outputs: Outputs = ()
-    present: str | None = None
-
-
-@dataclass(frozen=True)
-class MatchStatus:
-    """Update the match status of left rows, for an outer, semi or anti join with conditions on pairs beside its key.
-
-    The step looks at rows of the `left` arrangement that pair with a changed row: did they have a partner before the
-    epoch, and do they have one now? The output has the columns `fetched` of the left rows and, in mode `left`, the
-    `outputs` of the changed ones; padding has NULL in these. `filter` says which rows of the relation count,
-    `condition` which pairs, of the columns `fetched` and `paired`; `after`: left rows are seen with this epoch's
-    changes. `key` is that of left rows. `restriction`, if given, is about left rows alone: where it fails, the left row
-    is marked, not the pair.
-    """
-
-    input: str
-    output: str
-    arrangement: Arrangement
-    left: Arrangement
-    key: Key
-    after: bool
-    mode: Mode
-    filter: Expression | None
-    condition: Expression | None
-    fetched: tuple[tuple[str, str], ...]
-    paired: tuple[tuple[str, str], ...]
-    outputs: tuple[str, ...] = ()
-    present: str | None = None
-    restriction: Expression | None = None
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """What a change of validity windows means for joins that pad a time which no window of its partition contains.
-
-    The output has the partition in `keys`, the window in `start` and `end`, and the `outputs` of the changed rows. The
-    time before the first window of a partition, or all time if it has none, is a window with NULL in the outputs.
-    """
-
-    input: str
-    output: str
-    arrangement: Arrangement
-    bounds: tuple[str, str]
-    keys: tuple[str, ...]
-    start: str
-    end: str
-    outputs: Outputs = ()
-    present: str | None = None
+    """The output column with the processing time of the epoch."""
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """Keep each row once, however many copies the input has. The arrangement counts the copies.
-
-    `whole`: the input is everything there is, not a change of what the arrangement counts (in a hydration).
-    """
+    """Keep each distinct row once."""
 
     input: str
     output: str
     arrangement: Arrangement
+    """The input by the whole row, with the number of copies."""
     whole: bool = False
 
 
 Kept = Literal["intersect", "except"]
-"""Which rows of the left side a set operation keeps: those that the right side has, or those that it has not."""
+"""Which rows of the left side a set operation keeps: those that the right side has, or those that it lacks."""
 
 
 @dataclass(frozen=True)
 class IntersectExcept:
-    """Keep each row as often as INTERSECT or EXCEPT says, from how many copies the left and the right side have.
+    """INTERSECT or EXCEPT [ALL]: the number of copies of a row follows from those on the left and on the right side."""
 
-    The arrangement holds the rows of both sides by all their columns but `side`, which is TRUE in rows of the left one.
-    `whole`: the input is everything there is, not a change of what the arrangement holds (in a hydration).
+    input: str
+    output: str
+    arrangement: Arrangement
+    """The rows of both sides, by all columns except `side`."""
+    side: str
+    """The column that is TRUE in rows of the left side."""
+    keeps: Kept
+    all: bool
+    """Whether copies count: INTERSECT ALL, EXCEPT ALL."""
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class AtMostOne:
+    """Keep one row for each value of `keys`: the only row, or NULL in the other columns and TRUE in `many`.
+
+    The arrangement holds the input's rows by these columns. `whole`: the input is everything there is, not a change of
+    what the arrangement holds (in a hydration).
     """
 
     input: str
     output: str
     arrangement: Arrangement
-    side: str
-    keeps: Kept
-    all: bool
+    keys: tuple[str, ...]
+    many: str
     whole: bool = False
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Keep one row per group of rows with equal `keys`: the keys, the number of rows, the accumulators.
-
-    The arrangement holds those rows by key; `values`, where it is needed, the input's rows, to find the smallest or
-    largest value again. `views` are named when a sum overflows.
-    `whole`: the input is everything there is, not a change of what the arrangement holds (in a hydration).
-    """
+    """Maintain one row per group: the keys, the number of rows, the accumulators."""
 
     input: str
     output: str
     arrangement: Arrangement
+    """The rows of the groups by key."""
     keys: tuple[str, ...]
+    """The grouping columns."""
     accumulators: tuple[Accumulator, ...]
     values: Arrangement | None
+    """The input's rows by key, to recompute a minimum or maximum that was retracted. None if that cannot happen."""
     views: tuple[str, ...]
+    """The views that use the groups, for the error of a sum that overflows."""
     whole: bool = False
 
 
 @dataclass(frozen=True)
 class Validity:
-    """Give each row the time until which it is valid: `end` is the next later time of its key, or the last of times.
-
-    The arrangement holds the input's relation by partition key (NULL is a key like any other), ordered by the time.
-    `whole`: the input is everything there is, not a change of what the arrangement holds (in a hydration).
-    """
+    """Add the end of the validity window to each row: the next later time of its partition."""
 
     input: str
     output: str
     arrangement: Arrangement
+    """The input by partition, ordered by time. NULL is a key."""
     end: str
+    """The output column with the end; for the last version, the maximum of the type."""
     whole: bool = False
 
 
 @dataclass(frozen=True)
 class Enrich:
-    """Give each row what a function answers about it: asked when the row comes, remembered while it is there.
-
-    The arrangement holds the rows with their answers, by the columns of the row. `arguments` are those columns as the
-    function knows them, `answers` what it gives. `views` are named when a call fails. `whole`: the input is everything
-    there is, not a change of what the arrangement holds (in a hydration).
-    """
+    """Add the answer of a Python function to each row. A row keeps its first answer as long as it exists."""
 
     input: str
     output: str
     arrangement: Arrangement
+    """The rows with their answers, by the columns of the row."""
     function: PythonFunction
     arguments: pa.Schema
+    """The columns that the function sees."""
     answers: pa.Schema
+    """The columns that the function returns."""
     views: tuple[str, ...]
+    """The views that use the answers, for the error of a call that fails."""
     whole: bool = False
 
 
 @dataclass(frozen=True)
 class Clip:
-    """Keep the rows of a whole relation that have more inserts than deletes. Equal rows are in one bucket."""
+    """Keep the rows of a complete relation that have more inserts than deletes. Equal rows must be in one bucket."""
 
     input: str
     output: str
@@ -323,28 +242,30 @@ class Clip:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Cancel what a stream of intervals [`start`, `end`) takes back and gives again, all other columns equal."""
+    """Cancel overlapping parts of retracted and inserted intervals whose other columns are equal."""
 
     input: str
     output: str
     start: str
+    """The column with the start of an interval, inclusive."""
     end: str
+    """The column with the end of an interval, exclusive."""
 
 
 @dataclass(frozen=True)
 class Hold:
-    """Write the changes of a view that may come out to its changelog, and keep the others by the time of release.
-
-    With an `interval`, a change is released at the next multiple of it on the clock, else at its `__emit_at`. If
-    changes have a `__gate`, this is about those with the given one. Runs know the span of other `times`, too.
-    """
+    """Emit the changes of a view that are due, and keep the others pending."""
 
     input: str
     view: str
     pending: Arrangement
+    """The pending changes, with their emit time in `__emit_at`."""
     interval: int
+    """If not 0, the emit time is the next multiple of this on the clock, in microseconds."""
     gate: int = 0
+    """If changes have a `__gate`, only those with this number are handled here."""
     times: tuple[str, ...] = ()
+    """Further time columns whose spans runs store, for retained minima."""
 
 
 @dataclass(frozen=True)
@@ -356,5 +277,5 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Keeping = Arrange | Upsert | Distinct | IntersectExcept | Aggregate | Validity | Enrich | Hold
-Step = Stateless | Keeping | Lookup | Presence | MatchStatus | Coverage
+Stateful = Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Enrich | Hold
+Step = Stateless | Stateful | Lookup | Presence | MatchStatus | Coverage

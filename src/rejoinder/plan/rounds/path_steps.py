@@ -16,7 +16,8 @@ from rejoinder.plan.join.outer_match import arranged, judged_arrangement, judged
 from rejoinder.plan.physical.arrangement import Key
 from rejoinder.plan.physical.dataflow import Path, PathHop
 from rejoinder.plan.physical.fragments import Fragment, Rounds
-from rejoinder.plan.physical.steps import Check, Coverage, Derive, Lookup, MatchStatus, Presence, Step, Sweep
+from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
+from rejoinder.plan.physical.steps import Check, Derive, Step, Sweep
 from rejoinder.plan.rounds.labels import shown
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import REJECTED, Catalog, Source
 from rejoinder.ir.expression import column
 from rejoinder.ir.source_variants import source_of
@@ -110,7 +111,9 @@ def program_of(
     used = {source_of(i.relation) for block in read for i in block.inputs}
     used |= {name.removesuffix(REJECTED) for name in (*used, *(sink.view for sink in catalog.sinks))}
     used |= {index.relation for index in indexes}
-    used |= {source.name for source in catalog.sources if source.format == "memory" or "retain" in source.options}
+    used |= {
+        source.name for source in catalog.sources if source_side(source).keeps_changes or "retain" in source.options
+    }
     sources = {source.name: source for source in catalog.sources if source.name in used}
     views = {name: block for name, (block, _) in blocks.items()}
     return Program(sources, derived, views, tuple(indexes), statistics)

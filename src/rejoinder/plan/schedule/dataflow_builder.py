@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.host.caps import cap_reached, caps
 from rejoinder.ir.catalog import LATE, LATE_SCHEMA, Source
 from rejoinder.ir.expression import Expression, column
@@ -181,7 +182,7 @@ class Builder:
 
     def record(self, source: Source) -> None:
         """Write the changes of a source that keeps them to its changelog."""
-        if source.keeps_changes:
+        if source_side(source).keeps_changes:
             for fragment in self.fragments[source.name]:
                 self.add(fragment.round, Emit(fragment.stream, source.changes))
 
@@ -348,8 +349,8 @@ class Builder:
             name: pa.schema([f for f in block.schema if f.name not in (EMIT_AT, GATE)])
             for name, block in self.program.views.items()
         }
-        rejected = {s.rejected: s.rejected_schema for s in self.program.sources.values() if s.rejects}
-        recorded = {s.changes: s.schema for s in self.program.sources.values() if s.keeps_changes}
+        rejected = {s.rejected: source_side(s).rejected_schema for s in self.program.sources.values() if s.rejects}
+        recorded = {s.changes: s.schema for s in self.program.sources.values() if source_side(s).keeps_changes}
         timely = [name for name in self.fragments if is_on_time(name)]
         late = {
             f"{view}{LATE}": LATE_SCHEMA

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.errors import Incomplete
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.source_variants import NEVER, Variant, source_of, variant_of
@@ -79,7 +80,7 @@ class Hydration(Builder):
                 refused.is_needed = set(self.users[arrangement.id]) != {LATER_VIEWS}
                 raise
         for source in self.program.sources.values():
-            if source.keeps_changes and source.changes not in known:
+            if source_side(source).keeps_changes and source.changes not in known:
                 self.relation(source.name)
                 self.record(source)
         read = {getattr(step, "input", None) for steps in self.rounds for step in steps}
@@ -186,7 +187,7 @@ class Hydration(Builder):
         ]
         if name not in holdings.delivered:
             self.fragments[name] = []
-        elif source.keeps_changes and source.changes in holdings.views:
+        elif source_side(source).keeps_changes and source.changes in holdings.views:
             self.fragments[name] = [Fragment(0, f"scan:{name}")]
             self.scans[name] = ChangelogScan(source.changes, f"scan:{name}")
         elif on_time:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rejoinder.connectors.registry import source_side
 from rejoinder.ir.catalog import Source
 from rejoinder.ir.source_variants import is_on_time
 from rejoinder.plan.rounds.program import base_arrangement, row_arrangement
@@ -64,7 +65,7 @@ def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[str]
     """
     inputs = [each for joins in builder.joins.values() for join in joins for each in join.block.inputs]
     followed = {each.relation for each in inputs if not each.arrival}
-    followed |= {changelog.name} if changelog.keeps_changes else set()
+    followed |= {changelog.name} if source_side(changelog).keeps_changes else set()
     users = dict.fromkeys(variants, DELETES) | ({} if changelog.incomplete else {changelog.name: LATER_VIEWS})
     for name, user in users.items():
         kept = [builder.retentions.of(arrangement) for arrangement in builder.needed.get(name, {}).values()]
@@ -74,7 +75,8 @@ def _keep_followed_rows(builder: Builder, changelog: Source, variants: list[str]
 
 def _is_lost(builder: Builder, source: Source) -> bool:
     """Whether views that take every row of a source would be the last to see it: it cannot be read again."""
-    is_kept = source.keeps_changes or source.is_file
+    side = source_side(source)
+    is_kept = side.keeps_changes or side.rereads_files
     return not is_kept and any(builder.reads(view, source.name) for view in builder.program.views)
 
 

@@ -25,7 +25,6 @@ from rejoinder.plan.blocks.normal_form import Block, Normalised
 from rejoinder.plan.join.block_bounds import Steps, slack_of, tightest
 from rejoinder.plan.time.bound_hints import condition_edit
 from rejoinder.plan.time.frontier import Frontiers
-from rejoinder.store.runs.time_values import NO_TIME
 
 LAST_PARTNER = "the last time at which a partner can come"
 OUTER = ("left", "full", "anti", "full anti")
@@ -156,7 +155,7 @@ def _event_times(node: Node, sources: Mapping[str, Source]) -> Times:
             return _event_times(node.input, sources)
         case Project():
             inner = _event_times(node.input, sources)
-            rising = [(i, e.rises) for i, e in node.outputs if e.rises is not None and not e.repeats]
+            rising = [(i, e.monotone) for i, e in node.outputs if e.monotone is not None and not e.repeats]
             made = [(i, inner[r.column], r.steps) for i, r in rising if r.column in inner]
             return {i: replace(time, steps=simplified((*time.steps, *steps))) for i, time, steps in made}
         case Join():
@@ -248,20 +247,5 @@ def _least(i: str, kind: pa.DataType, steps: Steps) -> Expression:
 
     It is a time: not so far away that it would count as none.
     """
-    sql, whole = "{0}", kind
-    if pa.types.is_struct(kind):
-        sql, kind = f"struct_extract({sql}, 'start')", kind.field("start").type
-    if pa.types.is_timestamp(kind):
-        sql = f"epoch_us({sql})"
-    elif pa.types.is_date32(kind):
-        sql = f"({sql} - DATE '1970-01-01')"
-    sql = f"CAST({sql} AS HUGEINT)"
-    for step in simplified((Step(1), *inverse(steps))):
-        moved = f"({sql} + {step.plus})"
-        if step.width == 1:
-            sql = f"({moved} * {step.unit})" if step.unit > 1 else moved
-            continue
-        # DuckDB's // goes towards zero: take the rest away before
-        sql = f"(({moved} - ({moved} % {step.width} + {step.width}) % {step.width}) // {step.width} * {step.unit})"
-    operation = ScalarOperation(f"CAST(greatest(least({sql}, {NO_TIME - 1}), {-NO_TIME}) AS BIGINT)")
-    return Expression(Call(operation, (Column(i, whole),), pa.int64()))
+    options = tuple(n for step in simplified((Step(1), *inverse(steps))) for n in (step.plus, step.width, step.unit))
+    return Expression(Call(ScalarOperation("time_bound", options), (Column(i, kind),), pa.int64()))

@@ -95,7 +95,7 @@ class Frontiers:
 
     def of_output(self, user: str, block: Block, expression: Expression) -> Formula | None:
         """The frontier of an output of a block, which makes the relation or view `user`."""
-        rising = expression.rises
+        rising = expression.monotone
         if rising is None:
             return None
         i, at = rising.column, input_of(rising.column)
@@ -127,7 +127,7 @@ class Frontiers:
         if known or len(made.blocks) > 1:
             return [known]
         block = made.blocks[0]
-        rising = [(name, r) for name, e in block.outputs if name in names and (r := e.rises) is not None]
+        rising = [(name, r) for name, e in block.outputs if name in names and (r := e.monotone) is not None]
         starts = [start for start, each in enumerate(block.inputs) if not each.arrival]
         changed = [[(name, self._changed(block, start, r.column), r.steps) for name, r in rising] for start in starts]
         return [{name: raised(below, steps) for name, below, steps in way if below} for way in changed]
@@ -230,7 +230,7 @@ class Frontiers:
                 if met is not None:
                     found.setdefault(names[later], []).append(raised(met, steps))
             return [{name: greatest(formulas) for name, formulas in found.items()}]
-        rising = [r for p in each.on if p.equality is not None and (r := p.equality[1].rises) is not None]
+        rising = [r for p in each.on if p.equality is not None and (r := p.equality[1].monotone) is not None]
         least_of = {names[r.column]: (*r.steps, *back) for r in rising if (back := r.least()) is not None}
         return [
             {name: raised(way[name], simplified(steps)) for name, steps in least_of.items() if name in way}
@@ -253,7 +253,7 @@ class Frontiers:
         made = self.derived.get(each.relation)
         if made is not None and each.partners and each.partners == len(made.blocks[0].inputs) - 1:
             (inner,) = made.blocks
-            rising = dict(inner.outputs)[name].rises
+            rising = dict(inner.outputs)[name].monotone
             starts = range(len(inner.inputs) - each.partners, len(inner.inputs))
             met = [] if rising is None else [self.limit(inner, start, rising.column) for start in starts]
             formulas = [formula for formula in met if formula is not None]
@@ -303,9 +303,9 @@ class Frontiers:
         return all(e is not None and self._is_known_output(block, e) for block, e in found)
 
     def _is_known_output(self, block: Block, expression: Expression) -> bool:
-        if expression.rises is None:
+        if expression.monotone is None:
             return False
-        i = expression.rises.column
+        i = expression.monotone.column
         each = block.inputs[input_of(i)]
         tested = any(_mentions(p, i) and not p.null_safe for p in block.predicates)
         return each.mode == "inner" and (tested or self.is_known(each.relation, dict(each.columns)[i]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import EMIT_AT, GATE
-from rejoinder.ir.monotone import Rising, shift, simplified
+from rejoinder.ir.monotone import Monotone, shift, simplified
 from rejoinder.ir.source_variants import is_on_time, source_of
 from rejoinder.plan.blocks.normal_form import Block, Derived
 from rejoinder.plan.join.block_bounds import tightest
@@ -43,7 +43,7 @@ def _of_view(program: Program, view: str, frontiers: Frontiers) -> Iterator[tupl
 
 def _waiting(gate: Gate, block: Block, expression: Expression, derived: Mapping[str, Derived]) -> Formula | None:
     """What a gate tells of a column of the rows that wait there: they are not below it. None: nothing."""
-    rising, release = expression.rises, dict(block.outputs)[EMIT_AT].rises
+    rising, release = expression.monotone, dict(block.outputs)[EMIT_AT].monotone
     assert rising is not None and gate.limit is not None
     if gate.partner and isinstance(gate.limit, Watermark):
         return _by_partner(gate.limit, block, rising)
@@ -58,7 +58,7 @@ def _waiting(gate: Gate, block: Block, expression: Expression, derived: Mapping[
     return least(limits) if limits else None
 
 
-def _by_partner(limit: Watermark, block: Block, rising: Rising) -> Formula | None:
+def _by_partner(limit: Watermark, block: Block, rising: Monotone) -> Formula | None:
     """Of rows that wait for a partner: no condition that compares the column with the partner's time has ended them."""
     for each in block.inputs:
         times = [i for i, name in each.columns if _is_clock(each.relation, name, limit)]
@@ -72,7 +72,9 @@ def _is_clock(relation: str, name: str, limit: Watermark) -> bool:
     return is_on_time(relation) and (source_of(relation), name) == (limit.source, limit.column)
 
 
-def _together(block: Block, one: Rising, other: Rising, derived: Mapping[str, Derived]) -> list[tuple[Rising, Rising]]:
+def _together(
+    block: Block, one: Monotone, other: Monotone, derived: Mapping[str, Derived]
+) -> list[tuple[Monotone, Monotone]]:
     """A column and the release of its row as values that rise with one column, wherever they come from; else nothing.
 
     Two keys of a group may be made from one column of its rows, as the bounds of a window are.
@@ -86,9 +88,9 @@ def _together(block: Block, one: Rising, other: Rising, derived: Mapping[str, De
     names, result = dict(block.inputs[at].columns), []
     for inner in made.blocks:
         first, second = (dict(inner.outputs).get(names[rising.column]) for rising in (one, other))
-        if first is None or second is None or first.rises is None or second.rises is None:
+        if first is None or second is None or first.monotone is None or second.monotone is None:
             return []
-        if first.rises.column != second.rises.column:
+        if first.monotone.column != second.monotone.column:
             return []
-        result.append((one.on(first.rises), other.on(second.rises)))
+        result.append((one.on(first.monotone), other.on(second.monotone)))
     return result

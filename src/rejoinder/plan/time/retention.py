@@ -101,7 +101,7 @@ def _finest(derived: Derived, names: Sequence[str]) -> list[str]:
     """Of columns that rise with the same one, such as both ends of a window, the one that tells most of it."""
     found: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
     for name in names:
-        made = [dict(block.outputs)[name].rises for block in derived.blocks]
+        made = [dict(block.outputs)[name].monotone for block in derived.blocks]
         spans = [None if rising is None else rising.span for rising in made]
         width = max(math.inf if span is None else span[1] - span[0] for span in spans)
         found.setdefault(tuple(None if rising is None else rising.column for rising in made), []).append((width, name))

@@ -13,6 +13,7 @@ from rejoinder.ir.catalog import Catalog, Source
 from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
+    AtMostOne,
     Distinct,
     Enrich,
     Expand,
@@ -54,7 +55,7 @@ def _keys(node: Node, catalog: Catalog) -> list[Ids]:
             return [frozenset(i for i, _ in node.keys)]
         case Distinct():
             return [frozenset(i for i, _ in node.columns)]
-        case Latest():
+        case Latest() | AtMostOne():
             return [frozenset(node.key)]
         case Join():
             return list(_joined(node, catalog))

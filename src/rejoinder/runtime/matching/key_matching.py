@@ -37,7 +37,7 @@ from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.row_errors import or_null, satisfying
 from rejoinder.plan.physical.arrangement import Arrangement, Key
-from rejoinder.plan.physical.steps import MatchStatus, Presence
+from rejoinder.plan.physical.join_steps import MatchStatus, Presence
 from rejoinder.runtime.matching.range_matching import bound, match_nearest, match_range, moved
 from rejoinder.runtime.task import Task, key_columns, needles
 

@@ -1,7 +1,8 @@
-"""INTERSECT and EXCEPT: a row is in the result as often as its copies l on the left and r on the right side say.
+"""INTERSECT and EXCEPT [ALL] over the number of copies of a row on either side.
 
-Algebra: INTERSECT ALL min(l, r), INTERSECT [l > 0 and r > 0], EXCEPT ALL max(l − r, 0), EXCEPT [l > 0 and r = 0]. The
-output is that after the epoch − that before it, for each row that changed on either side. Cost follows these rows.
+Algebra: with l copies on the left and r on the right, the result has min(l, r) for INTERSECT ALL, [l > 0 and r > 0] for
+INTERSECT, max(l − r, 0) for EXCEPT ALL, [l > 0 and r = 0] for EXCEPT. The output is the result after the epoch minus
+the result before it, for each row that changed on either side. Cost follows these rows.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from rejoinder.runtime.task import Task, needles
 
 
 def intersect_except(task: Task, step: IntersectExcept) -> None:
-    """Run the step. The arrangement itself is kept by an Arrange step on the same stream."""
+    """Run the step. An Arrange step on the same stream maintains the arrangement."""
     stream = task.streams.get(step.input)
     if stream is None or not stream.num_rows:
         return
     changes = needles(stream, step.arrangement.key, hashed=False)
-    each = replaced(without(changes, [step.side]), DIFF, np.ones(changes.num_rows, np.int64))
-    rows = sorted_by_hash(consolidate(each))
+    # With diffs of 1, `consolidate` keeps each changed row once: changes of the two sides must not cancel here.
+    unit_changes = replaced(without(changes, [step.side]), DIFF, np.ones(changes.num_rows, np.int64))
+    rows = sorted_by_hash(consolidate(unit_changes))
     before = np.zeros((2, rows.num_rows), np.int64)
     for run in [] if step.whole else task.runs(step.arrangement.id, after=False):
         before += _copies(rows, run, step.side)
@@ -36,16 +38,16 @@ def intersect_except(task: Task, step: IntersectExcept) -> None:
 
 
 def _copies(rows: pa.Table, run: pa.Table, side: str) -> Int64:
-    """How many copies of each row a run has: on the left side, and on the right one."""
-    at, there = equal_rows(rows, run)
-    is_left = np.asarray(run.column(side))[there]
-    counted = diffs(run)[there]
-    sides = [np.bincount(at, counted * of_side, rows.num_rows) for of_side in (is_left, ~is_left)]
+    """Return the number of copies of each row in a run: of the left side, and of the right side."""
+    row_numbers, run_rows = equal_rows(rows, run)
+    is_left = np.asarray(run.column(side))[run_rows]
+    copies = diffs(run)[run_rows]
+    sides = [np.bincount(row_numbers, copies * of_side, rows.num_rows) for of_side in (is_left, ~is_left)]
     return np.array(sides).astype(np.int64)
 
 
 def _result(step: IntersectExcept, copies: Int64) -> Int64:
-    """How often each row is in the result."""
+    """Return the number of copies of each row in the result."""
     left, right = copies
     result: Int64
     match step.keeps:

@@ -27,7 +27,7 @@ from rejoinder.kernels.arrow.hashing import hash_rows
 from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.kernels.duckdb.evaluate import project
 from rejoinder.kernels.duckdb.row_errors import filter_project_marked, satisfying
-from rejoinder.plan.physical.steps import Lookup
+from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.runtime.failed_rows import count_failed
 from rejoinder.runtime.matching.key_matching import Matching, aligned, totals
 from rejoinder.runtime.task import Task, key_columns, needles, valid_keys

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.steps import (
     Aggregate,
     Arrange,
+    AtMostOne,
     Check,
     Clip,
-    Coverage,
     Derive,
     Distinct,
     Emit,
     Enrich,
     Hold,
     IntersectExcept,
-    Lookup,
-    MatchStatus,
     OnTime,
-    Presence,
     Record,
     Send,
     Step,
@@ -30,6 +28,7 @@ from rejoinder.plan.physical.steps import (
 )
 from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
+from rejoinder.runtime.steps.at_most_one import at_most_one
 from rejoinder.runtime.steps.check import check
 from rejoinder.runtime.steps.clip import clip
 from rejoinder.runtime.steps.derive import derive
@@ -53,6 +52,7 @@ from rejoinder.runtime.task import Task
 STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Aggregate: aggregate,
     Arrange: arrange,
+    AtMostOne: at_most_one,
     Check: check,
     Clip: clip,
     Derive: derive,

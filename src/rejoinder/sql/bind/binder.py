@@ -1,11 +1,12 @@
-"""The binder: from a parsed query to the logical plan, every name resolved and every type known.
+"""The binder: a parsed query becomes a logical plan, in which every name is resolved and every expression has a type.
 
-What is not supported is refused here, pointing at the text; nothing is left to fail at run time.
+It refuses what is not supported, with a pointer into the text, so that nothing of a query fails at run time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -19,34 +20,37 @@ from rejoinder.ir.expression import Expression, column
 from rejoinder.ir.logical import Distinct, Emission, Node, Project, Query, Scan, Window
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.side_outputs import readable
+from rejoinder.plan.unnest.unnesting import unnest
 from rejoinder.sql.bind.column_lists import with_column_names, with_item_names
 from rejoinder.sql.bind.emit_clause import (
     Clause,
+    defers_emission,
     emits_final,
     groups_by_window,
     interval_microseconds,
-    is_waiting,
-    named_release,
+    resolve_emit_time,
     split_emission,
-    take_release,
-    with_release,
+    take_emit_time,
+    with_emit_time,
 )
 from rejoinder.sql.bind.group_by import bind_groups, is_grouped
 from rejoinder.sql.bind.query_parser import parse_query
 from rejoinder.sql.bind.relations.arrival_joins import is_at_arrival, refuse_changing
 from rejoinder.sql.bind.relations.as_of_joins import event_time_of, has_version
 from rejoinder.sql.bind.relations.enrich_call import bind_enrichment, is_enrichment
-from rejoinder.sql.bind.relations.joins import combine
+from rejoinder.sql.bind.relations.laterals import bind_lateral, lateral_without_left_side
 from rejoinder.sql.bind.relations.repeated_rows import repeat_rows
 from rejoinder.sql.bind.relations.table_functions import bind_table_function, is_table_function
 from rejoinder.sql.bind.scope import Column, Scope, Side
 from rejoinder.sql.bind.set_queries import bind_set_operation, refuse_incomparable
-from rejoinder.sql.bind.subqueries import restrict
+from rejoinder.sql.bind.subqueries.conditions import bind_where
+from rejoinder.sql.bind.subqueries.join_conditions import combine_with_subqueries
+from rejoinder.sql.bind.subqueries.subquery_values import without_subqueries
 from rejoinder.sql.functions.expression_compiler import compile_expression, compile_window, output_name
-from rejoinder.sql.functions.time.window_functions import ColumnBounds, ends_of_column
+from rejoinder.sql.functions.time.windows import ColumnBounds, ends_of_column
 from rejoinder.sql.parse.clauses import (
     ONE_OF_EACH,
-    refuse_doubles,
+    refuse_duplicate_names,
     refuse_subqueries,
     refuse_unread_clauses,
     relation_name,
@@ -59,10 +63,10 @@ from rejoinder.sql.parse.text_caps import with_stack
 def bind(
     text: str, catalog: Catalog, kept: Collection[str] = (), *, names: Sequence[str] = (), relation: str = ""
 ) -> Query:
-    """Bind a query; views in `kept` are read as they are, others by their queries.
+    """Bind a query. Views in `kept` are scanned; other views are inlined.
 
-    `names` is the column list of the `relation` that the query defines. Raises a `PlanningError` that names the thing
-    and shows the place.
+    `names` is the column list of the `relation` that the query defines. Raises a `PlanningError` that quotes the name
+    and shows its place in the text.
     """
     texts = [text, *(view.query for view in catalog.views)]
     return with_stack(texts, _bound, text, catalog, kept, names, relation)
@@ -72,7 +76,8 @@ def _bound(text: str, catalog: Catalog, kept: Collection[str], names: Sequence[s
     binder = Binder(catalog, frozenset(kept))
     _, clause = split_emission(text)
     node = with_item_names(parse_query(text), names)
-    return with_column_names(_with_emission(binder, node, clause), names, relation)
+    query = with_column_names(_with_emission(binder, node, clause), names, relation)
+    return replace(query, root=unnest(query.root, binder.numbers)) if binder.has_subqueries else query
 
 
 def bind_view(view: View, catalog: Catalog, kept: Collection[str] = ()) -> Query:
@@ -88,7 +93,7 @@ def _with_emission(binder: Binder, node: exp.Query, clause: Clause | None) -> Qu
         return replace(binder.query(node, {}), emission=Emission("every", interval_microseconds(clause)))
     if clause.policy == "final" and not groups_by_window(node):
         return replace(binder.query(node, {}), emission=Emission("final"))
-    return take_release(binder.query(with_release(node, clause), {}), clause)
+    return take_emit_time(binder.query(with_emit_time(node, clause), {}), clause)
 
 
 Ctes = Mapping[str, "_Cte"]
@@ -96,13 +101,31 @@ Ctes = Mapping[str, "_Cte"]
 
 @dataclass
 class Binder:
-    """Binds one query; numbers scans and projections so that identifiers are unique."""
+    """Binds one query."""
 
     catalog: Catalog
     kept: frozenset[str] = frozenset()
+    """Views that are scanned instead of inlined."""
     numbers: Iterator[int] = field(default_factory=count)
+    """Numbers of scans and projections, which make column ids unique."""
     is_final: bool = False
+    """Whether the query ends in EMIT FINAL."""
     relations: int = 0
+    """How many relations the query has read so far, counted for `max_query_relations`."""
+    outer: Scope | None = None
+    """The scope of the outer query, while a subquery is bound."""
+    has_subqueries: bool = False
+    """Whether a part of the query was bound inside of another."""
+
+    @contextmanager
+    def inside(self, scope: Scope | None) -> Iterator[None]:
+        """Bind queries in which the columns of a scope resolve; None: no outer query, as in a view."""
+        outer, self.outer = self.outer, scope
+        self.has_subqueries |= scope is not None
+        try:
+            yield
+        finally:
+            self.outer = outer
 
     def query(self, node: exp.Expr, ctes: Ctes) -> Query:
         """Bind a query expression."""
@@ -122,23 +145,27 @@ class Binder:
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is not None:
             if with_.args.get("recursive"):
-                hint = "take RECURSIVE out if no part refers to itself"
+                hint = "remove RECURSIVE if no CTE refers to itself"
                 raise Unsupported("WITH RECURSIVE is not supported", detail=text_of(node), hint=hint)
             for cte in with_.expressions:
                 names = tuple(name.name for name in cte.args["alias"].columns)
-                ctes = {**ctes, cte.alias.lower(): _Cte(with_item_names(cte.this, names), ctes, names)}
+                ctes = {**ctes, cte.alias.lower(): _Cte(with_item_names(cte.this, names), ctes, names, self.outer)}
         return ctes
 
     def select(self, node: exp.Select, ctes: Ctes) -> Query:
         """Bind SELECT … FROM … WHERE …."""
         root, scope = self.sources(node, ctes)
-        node = named_release(node, scope)
+        node = resolve_emit_time(node, scope)
         where = node.args.get("where")
         root, scope = repeat_rows(root, scope, [where, node.args.get("group"), *node.expressions], self.numbers)
         if where is not None:
-            root = restrict(self, root, scope, where.this, ctes)
+            root, scope = bind_where(self, root, scope, where.this, ctes)
         if is_grouped(node):
+            root, scope, node = without_subqueries(self, root, scope, node, ctes, in_aggregates=True)
             root, scope, node = bind_groups(root, scope, node, self.numbers)
+            if node.args.get("having"):
+                root, scope = bind_where(self, root, scope, node.args["having"].this, ctes)
+        root, scope, node = without_subqueries(self, root, scope, node, ctes)
         outputs = self.outputs(node, scope)
         distinct = node.args.get("distinct")
         if distinct is None:
@@ -154,12 +181,13 @@ class Binder:
             hint = "select from a relation of the flow"
             raise Unsupported("a query without FROM is not supported", detail=text_of(node), hint=hint)
         root, scope = self.relation(source.this, ctes)
+        scope = scope.inside(self.outer)
         for join in node.args.get("joins") or []:
             root, scope = self.join(root, scope, join, ctes)
         return root, scope
 
     def distinct(self, query: Query) -> Query:
-        """Each row once."""
+        """Remove duplicate rows from a query."""
         number = next(self.numbers)
         named = tuple((f"{number}.{name}", e) for name, e in query.outputs)
         columns = tuple((i, e.type) for i, e in named)
@@ -171,6 +199,8 @@ class Binder:
 
     def relation(self, node: exp.Expr, ctes: Ctes) -> tuple[Node, Scope]:
         """Bind one item of FROM."""
+        if isinstance(node, exp.Lateral):
+            raise lateral_without_left_side(node)
         if not isinstance(node, exp.Table | exp.Subquery):
             hint = "a relation or a subquery is"
             raise Unsupported(f"{node.key.upper()} in FROM is not supported", detail=text_of(node), hint=hint)
@@ -196,7 +226,7 @@ class Binder:
         return self.relation(inner, ctes)
 
     def table(self, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
-        """Bind a name in FROM: a CTE, a view (put in place) or a source."""
+        """Bind a name in FROM: a CTE, a view or a source. CTEs and views are inlined."""
         self.relations += 1
         if self.relations > caps().max_query_relations:
             raise cap_reached("a query reads too many relations", "max_query_relations", f"at `{text_of(node)}`")
@@ -204,8 +234,8 @@ class Binder:
             return bind_enrichment(self, node, ctes)
         if is_table_function(node):
             return bind_table_function(self, node, ctes)
-        given = node.args.get("alias")
-        plain = isinstance(node.this, exp.Identifier) and (given is None or isinstance(given.this, exp.Identifier))
+        named = node.args.get("alias")
+        plain = isinstance(node.this, exp.Identifier) and (named is None or isinstance(named.this, exp.Identifier))
         foreign = node.args.get("db") is not None and f".{node.name.lower()}" not in (LATE, REJECTED)
         if node.args.get("catalog") or foreign or not plain:
             raise Unsupported(
@@ -223,7 +253,9 @@ class Binder:
         name, alias = relation_name(node), node.alias or node.name
         cte = ctes.get(name.lower())
         if cte is not None:
-            return self.inlined(with_column_names(self.query(cte.query, cte.ctes), cte.names, name), alias, node)
+            with self.inside(cte.outer):
+                query = self.query(cte.query, cte.ctes)
+            return self.inlined(with_column_names(query, cte.names, name), alias, node)
         refusal = None if self.catalog.find(name) else foreign_relation(name, text_of(node))
         if refusal is not None:
             raise refusal
@@ -240,31 +272,32 @@ class Binder:
                 for name in windows
             }
             if ends:
-                named = [(i, column(i, relation.schema.field(n).type)) for i, n in ids]
+                outputs = [(i, column(i, relation.schema.field(n).type)) for i, n in ids]
                 for name, window in windows.items():
-                    made = ends_of_column(f"{number}.{name}", window.start.type, window.size)
-                    named += zip((ends[name].start, ends[name].end), made, strict=True)
-                scan = Project(scan, tuple(named))
+                    times = ends_of_column(f"{number}.{name}", window.start.type, window.size)
+                    outputs += zip((ends[name].start, ends[name].end), times, strict=True)
+                scan = Project(scan, tuple(outputs))
             columns = [Column(alias, n, i, relation.schema.field(n).type, bounds=ends.get(n)) for i, n in ids]
             return scan, Scope.of(self.aliased(columns, node))
-        if is_waiting(relation.query) and not (self.is_final and emits_final(relation.query)):
+        if defers_emission(relation.query) and not (self.is_final and emits_final(relation.query)):
             raise Unsupported(
                 f"`{relation.name}` has an EMIT clause, and not every view can read it",
                 detail=f"{relation.name}: {relation.query}",
-                hint="a view with EMIT FINAL can read one with EMIT FINAL; else build on its query without EMIT, and "
-                "say when to emit in the last view",
+                hint="only a view with EMIT FINAL can read a view with EMIT FINAL; otherwise remove EMIT from "
+                f"`{relation.name}`, and add it to the last view",
             )
         return self.inlined(self.view(relation), alias, node)
 
     def view(self, view: View) -> Query:
-        """Bind the query of a view, in the place where it is read."""
-        query = self.query(with_item_names(parse_query(view.query), view.names), {})
+        """Bind the query of a view, to inline it."""
+        with self.inside(None):
+            query = self.query(with_item_names(parse_query(view.query), view.names), {})
         return with_column_names(query, view.names, view.name)
 
     def inlined(self, query: Query, alias: str, node: exp.Expr) -> tuple[Node, Scope]:
-        """A query in the place of a relation."""
+        """Inline a query as an item of FROM."""
         number = next(self.numbers)
-        refuse_doubles([name for name, _ in query.outputs], "in a subquery", node)
+        refuse_duplicate_names([name for name, _ in query.outputs], "in a subquery", node)
         named = [(f"{number}.{name}", e) for name, e in query.outputs]
         bounds = {}
         for name, window in query.windows.items():
@@ -288,29 +321,32 @@ class Binder:
         return [replace(c, name=n) for c, n in zip(columns, names, strict=True)]
 
     def join(self, left: Node, scope: Scope, node: exp.Join, ctes: Ctes) -> tuple[Node, Scope]:
-        """Bind one JOIN (or comma) with what stands left of it."""
+        """Bind one JOIN (or comma); `left` is everything to its left."""
         refuse_unread_clauses(node)
-        right, other = self.relation(node.this, ctes)
+        if isinstance(node.this, exp.Lateral):
+            right, other = bind_lateral(self, scope, node, ctes)
+        else:
+            right, other = self.relation(node.this, ctes)
         if is_at_arrival(node):
             self.refuse_changing(left, "the left side of a join as of the current time", node)
             if node.side.upper() == "FULL":
                 self.refuse_changing(right, "the right side of a FULL JOIN as of the current time", node)
         versions = readable(self.catalog, relation_name(node.this)) if has_version(node) else None
         event_time = None if versions is None else event_time_of(node, versions)
-        joined = combine(Side(left, scope), Side(right, other), node, self.numbers, event_time)
+        joined = combine_with_subqueries(self, Side(left, scope), Side(right, other), node, ctes, event_time)
         return joined.root, joined.scope
 
     def refuse_changing(self, side: Node, which: str, node: exp.Expr) -> None:
-        """Refuse a side whose rows can be taken back, where they must not be."""
+        """Raise `Unsupported` unless a relation is append-only."""
         refuse_changing(side, which, text_of(node), self.is_stream)
 
     def is_stream(self, relation: str) -> bool:
-        """Whether a source or view is append-only."""
-        found = readable(self.catalog, relation)
-        if isinstance(found, Source):
-            return found.kind == "stream"
+        """Return whether a source or view is append-only."""
+        definition = readable(self.catalog, relation)
+        if isinstance(definition, Source):
+            return definition.kind == "stream"
         try:
-            self.refuse_changing(self.view(found).root, relation, parse_query(found.query))
+            self.refuse_changing(self.view(definition).root, relation, parse_query(definition.query))
         except Unsupported:
             return False
         return True
@@ -318,7 +354,7 @@ class Binder:
     # -- expressions ------------------------------------------------------------------------------------------------
 
     def outputs(self, node: exp.Select, scope: Scope) -> tuple[tuple[str, Expression], ...]:
-        """The SELECT list, stars expanded."""
+        """Bind the SELECT list; expand stars."""
         result: list[tuple[str, Expression]] = []
         for item in node.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
@@ -333,13 +369,13 @@ class Binder:
             inner = item.this if isinstance(item, exp.Alias) else item
             expression = compile_expression(inner, scope)
             if pa.types.is_null(expression.type):
-                raise TypeMismatch("a column of nothing but NULL has no type", detail=text_of(item), hint="CAST it")
+                raise TypeMismatch("NULL has no type", detail=text_of(item), hint="CAST it, as in CAST(NULL AS STRING)")
             result.append((item.alias if isinstance(item, exp.Alias) else output_name(item, scope), expression))
         return tuple(result)
 
     @staticmethod
     def windows(node: exp.Select, scope: Scope) -> dict[str, Window]:
-        """The ends of the windows of a SELECT list, by the names of its columns."""
+        """Return the start and end of each window in a SELECT list, by the name of its column."""
         result = {}
         for item in node.expressions:
             if item.is_star:
@@ -360,3 +396,4 @@ class _Cte:
     query: exp.Query
     ctes: Ctes
     names: tuple[str, ...] = ()
+    outer: Scope | None = None

@@ -1,7 +1,7 @@
-"""Computed columns of a source, `ts AS TO_TIMESTAMP(text)`: an expression over the columns that its records have.
+"""Computed columns of a source, `ts AS TO_TIMESTAMP(text)`: expressions over the columns of its records.
 
-They are evaluated when a record is read, before watermarks, so a watermark may be on one of them. Their text is stored
-with the source and bound whenever a flow is planned, as the queries of views are.
+They are evaluated when a record is read, before watermarks, so a computed column can have a watermark. The catalog
+stores their text; like the queries of views, it is bound whenever the flow is planned.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ def computed_expression(source: str, name: str, text: str, recorded: Sequence[pa
     try:
         node = parse_query(f"SELECT {text} AS `{name}` FROM `{source}`").selects[0].unalias()
         refuse_subqueries(node)
-        made = compile_expression(node, scope)
+        expression = compile_expression(node, scope)
     except PlanningError as failure:
         raise type(failure)(
             failure.fact,
             detail=f"computed column `{name}` of `{source}`: {text}",
             hint=failure.hint,
         ) from failure
-    if made.repeats:
+    if expression.repeats:
         raise Unsupported(
             f"computed column `{name}` of `{source}` would repeat rows",
             detail=text,
             hint="use HOP in the view that reads the source",
         )
-    if pa.types.is_null(made.type):
+    if pa.types.is_null(expression.type):
         raise InvalidSql(f"computed column `{name}` of `{source}` has no type", detail=text, hint="CAST it to a type")
-    return made
+    return expression
 
 
 def with_expressions(source: Source) -> Source:
-    """The source with its computed columns bound, for tasks that read it."""
+    """Return the source with its computed columns bound, for the tasks that read it."""
     if not source.computed:
         return source
     recorded = list(source.recorded.schema)

@@ -1,9 +1,14 @@
-"""EMIT: when a view's changes come out. The clause ends a query; it is taken off the text before the query is read.
+"""EMIT: when a view emits its changes. The clause ends a query and is split off before sqlglot parses the query.
 
-EMIT CHANGES                          -- with the epoch that makes them: the default
-EMIT EVERY INTERVAL 10 SECONDS        -- netted, at every tenth second of the clock
-EMIT WHEN WATERMARK PAST expression   -- a row comes out once no row below that time can come any more
-EMIT FINAL                            -- once a row can change no more
+    EMIT CHANGES                          -- in the epoch of the change: the default
+    EMIT EVERY INTERVAL 10 SECONDS        -- consolidated, at every tenth second of the clock
+    EMIT WHEN WATERMARK PAST expression   -- once the watermark has passed the expression
+    EMIT FINAL                            -- once the row cannot change any more
+
+The binder adds the emit time of a row as a hidden output and removes it after binding:
+
+    SELECT k, w, COUNT(*) FROM t GROUP BY k, TUMBLE(ts, …) AS w EMIT FINAL
+    SELECT k, w, COUNT(*), WINDOW_END(TUMBLE(ts, …)) AS __emit_at_end FROM t GROUP BY k, TUMBLE(ts, …) AS w
 """
 
 from __future__ import annotations
@@ -34,46 +39,45 @@ _POLICIES: dict[Policy, tuple[str, ...]] = {
     "final": ("EMIT", "FINAL"),
 }
 _ON_CLOSE = ["EMIT", "ON", "WINDOW", "CLOSE"]
-"""RisingWave's words for EMIT FINAL."""
+"""RisingWave's spelling of EMIT FINAL."""
 _LENGTH = "as in INTERVAL 10 SECONDS"
 _WINDOWS = ("TUMBLE", "HOP", "VALIDITY_WINDOW", "VALIDITY", "WINDOW")
 _END = f"{EMIT_AT}_end"
-"""The name of the additional output where it is the end of a window, at which nothing in the window can come any more.
-"""
+"""The name of the hidden output if it is the end of a window: the watermark must reach it, not pass it."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """What an EMIT clause says: the policy, and the text of its interval or expression."""
+    """An EMIT clause: the policy, and the text of its interval or expression."""
 
     policy: Policy
     argument: str = ""
 
 
 def split_emission(text: str) -> tuple[str, Clause | None]:
-    """The query without its EMIT clause, and the clause.
+    """Split the EMIT clause off a query.
 
     >>> split_emission("SELECT id FROM t EMIT EVERY INTERVAL 1 MINUTE")
     ('SELECT id FROM t', Clause(policy='every', argument='INTERVAL 1 MINUTE'))
     """
     depth = 0
     tokens = sqlglot.tokenize(text, read=SparkSql)
-    for at, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         starts = token.text.upper() == "EMIT" and token.token_type != TokenType.IDENTIFIER
-        if depth == 0 and starts and _is_clause(tokens[at:]):
-            return text[: token.start].rstrip(), _clause(text, tokens[at:])
+        if depth == 0 and starts and _is_clause(tokens[position:]):
+            return text[: token.start].rstrip(), _clause(text, tokens[position:])
     return text, None
 
 
-def is_waiting(query: str) -> bool:
-    """Whether a query's changes come out at another time than they happen."""
+def defers_emission(query: str) -> bool:
+    """Return whether a query emits its changes later than in their own epoch."""
     _, clause = split_emission(query)
     return clause is not None and clause.policy != "changes"
 
 
 def emits_final(query: str) -> bool:
-    """Whether a query's rows come out once they are final."""
+    """Return whether a query has EMIT FINAL."""
     _, clause = split_emission(query)
     return clause is not None and clause.policy == "final"
 
@@ -93,13 +97,13 @@ def _clause(text: str, tokens: list[Token]) -> Clause:
         argument = text[tokens[len(start) - 1].end + 1 : end].strip()
         if bool(argument) == (policy in ("every", "watermark")):
             return Clause(policy, argument)
-    raise InvalidSql("this EMIT clause is not known", detail=text[tokens[0].start : end], hint=_HINT)
+    raise InvalidSql("unknown EMIT clause", detail=text[tokens[0].start : end], hint=_HINT)
 
 
 def interval_microseconds(clause: Clause, words: str = "EMIT EVERY", *, least: int = 1) -> int:
-    """The length of an interval in words, `least` or more."""
+    """Return the length of an interval. Raises `InvalidSql` if it is less than `least`; `words` name the clause."""
     try:
-        length, why = interval_of(sqlglot.parse_one(clause.argument, read=SparkSql)), "it is no interval"
+        length, why = interval_of(sqlglot.parse_one(clause.argument, read=SparkSql)), "it is not an interval"
     except SqlglotError as failure:
         raise InvalidSql(f"{words} takes an interval", detail=clause.argument, hint=_LENGTH) from failure
     except PlanningError as refused:
@@ -113,22 +117,22 @@ def interval_microseconds(clause: Clause, words: str = "EMIT EVERY", *, least: i
     return length.micros
 
 
-def with_release(node: exp.Query, clause: Clause) -> exp.Query:
-    """The query with one more output: the time that the watermark has to pass for a row to come out."""
+def with_emit_time(node: exp.Query, clause: Clause) -> exp.Query:
+    """Add the hidden output with the emit time of a row."""
     if not isinstance(node, exp.Select) or node.args.get("distinct"):
         raise Unsupported(
-            f"EMIT {clause.policy.upper()} behind UNION or DISTINCT is not supported",
+            f"EMIT {clause.policy.upper()} after UNION or DISTINCT is not supported",
             detail=text_of(node),
-            hint="put the clause behind SELECT … FROM (…) AS q",
+            hint="write SELECT … FROM (…) AS q EMIT …",
         )
-    item = _released_by(clause) if clause.policy == "watermark" else _window(node)
+    item = _emit_time(clause) if clause.policy == "watermark" else _window_end(node)
     assert item is not None
     name = EMIT_AT if clause.policy == "watermark" else _END
     return node.select(exp.alias_(item, name, quoted=True), append=True, copy=True)
 
 
-def _released_by(clause: Clause) -> exp.Expr:
-    hint = "take an event-time column, or the end of a window: WINDOW_END(w)"
+def _emit_time(clause: Clause) -> exp.Expr:
+    hint = "use an event-time column, or the end of a window: WINDOW_END(w)"
     try:
         item = sqlglot.parse_one(clause.argument, read=SparkSql)
     except SqlglotError as failure:
@@ -144,11 +148,14 @@ def _released_by(clause: Clause) -> exp.Expr:
     return item
 
 
-def named_release(node: exp.Select, scope: Scope) -> exp.Select:
-    """The query with a release of which names of other outputs are replaced by what these are.
+def resolve_emit_time(node: exp.Select, scope: Scope) -> exp.Select:
+    """Replace names of other outputs in the emit time by their expressions.
 
-    Outputs go first, because EMIT is about the rows of the view: `SELECT a.w AS w … EMIT WHEN WATERMARK PAST w.end`
-    means `a.w` even where the columns of FROM have another `w`. A qualified column, `a.ts`, is one of FROM.
+        before: SELECT a.w AS w, w.end AS __emit_at     FROM a JOIN b …
+        after:  SELECT a.w AS w, a.w.end AS __emit_at_end FROM a JOIN b …
+
+    Outputs take precedence over the columns of FROM, because EMIT is about the rows of the view. A qualified column,
+    `a.ts`, is a column of FROM.
     """
     if node.expressions[-1].alias != EMIT_AT:
         return node
@@ -171,7 +178,7 @@ def named_release(node: exp.Select, scope: Scope) -> exp.Select:
 
 
 def _named_outputs(items: Sequence[exp.Expr]) -> dict[str, exp.Expr]:
-    """What the outputs of a SELECT list are, by their names in lower case. A name that two outputs have is left out."""
+    """Return the expressions of a SELECT list by lower-case name, without duplicate names and aggregates."""
     names = [item.alias_or_name.lower() for item in items]
     outputs = {
         name: item.this if isinstance(item, exp.Alias) else item
@@ -182,7 +189,7 @@ def _named_outputs(items: Sequence[exp.Expr]) -> dict[str, exp.Expr]:
 
 
 def _is_end(item: exp.Expr, node: exp.Select, scope: Scope) -> bool:
-    """Whether a release is the end of a window, perhaps moved: WINDOW_END(w), w.end, or a column that is one."""
+    """Return whether an emit time is the end of a window plus a constant: WINDOW_END(w), w.end, or such a column."""
     while isinstance(item, exp.Add | exp.Sub | exp.Paren):
         item = item.this
     if isinstance(item, exp.Dot) or (isinstance(item, exp.Column) and item.table and not scope.knows(item)):
@@ -191,12 +198,12 @@ def _is_end(item: exp.Expr, node: exp.Select, scope: Scope) -> bool:
 
 
 def groups_by_window(node: exp.Query) -> bool:
-    """Whether a query groups by a window, whose end makes its rows final."""
-    return isinstance(node, exp.Select) and _window(node) is not None
+    """Return whether a query groups by a window. Its rows are final at the end of the window."""
+    return isinstance(node, exp.Select) and _window_end(node) is not None
 
 
-def _window(node: exp.Select) -> exp.Expression | None:
-    """The end of the window that a query groups by."""
+def _window_end(node: exp.Select) -> exp.Expression | None:
+    """Return the end of the window that a query groups by."""
     group = node.args.get("group")
     for key in group.expressions if group is not None else []:
         name = key.name if isinstance(key, exp.Anonymous) else key.sql_name() if isinstance(key, exp.Func) else ""
@@ -208,17 +215,17 @@ def _window(node: exp.Select) -> exp.Expression | None:
 
 
 def _is_window_end(item: exp.Expr, node: exp.Query) -> bool:
-    """Whether a column is the end of the windows of TUMBLE(TABLE …) or HOP(TABLE …) in FROM."""
+    """Return whether a column is `window_end` of TUMBLE(TABLE …) or HOP(TABLE …) in FROM."""
     if not isinstance(item, exp.Column) or item.name.lower() != "window_end" or not isinstance(node, exp.Select):
         return False
     items = [node.args.get("from_") or node.args.get("from"), *(node.args.get("joins") or [])]
-    functions = [each.this.this for each in items if each is not None and isinstance(each.this, exp.Table)]
+    functions = [item.this.this for item in items if item is not None and isinstance(item.this, exp.Table)]
     calls = [call for function in functions for call in function.find_all(exp.Anonymous)]
     return any(call.name.upper() in ("TUMBLE", "HOP") for call in calls)
 
 
-def take_release(query: Query, clause: Clause) -> Query:
-    """Take the additional output off again: from when on a row may come out, as a value that the watermark reaches."""
+def take_emit_time(query: Query, clause: Clause) -> Query:
+    """Move the hidden output into the query's `Emission`, as the first watermark at which a row is emitted."""
     name, time = query.outputs[-1]
     assert name in (EMIT_AT, _END)
     kind = time.type
@@ -226,7 +233,7 @@ def take_release(query: Query, clause: Clause) -> Query:
         raise TypeMismatch(
             f"EMIT WHEN WATERMARK PAST a value of type {spark_name(kind)}",
             detail=clause.argument,
-            hint="take an event-time column, or the end of a window: WINDOW_END(w)",
+            hint="use an event-time column, or the end of a window: WINDOW_END(w)",
         )
     release = time if name == _END else after(time)
     return replace(query, outputs=query.outputs[:-1], emission=Emission(clause.policy, release=release))

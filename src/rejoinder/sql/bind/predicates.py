@@ -1,6 +1,7 @@
-"""Conditions: a boolean expression split at its ANDs, each part with what a plan can use of it.
+"""Bind conditions: split a boolean expression into conjuncts, and classify each for the planner.
 
-An equality of two inputs can be the key of a lookup, an order of two inputs its range; the rest is a residual.
+ON a.k = b.k AND a.ts BETWEEN b.lo AND b.hi AND f(a.x, b.y)
+→  equality (a.k, b.k): a lookup key; order (b.lo, a.ts) and (a.ts, b.hi): a range; f(a.x, b.y): a residual
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _STRICT = (exp.LT, exp.GT)
 
 
 def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a condition that AND connects, without parentheses around them."""
+    """Yield the operands of the outermost ANDs of a condition, without parentheses."""
     bare = node.unnest() if isinstance(node, exp.Paren) else node
     if not isinstance(bare, exp.And):
         yield bare
@@ -36,13 +37,13 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def bind_condition(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
-    """Bind a condition, split at its ANDs; TRUE is left out. Raises a `PlanningError`."""
+    """Bind each conjunct of a condition except TRUE. Raises a `PlanningError`."""
     parts = (part for part in conjuncts(node) if not (isinstance(part, exp.Boolean) and part.this))
     return tuple(predicate for part in parts for predicate in bind_conjunct(part, scope))
 
 
 def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
-    """Bind one part; BETWEEN is the AND that Spark makes of it, so that each end may be a range."""
+    """Bind one conjunct. `a BETWEEN b AND c` becomes `a >= b AND a <= c`, as in Spark: either end can be a range."""
     refuse_subqueries(node)
     parts = split_windows(node, scope)
     if parts != [node]:
@@ -71,7 +72,7 @@ def bind_conjunct(node: exp.Expr, scope: Scope) -> tuple[Predicate, ...]:
 
 
 def equal(left: Expression, right: Expression, node: exp.Expr, names: tuple[str, str], text: str) -> Predicate:
-    """The predicate that two expressions of different inputs are equal. Raises `TypeMismatch`, naming both."""
+    """Return the predicate that two expressions are equal. Raises `TypeMismatch` that names both."""
     kind = key_type(left.type, right.type, names=names)
     sides = keyed(left, kind, node), keyed(right, kind, node)
     whole = Expression(operators.compared(sides[0].node, "=", sides[1].node), text)
@@ -81,23 +82,23 @@ def equal(left: Expression, right: Expression, node: exp.Expr, names: tuple[str,
 
 
 def is_null(expression: Expression) -> Predicate:
-    """The predicate that an expression is NULL."""
+    """Return the predicate that an expression is NULL."""
     return Predicate(Expression(operators.is_null(expression.node), f"{expression.text} IS NULL"))
 
 
 def are_apart(left: Expression, right: Expression) -> bool:
-    """Say whether both read columns, and no input in common: identifiers begin with the number of their input."""
+    """Return whether both read columns, of different inputs. A column id begins with the number of its input."""
     numbers = [{name.split(".", 1)[0] for name in side.columns} for side in (left, right)]
     return all(numbers) and not numbers[0] & numbers[1]
 
 
 def keyed(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
-    """A side of an equality in the type that both sides are compared in; integers of all widths hash alike."""
+    """Cast a side of an equality to the key type. Integers are not cast: all widths have the same hash."""
     return side if is_integer(side.type) and is_integer(kind) else coerced(side, kind, node)
 
 
 def coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
-    """An expression as another type that Spark's rules chose. A wider integer column needs no evaluation."""
+    """Cast an expression implicitly. A wider integer column needs no evaluation."""
     if side.type == kind:
         return side
     if side.is_column and is_integer(side.type) and is_integer(kind):
@@ -106,7 +107,7 @@ def coerced(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
 
 
 def converted(side: Expression, kind: pa.DataType, node: exp.Expr) -> Expression:
-    """The same, evaluated: where rows are put together, their columns have one type."""
+    """Cast an expression by evaluation, for set operations, whose inputs must have equal Arrow types."""
     return Expression(coerce(Term(side.node), kind, node).node, side.text)
 
 
@@ -126,7 +127,7 @@ def _key(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:
 def _null_safe_key(node: exp.Expr, scope: Scope) -> tuple[Expression, Expression] | None:
     try:
         return _key(node, scope)
-    except TypeMismatch:  # it can still be compared row by row
+    except TypeMismatch:  # no common key type; the whole condition is still evaluated as a residual
         return None
 
 

@@ -1,4 +1,4 @@
-"""One query as a syntax tree: read by sqlglot, without its EMIT clause."""
+"""Parse one query, without its EMIT clause, into a sqlglot syntax tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rejoinder.sql.parse.tokens import refuse_gaps
 
 
 def parse_query(text: str) -> exp.Query:
-    """Read one query with sqlglot, without its EMIT clause. Raises `InvalidSql`."""
+    """Parse one query, without its EMIT clause. Raises `InvalidSql`."""
     return with_stack([text], _query, text)
 
 
@@ -28,8 +28,8 @@ def _query(text: str) -> exp.Query:
         node = sqlglot.parse_one(text, read=SparkSql)
     except SqlglotError as failure:
         raise unreadable(failure, text) from failure
-    except (IndexError, ValueError) as failure:  # sqlglot, about date_trunc() and map(x)
-        fact, hint = "a function has a wrong number of arguments", "look at the calls of functions in the query"
+    except (IndexError, ValueError) as failure:  # raised by sqlglot for date_trunc() and map(x)
+        fact, hint = "a function has a wrong number of arguments", "check the function calls of the query"
         raise InvalidSql(fact, detail=text.strip(), hint=hint) from failure
     if not isinstance(node, exp.Query):
         raise InvalidSql("this is not a query", detail=text.strip(), hint="a query starts with SELECT or WITH")

@@ -1,4 +1,4 @@
-"""A scope: the columns that a part of a query can name, and who they are."""
+"""A scope: the columns that an expression can refer to, and the resolution of their names."""
 
 from __future__ import annotations
 
@@ -8,153 +8,174 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, Unsupported, near_misses
+from rejoinder.errors import AmbiguousName, InvalidSql, UnknownName, near_misses
 from rejoinder.ir import nodes
 from rejoinder.ir.logical import Node
-from rejoinder.sql.functions.time.window_functions import ColumnBounds
+from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.foreign_names import foreign_column
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column in scope: the relation's alias, its name, its identifier in the plan, its type.
-
-    `hidden` columns (the side of USING that is not shown) answer to their qualified name only. A window's companions
-    are `bounds`.
-    """
+    """A column in scope."""
 
     qualifier: str
+    """The alias of its relation."""
     name: str
     id: str
+    """Its id in the plan."""
     type: pa.DataType
     hidden: bool = False
+    """Whether only the qualified name refers to it: the second column of a USING pair."""
     bounds: ColumnBounds | None = None
+    """For a window: the columns with its start and end."""
+    text: str = ""
+    """For the value of a subquery: its SQL text."""
+    can_fail: bool = False
+    """Whether the value of the subquery fails on some rows."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Columns in the order of `*`. Names compare without case, as in Spark.
-
-    `repeats` are the columns of window starts that rows were repeated for (HOP), by the list of all starts of a row.
-    In a subquery, `outer` is the scope around it. Its columns answer only where a condition can be moved out of the
-    subquery (`reaches_out`); elsewhere they are known for the error that says so. So are the columns that SEMI and ANTI
-    joins leave out, `left_out`.
-    """
+    """The columns that can be named, in the order of `*`. Names are case-insensitive, as in Spark."""
 
     columns: tuple[Column, ...]
     repeats: tuple[tuple[nodes.Node, Column], ...] = ()
+    """For each HOP: the expression that lists all window starts of a row, and the column with one of them."""
     outer: Scope | None = None
-    reaches_out: bool = False
+    """In a subquery: the scope of the outer query. Its columns resolve here if no column here has the name."""
     left_out: tuple[Column, ...] = ()
+    """Columns that SEMI and ANTI joins removed; used for error messages only."""
+    computed: tuple[Column, ...] = ()
+    """Values of subqueries, with generated names."""
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Scope:
-        """Make a scope."""
+        """Create a scope."""
         return cls(tuple(columns))
 
     def beside(self, other: Scope) -> Scope:
-        """Both scopes."""
-        left_out = self.left_out + other.left_out
-        return Scope((*self.columns, *other.columns), self.repeats + other.repeats, left_out=left_out)
+        """Return the scope of a join of two relations."""
+        return replace(
+            self,
+            columns=(*self.columns, *other.columns),
+            repeats=self.repeats + other.repeats,
+            left_out=self.left_out + other.left_out,
+            computed=self.computed + other.computed,
+        )
 
     def with_columns(self, columns: Sequence[Column]) -> Scope:
-        """The same scope with its columns in another order, or some of them hidden."""
+        """Return the scope with its columns reordered or hidden."""
         return replace(self, columns=tuple(columns))
 
     def without(self, other: Scope) -> Scope:
-        """The same scope, after a SEMI or ANTI join with another."""
+        """Return the scope after a SEMI or ANTI join with `other`."""
         return replace(self, left_out=(*self.left_out, *other.columns))
 
-    def inside(self, outer: Scope) -> Scope:
-        """The same columns in a subquery, where those around it are in reach."""
-        return replace(self, outer=outer, reaches_out=True)
+    def inside(self, outer: Scope | None) -> Scope:
+        """Return the scope as that of a subquery in which the columns of `outer` resolve."""
+        return replace(self, outer=outer)
+
+    def computing(self, column: Column) -> Scope:
+        """Return the scope with the value of a subquery."""
+        return replace(self, computed=(*self.computed, column))
+
+    def subquery(self, text: str) -> Column | None:
+        """Return the column with the value of a subquery, by its text."""
+        return next((column for column in self.computed if column.text == text), None)
+
+    def outer_ids(self) -> set[str]:
+        """Return the ids of all columns of outer queries."""
+        return set() if self.outer is None else {*self.outer.carried(), *self.outer.outer_ids()}
 
     def repeating(self, starts: nodes.Node, column: Column) -> Scope:
-        """The scope of rows that are repeated for the windows of HOP."""
+        """Return the scope of rows that HOP repeats, once per window."""
         return replace(self, repeats=(*self.repeats, (starts, column)))
 
     def bounds(self, column: str) -> ColumnBounds | None:
-        """The companions of a window column."""
-        found = next((c.bounds for c in self.columns if c.id == column), None)
-        return self.outer.bounds(column) if found is None and self.outer is not None else found
+        """Return the columns with the start and end of a window column."""
+        bounds = next((c.bounds for c in self.columns if c.id == column), None)
+        return self.outer.bounds(column) if bounds is None and self.outer is not None else bounds
 
     def repeated(self, starts: nodes.Node) -> str | None:
-        """The column with the start of the window that a row was repeated for, by the list of all starts."""
-        return next((column.id for known, column in self.repeats if known == starts), None)
+        """Return the column with the window start of a repeated row; `starts` lists all starts of the row."""
+        return next((column.id for listed, column in self.repeats if listed == starts), None)
 
     def carried(self) -> dict[str, pa.DataType]:
-        """The identifiers of all columns, of the companions of windows, and of what rows were repeated for."""
-        result = {c.id: c.type for c in (*self.columns, *(column for _, column in self.repeats))}
+        """Return ids and types of all columns, including starts and ends of windows."""
+        result = {c.id: c.type for c in (*self.columns, *(column for _, column in self.repeats), *self.computed)}
         for c in self.columns:
             if c.bounds is not None:
                 result |= dict.fromkeys((c.bounds.start, c.bounds.end), c.type.field("start").type)
         return result
 
     def refuse_double_qualifiers(self, other: Scope, place: str) -> None:
-        """Two relations of one name cannot be told apart."""
+        """Raise `AmbiguousName` if two relations have the same alias."""
         ours = {c.qualifier.lower() for c in self.columns if c.qualifier}
         for column in other.columns:
             if column.qualifier.lower() in ours:
                 raise AmbiguousName(
-                    f"`{column.qualifier}` stands for two relations",
+                    f"`{column.qualifier}` names two relations",
                     detail=place,
                     hint="give one of them another name: … AS other",
                 )
 
     def all(self, qualifier: str | None, place: str) -> list[Column]:
-        """The columns of `*` or `qualifier.*`, where Spark puts the hidden ones first."""
+        """Return the columns of `*` or `qualifier.*`. As in Spark, `qualifier.*` lists hidden columns first."""
         if qualifier is None:
             return [c for c in self.columns if not c.hidden]
-        found = sorted(
+        columns = sorted(
             (c for c in self.columns if c.qualifier.lower() == qualifier.lower()), key=lambda c: not c.hidden
         )
-        if not found:
-            known = sorted({c.qualifier for c in self.columns if c.qualifier})
-            hint = self._left_out_hint(qualifier, None) or near_misses(qualifier, known)
+        if not columns:
+            relations = sorted({c.qualifier for c in self.columns if c.qualifier})
+            hint = self._left_out_hint(qualifier, None) or near_misses(qualifier, relations)
             raise UnknownName(
                 f"there is no relation `{qualifier}` in this FROM",
                 detail=place,
-                hint=hint or f"relations here: {', '.join(known) or 'none with a name'}",
+                hint=hint or f"relations here: {', '.join(relations) or 'none with a name'}",
             )
-        return found
+        return columns
 
     def find(self, qualifier: str | None, name: str, place: str) -> Column:
-        """The one column of that name."""
-        found = self._named(qualifier, name)
-        if len(found) == 1:
-            return found[0]
-        if found:
-            both = " and ".join(f"`{c.qualifier}.{c.name}`" for c in found)
+        """Return the column of that name. Raises `UnknownName` or `AmbiguousName`."""
+        columns = self._named(qualifier, name)
+        if len(columns) == 1:
+            return columns[0]
+        if columns:
+            both = " and ".join(f"`{c.qualifier}.{c.name}`" for c in columns)
             raise AmbiguousName(
                 f"column `{name}` is ambiguous", detail=f"{both} in {place}", hint=f"write {both.split(' ')[0]}"
             )
         shown = f"{qualifier}.{name}" if qualifier else name
-        known = [c.name for c in self.columns if qualifier is None or c.qualifier.lower() == qualifier.lower()]
-        texts = known or [f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in self.columns if not c.hidden]
-        listed = ", ".join(f"`{n}`" for n in dict.fromkeys(texts)) or "none"
+        names = [c.name for c in self.columns if qualifier is None or c.qualifier.lower() == qualifier.lower()]
+        shown_names = names or [
+            f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in self.columns if not c.hidden
+        ]
+        listed = ", ".join(f"`{n}`" for n in dict.fromkeys(shown_names)) or "none"
         raise UnknownName(
             f"there is no column `{shown}`",
             detail=f"in {place}; columns here: {listed}",
             hint=self._left_out_hint(qualifier, name)
             or foreign_column(name)
-            or near_misses(name, known)
+            or near_misses(name, names)
             or self._hint(qualifier),
         )
 
     def _named(self, qualifier: str | None, name: str) -> list[Column]:
         return [
             c
-            for c in self.columns
+            for c in (*self.columns, *self.computed)
             if c.name.lower() == name.lower()
             and (not c.hidden if qualifier is None else c.qualifier.lower() == qualifier.lower())
         ]
 
     def _left_out_hint(self, qualifier: str | None, name: str | None) -> str:
-        """What to do about columns that a SEMI or ANTI join leaves out; empty if it is not about them."""
-        here = {c.qualifier.lower() for c in self.columns}
+        """Return a hint if a SEMI or ANTI join removed the column; empty otherwise."""
+        relations = {c.qualifier.lower() for c in self.columns}
         for c in self.left_out:
-            asked, known = (name, c.name) if qualifier is None else (qualifier, c.qualifier)
-            if known.lower() == (asked or "").lower() and (qualifier is None or known.lower() not in here):
+            wanted, removed = (name, c.name) if qualifier is None else (qualifier, c.qualifier)
+            if removed.lower() == (wanted or "").lower() and (qualifier is None or removed.lower() not in relations):
                 return (
                     f"SEMI and ANTI JOIN leave the columns of `{c.qualifier}` out; INNER, LEFT and RIGHT JOIN keep them"
                 )
@@ -164,46 +185,36 @@ class Scope:
         relations = sorted({c.qualifier for c in self.columns if c.qualifier})
         if qualifier and qualifier.lower() not in [name.lower() for name in relations]:
             return f"relations here: {', '.join(relations) or 'none with a name'}"
-        return "take one of these, or add the relation that has it to FROM"
+        return "use one of these, or add the relation that has the column to FROM"
 
     def resolve(self, column: exp.Column) -> tuple[str, pa.DataType]:
-        """Give the identifier and type of a column node; `alias.column`, or a plain name."""
+        """Return the id and type of a column, written as `alias.column` or as a plain name."""
         if column.args.get("db"):
             text = column.sql(dialect="spark")
             raise InvalidSql(f"`{text}` has too many parts", detail=_place(column), hint="write alias.column")
         named = self._named(column.table or None, column.name)
-        if len(named) == 1:  # the place, which is for messages, takes long to say
+        if len(named) == 1:  # the common case first: `_place`, needed for messages only, is slow
             return named[0].id, named[0].type
         place = _place(column)
         try:
-            found = self.find(column.table or None, column.name, place)
+            resolved = self.find(column.table or None, column.name, place)
         except UnknownName:
-            found_outside = self._find_outside(column, place)
-            if found_outside is None:
+            outer = self._find_outside(column, place)
+            if outer is None:
                 raise
-            found = found_outside
-        return found.id, found.type
+            resolved = outer
+        return resolved.id, resolved.type
 
     def _find_outside(self, column: exp.Column, place: str) -> Column | None:
-        """The column of the scope around; None if it has none, or if `a.b` may be a field of a column here."""
+        """Return the column of the outer query; None if it has none, or if `a.b` may be a field of a column here."""
         if self.outer is None or any(c.name.lower() == column.table.lower() for c in self.columns):
             return None
-        text = column.sql(dialect="spark")
         if self.outer.knows(column):
-            if self.reaches_out:
-                return self.outer.find(column.table or None, column.name, place)
-            raise correlation_not_offered(text, place)
-        around = self.outer.outer
-        if around is not None and around.knows(column):
-            raise Unsupported(
-                f"`{text}` belongs to a query two levels up",
-                detail=f"in {place}",
-                hint="a subquery sees the columns of the query right around it; join the relation there",
-            )
-        return None
+            return self.outer.find(column.table or None, column.name, place)
+        return self.outer._find_outside(column, place)
 
     def knows(self, column: exp.Column) -> bool:
-        """Say whether there is such a column here, one or more."""
+        """Return whether at least one column of that name is in scope."""
         name, qualifier = column.name.lower(), column.table.lower()
         return any(
             c.name.lower() == name and (c.qualifier.lower() == qualifier if qualifier else not c.hidden)
@@ -211,25 +222,16 @@ class Scope:
         )
 
 
-def correlation_not_offered(text: str, place: str) -> Unsupported:
-    """Make the error for a column of the query around a subquery, in a place from which it cannot be moved out."""
-    return Unsupported(
-        f"`{text}` belongs to the query around, and is not supported here",
-        detail=f"in {place}",
-        hint="conditions on columns of the query around stand in the WHERE of a subquery without aggregates or UNION",
-    )
-
-
 @dataclass(frozen=True)
 class Side:
-    """What stands left or right of the word JOIN."""
+    """One side of a join: its plan and its columns."""
 
     root: Node
     scope: Scope
 
     @property
     def parts(self) -> tuple[Node, Scope]:
-        """Both, as a pair."""
+        """Return both as a pair."""
         return self.root, self.scope
 
 

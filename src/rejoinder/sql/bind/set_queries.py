@@ -1,4 +1,9 @@
-"""Bind UNION, INTERSECT and EXCEPT [ALL]: two queries with the same columns by position."""
+"""Bind UNION, INTERSECT and EXCEPT [ALL]: two queries whose columns correspond by position.
+
+    SELECT a FROM t UNION SELECT b FROM u   →  SELECT DISTINCT * FROM (SELECT a FROM t UNION ALL SELECT b AS a FROM u)
+
+INTERSECT, EXCEPT and their ALL forms are operations of the plan. Both sides are cast to their common types.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def bind_set_operation(binder: Binder, node: exp.SetOperation, ctes: Ctes) -> Query:
-    """Bind a set operation; names come from the first part. UNION is DISTINCT of UNION ALL."""
+    """Bind a set operation. The names of its columns are those of the left side."""
     is_union, is_distinct = isinstance(node, exp.Union), bool(node.args.get("distinct"))
     clause = f"{node.key.upper()}{'' if is_distinct and not is_union else ' ALL'}"
     left, right = binder.query(node.left, ctes), binder.query(node.right, ctes)
@@ -28,7 +33,7 @@ def bind_set_operation(binder: Binder, node: exp.SetOperation, ctes: Ctes) -> Qu
         raise TypeMismatch(
             f"{node.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns",
             detail=text_of(node),
-            hint="both parts need the same number of columns",
+            hint="both sides need the same number of columns",
         )
     number = next(binder.numbers)
     try:
@@ -40,8 +45,8 @@ def bind_set_operation(binder: Binder, node: exp.SetOperation, ctes: Ctes) -> Qu
     for part in (left, right):
         own = next(binder.numbers)
         named = tuple(
-            (f"{own}.c{at}", converted(e, kind, node))
-            for at, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
+            (f"{own}.c{position}", converted(e, kind, node))
+            for position, ((_, e), kind) in enumerate(zip(part.outputs, kinds, strict=True))
         )
         parts.append(Project(part.root, named))
         selected.append(tuple(i for i, _ in named))
@@ -53,11 +58,11 @@ def bind_set_operation(binder: Binder, node: exp.SetOperation, ctes: Ctes) -> Qu
 
 
 def refuse_incomparable(clause: str, columns: Sequence[tuple[str, pa.DataType]]) -> None:
-    """Refuse an operation that compares rows with columns that cannot be compared."""
+    """Raise `TypeMismatch` if an operation that compares rows has a column whose values cannot be compared."""
     for i, kind in columns:
         if not comparable(kind, kind):
             raise TypeMismatch(
                 f"{clause} on column `{i.split('.', 1)[1]}` of type {spark_name(kind)}",
                 detail="maps cannot be compared",
-                hint="leave it out of the SELECT, or take values out of it",
+                hint="remove it from the SELECT list, or select values from it",
             )

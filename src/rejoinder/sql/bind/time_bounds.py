@@ -1,11 +1,14 @@
-"""Bounds in time: what a comparison says about how far two columns of times can be apart.
+"""Derive bounds from conditions: how far apart two time columns of a result row can be.
 
-A part of a condition is used if it can be brought to the form `a >= b - constant`, a and b being times of different
-inputs: `>=`, `>`, `<=`, `<`, `=` (both ways), BETWEEN, NOT of a comparison, with intervals or numbers added on either
-side; or the difference of the two in days (datediff) or in whole units (timestampdiff). A time is a column, or what
-rises with one, such as the start of a window: equal windows bound the times in them.
+    ON o.id = d.id AND d.ts <= o.ts + INTERVAL 1 HOUR   →  o.ts >= d.ts - 1 hour
+    ON TUMBLE(a.ts, …) = TUMBLE(b.ts, …)                →  start(a.ts) >= start(b.ts), and the reverse
 
-Times are integers of any width; or dates and timestamps, which are all counted in microseconds here. So `a > b` is
+A conjunct gives a bound if it can be brought to the form `a >= b - constant`, where `a` and `b` are times of different
+inputs. It can be a comparison (`=` gives two bounds), BETWEEN, or NOT of a comparison, with intervals or numbers added
+on either side; or a comparison of DATEDIFF or TIMESTAMPDIFF with a number. A time is a column or a monotone expression
+of one, such as the start of a window.
+
+Times are integers of any width, or dates and timestamps, which are measured in microseconds. So `a > b` is
 `a >= b + 1`.
 """
 
@@ -20,9 +23,8 @@ from sqlglot import exp
 from rejoinder.errors import PlanningError
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Bound, bound_between
-from rejoinder.ir.monotone import Step, shift
-from rejoinder.ir.nodes import Call
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.monotone import shift
+from rejoinder.ir.nodes import Cast
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.interval_literals import MICROS, interval_of
@@ -33,7 +35,10 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Binary]] = {exp.GTE: exp.LT, exp.GT: ex
 
 @dataclass(frozen=True)
 class _Linear:
-    """Times with integer factors plus a constant: a number, which beside dates is of days, and microseconds."""
+    """A linear expression: times with integer factors, plus a constant.
+
+    The constant has two parts, microseconds and a plain `number`, which counts days if the times are dates.
+    """
 
     columns: Mapping[Expression, int]
     number: int = 0
@@ -41,12 +46,12 @@ class _Linear:
 
     def plus(self, other: _Linear, sign: int = 1) -> _Linear:
         columns = dict(self.columns)
-        for each, factor in other.columns.items():
-            columns[each] = columns.get(each, 0) + sign * factor
+        for time, factor in other.columns.items():
+            columns[time] = columns.get(time, 0) + sign * factor
         return _Linear(columns, self.number + sign * other.number, self.micros + sign * other.micros)
 
     def times(self, factor: int) -> _Linear:
-        columns = {each: factor * own for each, own in self.columns.items()}
+        columns = {time: factor * own for time, own in self.columns.items()}
         return _Linear(columns, factor * self.number, factor * self.micros)
 
     @property
@@ -55,7 +60,7 @@ class _Linear:
 
     @property
     def apart(self) -> tuple[Expression, Expression, int] | None:
-        """(later, earlier, constant) if this is `later - earlier + constant`, of times of different inputs."""
+        """Return (later, earlier, constant) if this is `later - earlier + constant` with times of different inputs."""
         factors = [(factor, time) for time, factor in self.columns.items() if factor]
         if sorted(factor for factor, _ in factors) != [-1, 1]:
             return None
@@ -69,7 +74,7 @@ class _Linear:
 
 
 def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
-    """The bounds that one part of a condition gives; none if it is of no use for that."""
+    """Return the bounds that follow from a conjunct."""
     if isinstance(node, exp.Not):
         inner = node.this.unnest()
         opposite = _OPPOSITE.get(type(inner))
@@ -86,18 +91,18 @@ def bounds_of(node: exp.Expr, scope: Scope) -> tuple[Bound, ...]:
         return ()
     later, earlier, slack = apart
     strict = unit if isinstance(node, exp.LT) else 0
-    found = [bound_between(later, earlier, shift(strict - slack - (unit - 1)))]
-    found += [bound_between(earlier, later, shift(slack - (unit - 1)))] if isinstance(node, exp.EQ) else []
-    return tuple(bound for bound in found if bound is not None)
+    bounds = [bound_between(later, earlier, shift(strict - slack - (unit - 1)))]
+    bounds += [bound_between(earlier, later, shift(slack - (unit - 1)))] if isinstance(node, exp.EQ) else []
+    return tuple(bound for bound in bounds if bound is not None)
 
 
 def equal_bounds(left: Expression, right: Expression) -> tuple[Bound, ...]:
-    """The bounds that the equality of two expressions of different inputs gives."""
-    if left.rises is None or right.rises is None:
+    """Return the bounds that follow from the equality of two expressions of different inputs."""
+    if left.monotone is None or right.monotone is None:
         return ()
-    apart = _Linear({_counted(left): 1, _counted(right): -1}).apart
-    found = () if apart is None else (bound_between(*apart[:2]), bound_between(apart[1], apart[0]))
-    return tuple(bound for bound in found if bound is not None)
+    apart = _Linear({_in_microseconds(left): 1, _in_microseconds(right): -1}).apart
+    bounds = () if apart is None else (bound_between(*apart[:2]), bound_between(apart[1], apart[0]))
+    return tuple(bound for bound in bounds if bound is not None)
 
 
 def _input(time: Expression) -> str:
@@ -105,16 +110,16 @@ def _input(time: Expression) -> str:
 
 
 def _in_unit(left: exp.Expr, right: exp.Expr, scope: Scope) -> tuple[int, _Linear | None, _Linear | None]:
-    """Read two sides that are compared. If one is a TIMESTAMPDIFF: its unit, and both in microseconds.
+    """Read the two sides of a comparison. If one is a TIMESTAMPDIFF, return its unit, and both in microseconds.
 
-    Whole units are cut towards zero: the difference is less than one unit away from them, on either side.
+    TIMESTAMPDIFF truncates towards zero, so the exact difference is less than one unit away, on either side.
     """
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one.unnest(), exp.TimestampDiff):
-            unit, number = MICROS[one.unnest().args["unit"].name.upper()], _linear(other, scope)
+    for side, other in ((left, right), (right, left)):
+        if isinstance(side.unnest(), exp.TimestampDiff):
+            unit, number = MICROS[side.unnest().args["unit"].name.upper()], _linear(other, scope)
             whole = None if number is None or not number.is_number else _Linear({}, 0, number.number * unit)
-            difference = _difference(one.unnest(), scope)
-            return (unit, difference, whole) if one is left else (unit, whole, difference)
+            difference = _difference(side.unnest(), scope)
+            return (unit, difference, whole) if side is left else (unit, whole, difference)
     return 1, _linear(left, scope), _linear(right, scope)
 
 
@@ -126,7 +131,7 @@ def _linear(node: exp.Expr, scope: Scope) -> _Linear | None:
         and isinstance(node.this, exp.Literal)
         and spark_types.is_integer(spark_types.arrow_type(node.to))
     ):
-        node = node.this  # so 3L is written
+        node = node.this  # sqlglot parses 3L as CAST(3 AS BIGINT)
     if isinstance(node, exp.Literal):
         return _Linear({}, int(node.this)) if not node.is_string and node.this.isdigit() else None
     if isinstance(node, exp.Interval):
@@ -142,13 +147,13 @@ def _linear(node: exp.Expr, scope: Scope) -> _Linear | None:
     if left is None or right is None:
         return None
     if isinstance(node, exp.Mul):
-        plain = next((one for one in (left, right) if one.is_number), None)
+        plain = next((side for side in (left, right) if side.is_number), None)
         return None if plain is None else (right if plain is left else left).times(plain.number)
     return left.plus(right, -1 if isinstance(node, exp.Sub) else 1)
 
 
 def _difference(node: exp.Expr, scope: Scope) -> _Linear | None:
-    """Read the difference of two times; DATEDIFF is that of their days."""
+    """Read the difference of two times; for DATEDIFF, of their days."""
     parts = [node.this, node.expression]
     if isinstance(node, exp.DateDiff):
         parts = [exp.cast(part.this if isinstance(part, exp.TsOrDsToDate) else part, "DATE") for part in parts]
@@ -157,20 +162,19 @@ def _difference(node: exp.Expr, scope: Scope) -> _Linear | None:
 
 
 def _time(node: exp.Expr, scope: Scope) -> _Linear | None:
-    """Read a column, or what rises with one."""
+    """Read a column, or a monotone expression of one."""
     try:
-        made = compile_expression(node, scope)
+        time = compile_expression(node, scope)
     except PlanningError:
         return None
-    return None if made.rises is None else _Linear({_counted(made): 1})
+    return None if time.monotone is None else _Linear({_in_microseconds(time): 1})
 
 
-def _counted(time: Expression) -> Expression:
-    """A time as something that is counted in microseconds, if it is a date."""
+def _in_microseconds(time: Expression) -> Expression:
+    """Cast a date to a timestamp; leave other times as they are."""
     if time.type != spark_types.DATE:
         return time
-    operation = ScalarOperation("CAST({0} AS TIMESTAMP)", monotone=Monotone(0, (Step(unit=MICROS["DAY"]),)))
-    return Expression(Call(operation, (time.node,), spark_types.TIMESTAMP), time.text)
+    return Expression(Cast(time.node, spark_types.TIMESTAMP), time.text)
 
 
 def _interval(node: exp.Interval) -> _Linear | None:

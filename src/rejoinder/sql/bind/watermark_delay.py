@@ -11,13 +11,16 @@ from rejoinder.sql.types.spark_types import spark_name
 
 
 def delay_of(relation: str, column: str, schema: pa.Schema, text: str, words: str = "DELAY OF") -> int | None:
-    """How far a watermark stays behind the largest time seen, in the column's own unit; None: it is told, not seen."""
-    found = next((f.type for f in schema if f.name.lower() == column.lower()), None)
-    is_timestamp = found is not None and pa.types.is_timestamp(found)
-    if found is not None and not (is_timestamp or pa.types.is_date32(found) or pa.types.is_signed_integer(found)):
-        asked = words.replace("DELAY OF", "WATERMARK")
+    """Return how far a watermark stays behind the largest time seen, in the unit of the column.
+
+    None if `text` is empty: then only explicit watermarks advance it.
+    """
+    kind = next((f.type for f in schema if f.name.lower() == column.lower()), None)
+    is_timestamp = kind is not None and pa.types.is_timestamp(kind)
+    if kind is not None and not (is_timestamp or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind)):
+        clause = words.replace("DELAY OF", "WATERMARK")
         raise InvalidSql(
-            f"{asked} on `{column}` of `{relation}`, which is of type {spark_name(found)}",
+            f"{clause} on `{column}` of `{relation}`, which is of type {spark_name(kind)}",
             detail=f"columns: {', '.join(schema.names)}",
             hint="an event-time column is a TIMESTAMP, a DATE or an integer",
         )
@@ -27,10 +30,10 @@ def delay_of(relation: str, column: str, schema: pa.Schema, text: str, words: st
         return 0
     if text.isdigit() and not is_timestamp:
         return int(text)
-    if found is not None and pa.types.is_signed_integer(found):
+    if kind is not None and pa.types.is_signed_integer(kind):
         raise InvalidSql(
             f"the delay `{text}` of `{relation}` does not fit column `{column}`",
-            detail=f"the column is of type {spark_name(found)}",
+            detail=f"the column is of type {spark_name(kind)}",
             hint="an integer column takes a number, 0 or more, such as 100",
         )
     length = interval_microseconds(Clause("every", text), words, least=0)

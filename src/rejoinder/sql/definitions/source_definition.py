@@ -1,4 +1,4 @@
-"""A source's definition, checked: columns, keys and options that fit its kind and format."""
+"""Make a source from its definition, and check columns, keys and options against its kind and format."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from rejoinder.connectors.connector import SourceSide
+from rejoinder.connectors.envelopes import check_envelope
+from rejoinder.connectors.registry import SOURCE_FORMATS, SOURCES
 from rejoinder.errors import InvalidSql, UnknownName, Unsupported, near_misses
 from rejoinder.ir.catalog import Kind, Source
 from rejoinder.kernels.arrow.columns import RESERVED
 from rejoinder.secret_options import refuse_clear
 from rejoinder.sql.bind.computed_columns import computed_expression
 from rejoinder.sql.bind.watermark_delay import delay_of
-from rejoinder.sql.definitions.envelope_definition import check_envelope
-from rejoinder.sql.definitions.feed_definition import DELTA, FEED_OPTIONS, feed_options
-from rejoinder.sql.definitions.file_definition import FILE_OPTIONS, check_files
 from rejoinder.sql.definitions.source_timing import RETAIN, TIMING, checked_timing
-from rejoinder.sql.definitions.topic_definition import KAFKA, PREFIXES, TOPIC_OPTIONS, check_layout, topic_options
 
-_FORMATS = ("arrow", "csv", DELTA, "json", KAFKA, "memory", "parquet")
 _POLICIES = ("malformed", "late")
-_MARKS = ("op", "diff", "order", RETAIN, *_POLICIES)
-_OPTIONS = frozenset((*_MARKS, *TIMING, *FILE_OPTIONS))
-_TOPIC_OPTIONS = frozenset((*_MARKS, *TIMING, *TOPIC_OPTIONS, "subscribe", "envelope", "time_unit"))
-_FEED_OPTIONS = frozenset((*_MARKS, *TIMING, *FEED_OPTIONS))
+_EVERY_SOURCE = ("op", "diff", "order", RETAIN, *_POLICIES, *TIMING)
 
 
 def make_source(
@@ -36,17 +31,14 @@ def make_source(
     watermarks: Mapping[str, str] | None = None,
     computed: Sequence[tuple[int, str, str]] = (),
 ) -> Source:
-    """Check a definition and make the source. Raises `PlanningError`s that name the column or option at fault.
+    """Check a definition and make the source. Raises a `PlanningError` that names the wrong column or option.
 
-    `fields` are the columns that records have. `computed` are the others: where they stand among all, name and text.
+    `fields` are the columns that records have. `computed` are the others: position among all columns, name and text.
     """
     refuse_clear(f"`{name}`", options)  # before any check that quotes a value
     given = {option: text.lower() if option in _POLICIES else text for option, text in options.items()}
-    _check_options(name, format_, given)
-    if format_ == KAFKA:
-        given = topic_options(name, given)
-    if format_ == DELTA:
-        given = feed_options(name, kind, given)
+    side = _checked_side(name, format_, given)
+    given = side.normalized(name, kind, given)
     op, diff, order = given.pop("op", None), given.pop("diff", None), given.pop("order", None)
     marks = {mark.lower() for mark in (op, diff) if mark}
     kept = [f for f in fields if f.name.lower() not in marks]
@@ -60,7 +52,8 @@ def make_source(
     key = tuple(_column(name, column, kept, listed) for column in primary_key)
     if order is not None:
         order = _column(name, order, kept, listed)
-    problem, hint = _misfit(kind, key, op, diff, order, format_, is_enveloped="envelope" in given)
+    has_diffs = side.takes_diffs or "envelope" in given
+    problem, hint = _misfit(kind, key, op, diff, order, has_diffs=has_diffs)
     if problem:
         raise InvalidSql(f"{kind} `{name}` {problem}", detail=listed, hint=hint)
     delays = {
@@ -76,25 +69,24 @@ def make_source(
         )
     texts = tuple((column, text) for _, column, text in computed)
     source = Source(name, kind, pa.schema(kept), key, order, op, diff, format_, given, delays, mark_at, texts)
-    check_envelope(source)
-    if format_ == KAFKA:
-        check_layout(source.recorded)
-    elif format_ != DELTA:
-        check_files(source.recorded)
+    check_envelope(source, is_json=side.is_json(given))
+    side.check(source.recorded)
     return source
 
 
-def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:
+def _checked_side(name: str, format_: str, given: Mapping[str, str]) -> SourceSide:
+    """Return how a format is read. Raises a `PlanningError` if it is not known, or an option does not fit it."""
     listed = f"options: {', '.join(given) or 'none'}"
-    if format_ not in (*_FORMATS, "dataframe"):
+    side = SOURCES.get(format_)
+    if side is None:
         raise Unsupported(
             f"format `{format_}` of `{name}` is not known",
-            detail=f"known: {', '.join(_FORMATS)}",
-            hint=near_misses(format_, _FORMATS) or "convert the data, or hand a DataFrame over",
+            detail=f"known: {', '.join(SOURCE_FORMATS)}",
+            hint=near_misses(format_, SOURCE_FORMATS) or "convert the data, or pass a DataFrame",
         )
-    known = _TOPIC_OPTIONS if format_ == KAFKA else _FEED_OPTIONS if format_ == DELTA else _OPTIONS
+    known = side.options.union(_EVERY_SOURCE)
     for option in given:
-        if option not in known and not (format_ == KAFKA and option.startswith(PREFIXES)):
+        if option not in known and not option.startswith(side.prefixes):
             hint = near_misses(option, known) or f"one of {', '.join(sorted(known))}"
             raise UnknownName(f"option `{option}` of `{name}` is not known", detail=listed, hint=hint)
     if given.get("malformed", "fail") not in ("fail", "divert"):
@@ -103,8 +95,11 @@ def _check_options(name: str, format_: str, given: Mapping[str, str]) -> None:
     if given.get("late", "keep") not in ("keep", "drop", "fail"):
         fact = f"option `late` of `{name}` is `{given['late']}`"
         raise InvalidSql(fact, detail=listed, hint="'keep' (in the late relation), 'drop' or 'fail'")
-    if format_ not in ("memory", "dataframe", KAFKA) and "path" not in given:
-        raise InvalidSql(f"`{name}` USING {format_} has no path", detail=listed, hint="add OPTIONS (path '…')")
+    missing = next((option for option in side.needs if option not in given), None)
+    if missing is not None:
+        hint = f"add OPTIONS ({missing} '…')"
+        raise InvalidSql(f"`{name}` USING {format_} has no {missing}", detail=listed, hint=hint)
+    return side
 
 
 def _check_columns(name: str, columns: list[str], listed: str) -> None:
@@ -152,12 +147,14 @@ def _misfit(
     op: str | None,
     diff: str | None,
     order: str | None,
-    format_: str,
     *,
-    is_enveloped: bool,
+    has_diffs: bool,
 ) -> tuple[str, str]:
-    """What does not fit the kind of a source, and what to do about it; empty if all is well."""
-    other = "a STREAM (rows only come) or a CHANGELOG (rows come and go)"
+    """Return what does not fit the kind of a source, and a hint; empty if all fits.
+
+    `has_diffs`: records say themselves whether a row is inserted or deleted.
+    """
+    other = "a STREAM (append-only) or a CHANGELOG (inserts and deletes)"
     cases = (
         (kind == "table" and not key, "has no primary key", f"add PRIMARY KEY (…), or declare {other}"),
         (kind != "table" and bool(key), "cannot have a primary key", "only a TABLE has one"),
@@ -165,8 +162,8 @@ def _misfit(
         (kind == "stream" and bool(op or diff), "is append-only and has no op or diff", "declare a CHANGELOG"),
         (bool(op and diff), "has both op and diff", "give one of them"),
         (
-            kind == "changelog" and not (op or diff) and format_ != "memory" and not is_enveloped,
-            "does not say which column tells inserts from deletes",
+            kind == "changelog" and not (op or diff) and not has_diffs,
+            "does not say which column distinguishes inserts from deletes",
             "add OPTIONS (op 'column') or OPTIONS (diff 'column')",
         ),
         (kind == "table" and bool(diff), "has a diff column", "a table takes op; a CHANGELOG takes diff"),

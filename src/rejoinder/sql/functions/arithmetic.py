@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder import errors
 from rejoinder.ir.monotone import Step
-from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
-from rejoinder.sql.functions.wide_arithmetic import exact, wide_product, wide_sum
+from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.sql.functions.scalar_function import ScalarFunction, arguments
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.interval_literals import add_days, interval_of, shift
 from rejoinder.sql.types.literals import number
-from rejoinder.sql.types.terms import Compiler, Term, build, failing, mismatch, once, only, refuse, rising
-
-_DIVISION_BY_ZERO = failing("division by zero")
+from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
 
 
 def compile_negation(compiler: Compiler, node: exp.Expr) -> Term:
@@ -26,10 +21,8 @@ def compile_negation(compiler: Compiler, node: exp.Expr) -> Term:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return number(node.this.this, node, negative=True)
     term = compiler.compile(node.this)
-    if spark_types.is_integer(term.type):
-        return build(f"(CAST(0 AS {duckdb_type(term.type)}) - {{0}})", term.type, term, can_fail=True)
     if spark_types.is_numeric(term.type):
-        return build(f"CAST(-{{0}} AS {duckdb_type(term.type)})", term.type, term)
+        return call("negative", term.type, term, can_fail=spark_types.is_integer(term.type))
     raise mismatch(node, f"`-` needs a number, not {spark_types.spark_name(term.type)}")
 
 
@@ -43,7 +36,7 @@ def compile_addition(compiler: Compiler, node: exp.Expr) -> Term:
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
     if spark_types.DATE in (left.type, right.type) and not (left.is_null or right.is_null):
         return add_days(left, right, node) if left.type == spark_types.DATE else add_days(right, left, node)
-    return _calculated("+", left, right, _sum, node)
+    return _calculated("+", left, right, node)
 
 
 def compile_subtraction(compiler: Compiler, node: exp.Expr) -> Term:
@@ -62,39 +55,31 @@ def compile_subtraction(compiler: Compiler, node: exp.Expr) -> Term:
     if left.type == spark_types.DATE:
         if not spark_types.is_integer(right.type):
             raise mismatch(node, f"{spark_types.spark_name(right.type)} cannot be taken from a date")
-        made = add_days(left, build("(CAST(0 AS INTEGER) - {0})", right.type, right, can_fail=True), node)
-        return _moved(made, left, right, "-")
-    return _calculated("-", left, right, _sum, node)
+        return add_days(left, right, node, sign=-1)
+    return _calculated("-", left, right, node)
 
 
 def compile_multiplication(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `*`."""
     only(node, "this", "expression")
-    return _calculated("*", compiler.compile(node.this), compiler.compile(node.expression), _product, node)
+    return _calculated("*", compiler.compile(node.this), compiler.compile(node.expression), node)
 
 
-def _calculated(
-    sign: str,
-    left: Term,
-    right: Term,
-    on_decimals: Callable[[str, Term, Term, exp.Expr], Term],
-    node: exp.Expr,
-) -> Term:
+def _calculated(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     left, right = _numbers(left, right, node)
     if spark_types.is_decimal(left.type):
-        return on_decimals(sign, left, right, node)
-    can_fail = spark_types.is_integer(left.type)
-    made = build(f"({{0}} {sign} {{1}})", left.type, left, right, name=sign, can_fail=can_fail, makes_null=False)
-    return _moved(made, left, right, sign) if spark_types.is_integer(made.type) and sign != "*" else made
+        kind, can_fail = _product_type(left.type, right.type) if sign == "*" else _sum_type(left.type, right.type)
+        return call(sign, kind, left, right, can_fail=can_fail)
+    is_integer = spark_types.is_integer(left.type)
+    monotone = _monotone_sum(sign, left, right) if is_integer and sign != "*" else None
+    return call(sign, left.type, left, right, nulls="propagated", can_fail=is_integer, monotone=monotone)
 
 
-def _moved(made: Term, left: Term, right: Term, sign: str) -> Term:
-    """The sum of a time, counted in integers or days, and a constant rises with the time."""
-    if right.literal and right.value is not None:
-        return rising(made, left, Step(right.value if sign == "+" else -right.value))
-    if left.literal and left.value is not None and sign == "+":
-        return rising(made, right, Step(left.value))
-    return made
+def _monotone_sum(sign: str, left: Term, right: Term) -> MonotoneArgument | None:
+    """The sum of an integer and a constant is monotone."""
+    if right.value is not None:
+        return MonotoneArgument(0, (Step(right.value if sign == "+" else -right.value),))
+    return MonotoneArgument(1, (Step(left.value),)) if left.value is not None and sign == "+" else None
 
 
 def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
@@ -104,67 +89,36 @@ def compile_division(compiler: Compiler, node: exp.Expr) -> Term:
     untyped = left.is_null
     left, right = _numbers(left, right, node)
     if spark_types.is_decimal(left.type) and not untyped:
-        return _quotient(left, right)
-    left, right = coerce(left, spark_types.DOUBLE, node), coerce(right, spark_types.DOUBLE, node)
-    return build(_unless_zero("{0} / {1}"), spark_types.DOUBLE, left, right, can_fail=True, right_first=True)
+        return _divided("/", _quotient_type(left.type, right.type), left, right)
+    return _divided(
+        "/", spark_types.DOUBLE, coerce(left, spark_types.DOUBLE, node), coerce(right, spark_types.DOUBLE, node)
+    )
+
+
+def _divided(name: str, kind: pa.DataType, left: Term, right: Term, monotone: MonotoneArgument | None = None) -> Term:
+    """A division, which fails if the divisor is zero. Spark evaluates the divisor first."""
+    return call(name, kind, left, right, evaluation="from the right", can_fail=True, monotone=monotone)
 
 
 def compile_modulo(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile `%`, whose result has the sign of the left side."""
     only(node, "this", "expression")
     left, right = _numbers(compiler.compile(node.this), compiler.compile(node.expression), node)
-    digits = _common_digits(left.type, right.type)
-    if digits > spark_types.MAX_PRECISION:
-        kind = _rest_type(left.type, right.type)
-        return build(_unless_zero(exact("%", kind)), kind, left, right, can_fail=True, right_first=True)
-    left, right, kind = _modulo_operands(left, right, node)
-    return build(_unless_zero(_rest(kind)), kind, left, right, can_fail=True, right_first=True)
+    return _divided("%", _rest_type(left.type, right.type), left, right)
 
 
-def positive_modulo(compiler: Compiler, dividend: exp.Expr, divisor: exp.Expr, node: exp.Expr) -> Term:
-    """Compile PMOD: a negative rest is brought up by the divisor, once."""
+def compile_positive_modulo(compiler: Compiler, node: exp.Expr) -> Term:
+    """Compile PMOD, whose result is not negative unless the divisor is."""
+    dividend, divisor = arguments(node, 2)
     left, right = _numbers(compiler.compile(dividend), compiler.compile(divisor), node)
-    digits = _common_digits(left.type, right.type)
+    digits = _common_digits(left.type, right.type) if spark_types.is_decimal(left.type) else 0
     if digits > spark_types.MAX_PRECISION:
-        raise _too_wide(digits, node)
-    left, right, kind = _modulo_operands(left, right, node)
-    rest = _rest(kind)
-    target = duckdb_type(kind)
-    if spark_types.is_integer(kind):
-        # The sum of rest and divisor can leave the type, its rest cannot.
-        wide = f"CAST((CAST({rest} AS HUGEINT) + {{1}}) % {{1}} AS {target})"
-    else:
-        wide = f"CAST(({rest} + {{1}}) % {{1}} AS {target})"
-    raised = f"CASE WHEN {rest} < 0 THEN {wide} ELSE {rest} END"
-    return build(_unless_zero(raised), kind, left, right, can_fail=True, right_first=True)
-
-
-def _modulo_operands(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term, pa.DataType]:
-    if not spark_types.is_decimal(left.type):
-        return left, right, left.type
-    wide = pa.decimal128(_common_digits(left.type, right.type), max(left.type.scale, right.type.scale))
-    return coerce(left, wide, node), coerce(right, wide, node), _rest_type(left.type, right.type)
-
-
-def _common_digits(left: pa.DataType, right: pa.DataType) -> int:
-    """How many digits a decimal needs that holds the values of two others; 0 if they are none."""
-    if not spark_types.is_decimal(left):
-        return 0
-    return int(max(kind.precision - kind.scale for kind in (left, right)) + max(left.scale, right.scale))
-
-
-def _rest_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    scale = max(left.scale, right.scale)
-    return pa.decimal128(max(min(kind.precision - kind.scale for kind in (left, right)) + scale, 1), scale)
-
-
-def _rest(kind: pa.DataType) -> str:
-    if spark_types.is_decimal(kind):
-        return f"CAST({{0}} % {{1}} AS {duckdb_type(kind)})"
-    if spark_types.is_integer(kind):
-        # The smallest integer modulo -1 is 0, and DuckDB calls it an overflow.
-        return "CASE WHEN {1} = -1 THEN {0} - {0} ELSE {0} % {1} END"
-    return "{0} % {1}"
+        raise refuse(
+            node,
+            f"this needs {digits} decimal digits, and there are {spark_types.MAX_PRECISION}",
+            "CAST the operands to narrower decimals, or to DOUBLE",
+        )
+    return _divided("pmod", _rest_type(left.type, right.type), left, right)
 
 
 def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:
@@ -175,9 +129,10 @@ def compile_integer_division(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, "`div` takes integers only", "CAST both sides to BIGINT, or use `/` and FLOOR")
     width = right.value
     left, right = coerce(left, spark_types.BIGINT, node), coerce(right, spark_types.BIGINT, node)
-    made = build(_unless_zero("{0} // {1}"), spark_types.BIGINT, left, right, can_fail=True, right_first=True)
     # it goes towards zero: of negative numbers it is more than rounding down gives
-    return rising(made, left, Step(width=width), more=1) if isinstance(width, int) and width > 0 else made
+    is_monotone = isinstance(width, int) and width > 0
+    monotone = MonotoneArgument(0, (Step(width=width),), more=1) if is_monotone else None
+    return _divided("div", spark_types.BIGINT, left, right, monotone)
 
 
 def _numbers(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term]:
@@ -193,8 +148,8 @@ def _numbers(left: Term, right: Term, node: exp.Expr) -> tuple[Term, Term]:
     if left.is_null or right.is_null:
         kind = right.type if left.is_null else left.type
         return coerce(left, kind, node), coerce(right, kind, node)
-    exact = all(spark_types.is_integer(term.type) or spark_types.is_decimal(term.type) for term in (left, right))
-    if exact and (spark_types.is_decimal(left.type) or spark_types.is_decimal(right.type)):
+    is_exact = all(spark_types.is_integer(term.type) or spark_types.is_decimal(term.type) for term in (left, right))
+    if is_exact and (spark_types.is_decimal(left.type) or spark_types.is_decimal(right.type)):
         return coerce(left, _own_decimal(left, node), node), coerce(right, _own_decimal(right, node), node)
     kind = spark_types.common_type(left.type, right.type)
     return coerce(left, kind, node), coerce(right, kind, node)
@@ -213,88 +168,81 @@ def _own_decimal(term: Term, node: exp.Expr) -> pa.DataType:
     return spark_types.decimal_for(term.type)
 
 
-def _sum(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
-    one, two = left.type, right.type
-    scale = max(one.scale, two.scale)
-    precision = max(one.precision - one.scale, two.precision - two.scale) + scale + 1
-    kind = spark_types.adjusted_decimal(precision, scale)
-    if precision > spark_types.MAX_PRECISION:
-        return wide_sum(sign, left, right, kind)
-    left, right = coerce(left, kind, node), coerce(right, kind, node)
-    return build(f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, left, right)
+def _sum_type(left: pa.DataType, right: pa.DataType) -> tuple[pa.DataType, bool]:
+    """The type of a sum of decimals, and whether it may overflow."""
+    precision, scale = _common_digits(left, right) + 1, max(left.scale, right.scale)
+    return spark_types.adjusted_decimal(precision, scale), precision > spark_types.MAX_PRECISION
 
 
-def _product(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
-    one, two = left.type, right.type
-    precision, scale = one.precision + two.precision + 1, one.scale + two.scale
-    kind = spark_types.adjusted_decimal(precision, scale)
-    if precision > spark_types.MAX_PRECISION:
-        return wide_product(left, right, kind)
-    # DuckDB multiplies 18 digits at most as 64-bit numbers, and fails if the product is larger.
-    wide = one if precision <= 19 else pa.decimal128(max(one.precision, 19), one.scale)
-    return build(f"CAST({{0}} {sign} {{1}} AS {duckdb_type(kind)})", kind, coerce(left, wide, node), right)
+def _product_type(left: pa.DataType, right: pa.DataType) -> tuple[pa.DataType, bool]:
+    precision, scale = left.precision + right.precision + 1, left.scale + right.scale
+    return spark_types.adjusted_decimal(precision, scale), precision > spark_types.MAX_PRECISION
 
 
-def _quotient(left: Term, right: Term) -> Term:
-    """Divide decimals as whole numbers: DuckDB would go through DOUBLE."""
-    one, two = left.type, right.type
-    scale = max(6, one.scale + two.precision + 1)
-    kind = spark_types.adjusted_decimal(one.precision - one.scale + two.scale + scale, scale)
-    shift = kind.scale - one.scale + two.scale
-    if shift < 0 or one.precision + shift > spark_types.MAX_PRECISION:
-        return build(_unless_zero(exact("/", kind)), kind, left, right, can_fail=True, right_first=True)
-    small = one.precision + shift <= 18 and two.precision <= 18 and kind.precision <= 18
-    integer = "BIGINT" if small else "HUGEINT"
-    whole, with_whole = once(f"(abs({_unscaled('{0}', one, integer)}) * CAST({10**shift} AS {integer}))")
-    by, with_by = once(f"abs({_unscaled('{1}', two, integer)})")
-    rest, with_rest = once(f"({whole} % {by})")
-    # Half is rounded away from zero.
-    half = f"{rest} >= {by} - {rest}"
-    rounded = with_whole(with_by(with_rest(f"({whole} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END)")))
-    signed = "CASE WHEN ({0} < 0) = ({1} < 0) THEN 1 ELSE -1 END"
-    unscaled = f"CAST(({rounded}) * {signed} AS DECIMAL({18 if small else 38},0))"
-    quotient = f"CAST({unscaled} * {_power(-kind.scale)} AS {duckdb_type(kind)})"
-    return build(_unless_zero(quotient), kind, left, right, can_fail=True, right_first=True)
+def _quotient_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    scale = max(6, left.scale + right.precision + 1)
+    return spark_types.adjusted_decimal(left.precision - left.scale + right.scale + scale, scale)
 
 
-def average(total: Term, count: Term, kind: pa.DataType) -> Term:
-    """Divide a sum of decimals by a count, which is not zero unless the sum is NULL, as Spark's AVG does."""
-    shift = kind.scale - total.type.scale
-    whole, with_whole = once(f"abs({_unscaled('{0}', total.type, 'HUGEINT')})")
-    by, with_by = once("CAST({1} AS HUGEINT)")
-    rest, with_rest = once(f"(({whole} % {by}) * CAST({10**shift} AS HUGEINT))")
-    half = f"{rest} % {by} >= {by} - {rest} % {by}"
-    digits = f"{whole} // {by} * CAST({10**shift} AS HUGEINT) + {rest} // {by} + CASE WHEN {half} THEN 1 ELSE 0 END"
-    rounded = with_whole(with_by(with_rest(f"({digits})")))
-    unscaled = f"CAST(({rounded}) * CASE WHEN {{0}} < 0 THEN -1 ELSE 1 END AS DECIMAL(38,0))"
-    quotient = f"CAST({unscaled} * {_power(-kind.scale)} AS {duckdb_type(kind)})"
-    return build(f"CASE WHEN {{1}} > 0 THEN {quotient} END", kind, total, count, can_fail=True)
+def _rest_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if not spark_types.is_decimal(left):
+        return left
+    scale = max(left.scale, right.scale)
+    return pa.decimal128(max(min(kind.precision - kind.scale for kind in (left, right)) + scale, 1), scale)
 
 
-def _unscaled(text: str, kind: pa.DataType, integer: str) -> str:
-    """Write the digits of a decimal as a whole number."""
-    if kind.scale == 0:
-        return f"CAST({text} AS {integer})"
-    if kind.precision + kind.scale + 1 <= spark_types.MAX_PRECISION:
-        width = kind.precision if kind.precision + kind.scale + 1 <= 18 else max(19, kind.precision)
-        return f"CAST(CAST({text} AS DECIMAL({width},{kind.scale})) * {_power(kind.scale)} AS {integer})"
-    return f"CAST(replace(CAST({text} AS VARCHAR), '.', '') AS {integer})"
+def _common_digits(left: pa.DataType, right: pa.DataType) -> int:
+    """How many digits a decimal needs that holds the values of two others."""
+    return int(max(kind.precision - kind.scale for kind in (left, right)) + max(left.scale, right.scale))
 
 
-def _power(exponent: int) -> str:
-    if exponent < 0:
-        return f"CAST('0.{'1'.rjust(-exponent, '0')}' AS DECIMAL({-exponent},{-exponent}))"
-    return f"CAST({10**exponent} AS DECIMAL({exponent + 1},0))"
-
-
-def _too_wide(precision: int, node: exp.Expr) -> errors.Unsupported:
-    return refuse(
-        node,
-        f"this needs {precision} decimal digits, and there are {spark_types.MAX_PRECISION}",
-        "CAST the operands to narrower decimals, or to DOUBLE",
-    )
-
-
-def _unless_zero(quotient: str) -> str:
-    """Fail the row if the divisor is zero; NULL divided by zero is NULL."""
-    return f"CASE WHEN {{1}} = 0 AND {{0}} IS NOT NULL THEN {_DIVISION_BY_ZERO} ELSE {quotient} END"
+FUNCTIONS = (
+    ScalarFunction(
+        "x + y",
+        "The sum of numbers, of a date and days, or of a time and an interval.",
+        "(1 + 2 = 3) AND (DATE '2024-02-28' + INTERVAL 2 DAYS = DATE '2024-03-01')",
+        operator="+",
+        parsed=exp.Add,
+        form=compile_addition,
+    ),
+    ScalarFunction(
+        "x - y",
+        "The difference of numbers, of a date and days, or of a time and an interval; also `-x`.",
+        "1 - 2 = -1",
+        operator="-",
+        parsed=exp.Sub,
+        form=compile_subtraction,
+    ),
+    ScalarFunction("-x", "The negative number.", "-(-1) = 1", operator="-x", parsed=exp.Neg, form=compile_negation),
+    ScalarFunction("x * y", "The product.", "2 * 3 = 6", operator="*", parsed=exp.Mul, form=compile_multiplication),
+    ScalarFunction(
+        "x / y",
+        "The quotient: a DECIMAL if a side is one and none is inexact, else a DOUBLE. A divisor of zero fails.",
+        "3 / 2 = 1.5",
+        operator="/",
+        parsed=exp.Div,
+        form=compile_division,
+    ),
+    ScalarFunction(
+        "x % y",
+        "The rest of a division, with the sign of `x`.",
+        "-7 % 3 = -1",
+        operator="%",
+        parsed=exp.Mod,
+        form=compile_modulo,
+    ),
+    ScalarFunction(
+        "x div y",
+        "The whole part of the quotient of integers.",
+        "7 div 2 = 3",
+        operator="div",
+        parsed=exp.IntDiv,
+        form=compile_integer_division,
+    ),
+    ScalarFunction(
+        "pmod(x, y)",
+        "The rest of a division, not negative unless `y` is.",
+        "pmod(-7, 3) = 2",
+        form=compile_positive_modulo,
+    ),
+)

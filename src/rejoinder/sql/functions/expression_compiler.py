@@ -1,8 +1,8 @@
 """Scalar SQL expressions, compiled to trees that mean what Spark means.
 
-A whitelist: each node class and function is proven equal to Spark by `tests/spark/test_expression_conformance.py`, for
-values, types, names and failures. Types follow Spark's rules, bottom-up; DuckDB's inference is not relied upon.
-Anything else is refused with `Unsupported`.
+Only functions of the registry and a few leaves are accepted; anything else is refused with `Unsupported`. Each is
+proven equal to Spark by `tests/spark/test_expression_conformance.py`, for values, types, names and failures. Types
+follow Spark's rules, bottom-up, and not DuckDB's inference.
 """
 
 from __future__ import annotations
@@ -17,22 +17,13 @@ from rejoinder import errors
 from rejoinder.ir import nodes
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.logical import Window
-from rejoinder.sql.functions import (
-    arithmetic,
-    logic,
-    math_functions,
-    nested_functions,
-    output_names,
-    patterns,
-    text_functions,
-)
-from rejoinder.sql.functions.refusals import not_offered
-from rejoinder.sql.functions.time import time_functions, window_functions
+from rejoinder.sql.functions import nested_functions, output_names
+from rejoinder.sql.functions.function_registry import BY_CLASS, BY_NAME
+from rejoinder.sql.functions.refusals import unsupported
+from rejoinder.sql.functions.time import window_functions, windows
 from rejoinder.sql.parse.clauses import text_of
-from rejoinder.sql.types import casts, literals, spark_types
+from rejoinder.sql.types import literals, spark_types
 from rejoinder.sql.types.terms import Compiler, Term
-
-NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 
 
 class Scope(Protocol):
@@ -72,7 +63,7 @@ def compile_validity_time(node: exp.Expr, scope: Scope) -> Expression:
 
 def split_windows(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
     """Split the equality of two windows into those of their ends; any other condition stays as it is."""
-    return window_functions.split_equality(_Compiler(scope), node)
+    return windows.split_equality(_Compiler(scope), node)
 
 
 def output_name(node: exp.Expr, scope: Scope | None = None) -> str:
@@ -98,17 +89,20 @@ class _Compiler:
     def compile(self, node: exp.Expr) -> Term:
         if not isinstance(node, exp.Expr):
             raise errors.InvalidSql("an argument is missing", hint="look at the calls of functions in the query")
-        compiler = _NODES.get(type(node))
-        if compiler is None:
-            raise not_offered(node)
-        return compiler(self, node)
+        leaf = _LEAVES.get(type(node))
+        if leaf is not None:
+            return leaf(self, node)
+        function = BY_NAME.get(node.name.lower()) if isinstance(node, exp.Anonymous) else BY_CLASS.get(type(node))
+        if function is None:
+            raise unsupported(node)
+        return function.compile(self, node)
 
     def resolve(self, column: exp.Column) -> Term:
         name, kind = self._scope.resolve(column)
-        return window_functions.with_column_bounds(Term(nodes.Column(name, kind)), self._scope)
+        return windows.with_column_bounds(Term(nodes.Column(name, kind)), self._scope)
 
     def repeated(self, starts: nodes.Node) -> str | None:
-        return self._scope.repeated(starts) if isinstance(self._scope, window_functions.WindowScope) else None
+        return self._scope.repeated(starts) if isinstance(self._scope, windows.WindowScope) else None
 
 
 def _compile_column(compiler: Compiler, node: exp.Expr) -> Term:
@@ -135,52 +129,11 @@ def _compile_column(compiler: Compiler, node: exp.Expr) -> Term:
         raise
 
 
-def _compile_named(compiler: Compiler, node: exp.Expr) -> Term:
-    compile_function = _NAMED.get(node.name.lower())
-    if compile_function is None:
-        raise not_offered(node)
-    return compile_function(compiler, node)
-
-
-_NAMED: dict[str, NodeCompiler] = {**math_functions.NAMED, **time_functions.NAMED, **window_functions.NAMED}
-
-_NODES: dict[type[exp.Expr], NodeCompiler] = {
+_LEAVES: dict[type[exp.Expr], Callable[[Compiler, exp.Expr], Term]] = {
     exp.Column: _compile_column,
     exp.Paren: literals.compile_paren,
     exp.Literal: literals.compile_literal,
     exp.RawString: literals.compile_raw_string,
     exp.Boolean: literals.compile_boolean,
     exp.Null: literals.compile_null,
-    exp.Cast: casts.compile_cast,
-    exp.TryCast: casts.compile_cast,
-    exp.Neg: arithmetic.compile_negation,
-    exp.Add: arithmetic.compile_addition,
-    exp.Sub: arithmetic.compile_subtraction,
-    exp.Mul: arithmetic.compile_multiplication,
-    exp.Div: arithmetic.compile_division,
-    exp.Mod: arithmetic.compile_modulo,
-    exp.IntDiv: arithmetic.compile_integer_division,
-    exp.EQ: logic.compile_comparison,
-    exp.NEQ: logic.compile_comparison,
-    exp.LT: logic.compile_comparison,
-    exp.LTE: logic.compile_comparison,
-    exp.GT: logic.compile_comparison,
-    exp.GTE: logic.compile_comparison,
-    exp.NullSafeEQ: logic.compile_null_safe_equality,
-    exp.NullSafeNEQ: logic.compile_null_safe_inequality,
-    exp.Is: logic.compile_is,
-    exp.Not: logic.compile_not,
-    exp.And: logic.compile_and,
-    exp.Or: logic.compile_or,
-    exp.Case: logic.compile_case,
-    exp.If: logic.compile_if,
-    exp.Coalesce: logic.compile_coalesce,
-    exp.Between: logic.compile_between,
-    exp.In: logic.compile_in,
-    **text_functions.NODES,
-    **math_functions.NODES,
-    **time_functions.NODES,
-    **nested_functions.NODES,
-    **patterns.NODES,
-    exp.Anonymous: _compile_named,
 }

@@ -1,4 +1,4 @@
-"""Comparisons, three-valued logic, CASE and COALESCE."""
+"""Comparisons and three-valued logic."""
 
 from __future__ import annotations
 
@@ -10,21 +10,12 @@ from sqlglot import exp
 from rejoinder import errors
 from rejoinder.ir import nodes, operators
 from rejoinder.ir.operators import NULL_SAFE
-from rejoinder.sql.functions.time import window_functions
+from rejoinder.sql.functions.scalar_function import ScalarFunction
+from rejoinder.sql.functions.time import windows
+from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
-from rejoinder.sql.types.terms import (
-    Compiler,
-    Term,
-    build,
-    choice,
-    combine,
-    evaluated_once,
-    listed,
-    mismatch,
-    only,
-    refuse,
-)
+from rejoinder.sql.types.terms import Compiler, Term, call, evaluated_once, mismatch, only, refuse
 
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -70,8 +61,8 @@ def compile_comparison(compiler: Compiler, node: exp.Expr) -> Term:
 
 def _compare(sign: str, left: Term, right: Term, node: exp.Expr) -> Term:
     (left, right), kind = together([left, right], node)
-    if window_functions.is_window(kind) and sign in ("=", NULL_SAFE):
-        return window_functions.compared(sign, left, right, lambda way, one, two: _compare(way, one, two, node))
+    if windows.is_window(kind) and sign in ("=", NULL_SAFE):
+        return windows.compared(sign, left, right, lambda way, one, two: _compare(way, one, two, node))
     if spark_types.is_nested(kind):
         _check_nested(sign, kind, node)
     return Term(operators.compared(left.node, sign, right.node, in_turn=True))
@@ -111,9 +102,8 @@ def compile_is(compiler: Compiler, node: exp.Expr) -> Term:
     if isinstance(node.expression, exp.Null):
         return Term(operators.is_null(term.node))
     if isinstance(node.expression, exp.Boolean):
-        return build(
-            f"({{0}} IS {'TRUE' if node.expression.this else 'FALSE'})", spark_types.BOOLEAN, truth(term, node)
-        )
+        test = "IS TRUE" if node.expression.this else "IS FALSE"
+        return call(test, spark_types.BOOLEAN, truth(term, node), nulls="never")
     raise refuse(node, "this form of IS is not supported")
 
 
@@ -127,65 +117,24 @@ def truth(term: Term, node: exp.Expr) -> Term:
 def compile_not(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile NOT."""
     only(node, "this")
-    term = truth(compiler.compile(node.this), node)
-    return build("(NOT {0})", spark_types.BOOLEAN, term, name="NOT", makes_null=False)
+    return negated(truth(compiler.compile(node.this), node))
+
+
+def negated(condition: Term) -> Term:
+    """The condition that another one is not TRUE."""
+    return call("NOT", spark_types.BOOLEAN, condition, nulls="propagated")
 
 
 def compile_and(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile AND; a side that may fail is reached only by rows that Spark lets through."""
-    return Term(nodes.And(truth(compiler.compile(part), node).node for part in node.flatten()))
+    parts = list(node.flatten())
+    conditions = [truth(compiler.compile(part), node).node for part in parts]
+    return Term(nodes.And(conditions, [text_of(part) for part in parts]))
 
 
 def compile_or(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile OR, likewise."""
     return Term(nodes.Or(truth(compiler.compile(part), node).node for part in node.flatten()))
-
-
-def compile_case(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile CASE, searched or with an operand."""
-    only(node, "this", "ifs", "default")
-    conditions = [compiler.compile(branch.this) for branch in node.args["ifs"]]
-    results = [compiler.compile(branch.args["true"]) for branch in node.args["ifs"]]
-    if node.args.get("default") is not None:
-        results.append(compiler.compile(node.args["default"]))
-    if node.this is None:
-        return choose([truth(condition, node) for condition in conditions], results, node)
-    operand = compiler.compile(node.this)
-    return evaluated_once(
-        operand, lambda value: choose([equal(value, condition, node) for condition in conditions], results, node)
-    )
-
-
-def compile_if(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile IF(condition, then, else)."""
-    only(node, "this", "true", "false")
-    results = [compiler.compile(node.args["true"])]
-    if node.args.get("false") is not None:
-        results.append(compiler.compile(node.args["false"]))
-    return choose([truth(compiler.compile(node.this), node)], results, node)
-
-
-def choose(conditions: Sequence[Term], results: Sequence[Term], node: exp.Expr) -> Term:
-    """Take the result of the first condition that is TRUE; a last result without a condition is the default."""
-    results, kind = together(results, node)
-    if pa.types.is_null(kind):
-        return results[0]
-    term = choice(conditions, results, kind)
-    return window_functions.with_chosen_bounds(term, results, lambda ends: choose(conditions, ends, node))
-
-
-def compile_coalesce(compiler: Compiler, node: exp.Expr) -> Term:
-    """Compile COALESCE, NVL and IFNULL."""
-    only(node, "this", "expressions")
-    terms, kind = together([compiler.compile(part) for part in (node.this, *node.expressions)], node)
-    if pa.types.is_null(kind):
-        return terms[0]
-    return _first_known(terms)
-
-
-def _first_known(terms: Sequence[Term]) -> Term:
-    term = Term(operators.coalesce([term.node for term in terms]))
-    return window_functions.with_chosen_bounds(term, terms, lambda ends: _first_known(ends))
 
 
 def compile_between(compiler: Compiler, node: exp.Expr) -> Term:
@@ -207,9 +156,85 @@ def compile_in(compiler: Compiler, node: exp.Expr) -> Term:
         _check_nested("=", kind, node)
     if any(term.can_fail for term in terms[1:]):
         return evaluated_once(terms[0], lambda value: _one_of(value, terms[1:]))
-    return combine(f"({{0}} IN {listed('', len(terms)).replace('{0}, ', '', 1)})", spark_types.BOOLEAN, *terms)
+    return call("IN", spark_types.BOOLEAN, *terms, evaluation="all")
 
 
 def _one_of(value: Term, terms: Sequence[Term]) -> Term:
-    found = nodes.Or(operators.compared(value.node, "=", term.node, in_turn=True) for term in terms)
-    return Term(operators.when(operators.is_not_null(value.node), found))
+    is_equal = nodes.Or(operators.compared(value.node, "=", term.node, in_turn=True) for term in terms)
+    return Term(operators.when(operators.is_not_null(value.node), is_equal))
+
+
+FUNCTIONS = (
+    ScalarFunction(
+        "x = y",
+        "Whether two values compare in this way; NULL if one of them is.",
+        "(1 = 1) AND (1 < 2) AND (2 >= 2) AND (1 <> 2)",
+        operator="=",
+        parsed=tuple(_SIGNS),
+        form=compile_comparison,
+    ),
+    ScalarFunction(
+        "x <=> y",
+        "Whether two values are equal, where NULL equals NULL.",
+        "NULL <=> NULL",
+        operator="<=>",
+        parsed=exp.NullSafeEQ,
+        form=compile_null_safe_equality,
+    ),
+    ScalarFunction(
+        "x IS DISTINCT FROM y",
+        "Whether two values differ, where NULL equals NULL.",
+        "1 IS DISTINCT FROM NULL",
+        operator="IS DISTINCT FROM",
+        parsed=exp.NullSafeNEQ,
+        form=compile_null_safe_inequality,
+    ),
+    ScalarFunction(
+        "x IS NULL",
+        "Whether a value is NULL, TRUE or FALSE; also IS NOT.",
+        "(NULL IS NULL) AND (TRUE IS TRUE)",
+        operator="IS",
+        parsed=exp.Is,
+        form=compile_is,
+    ),
+    ScalarFunction(
+        "NOT condition",
+        "Whether a condition is FALSE.",
+        "NOT FALSE",
+        operator="NOT",
+        parsed=exp.Not,
+        form=compile_not,
+    ),
+    ScalarFunction(
+        "condition AND condition",
+        "Whether both conditions are TRUE.",
+        "TRUE AND TRUE",
+        operator="AND",
+        parsed=exp.And,
+        form=compile_and,
+    ),
+    ScalarFunction(
+        "condition OR condition",
+        "Whether a condition is TRUE.",
+        "FALSE OR TRUE",
+        operator="OR",
+        parsed=exp.Or,
+        form=compile_or,
+    ),
+    ScalarFunction(
+        "x BETWEEN low AND high",
+        "Whether a value is neither less than `low` nor greater than `high`.",
+        "2 BETWEEN 1 AND 3",
+        operator="BETWEEN",
+        parsed=exp.Between,
+        form=compile_between,
+    ),
+    ScalarFunction(
+        "x IN (y, z)",
+        "Whether a value equals one of a list.",
+        "2 IN (1, 2)",
+        operator="IN",
+        parsed=exp.In,
+        form=compile_in,
+    ),
+)

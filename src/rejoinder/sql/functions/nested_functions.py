@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.sql.functions.logic import together
-from rejoinder.sql.functions.time import window_functions
+from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
-from rejoinder.sql.types.terms import (
-    Compiler,
-    Term,
-    build,
-    combine,
-    failing,
-    listed,
-    mismatch,
-    only,
-    quote_text,
-    refuse,
-)
-
-NodeCompiler = Callable[[Compiler, exp.Expr], Term]
+from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
 
 
 def compile_field(compiler: Compiler, node: exp.Expr) -> Term:
@@ -38,18 +23,17 @@ def field_of(term: Term, name: str, node: exp.Expr) -> Term:
     """Take a field out of a struct; names compare without case."""
     if not pa.types.is_struct(term.type):
         raise mismatch(node, f"`{name}` is taken from {spark_types.spark_name(term.type)}, which has no fields")
-    found = [field for field in term.type if field.name.lower() == name.lower()]
-    if len(found) != 1:
-        known = [field.name for field in term.type]
+    fields = [field for field in term.type if field.name.lower() == name.lower()]
+    if len(fields) != 1:
+        names = [field.name for field in term.type]
         raise errors.UnknownName(
             f"there is no one field `{name}`",
-            detail=f"fields: {', '.join(known)}",
-            hint=errors.near_misses(name, known),
+            detail=f"fields: {', '.join(names)}",
+            hint=errors.near_misses(name, names),
         )
     if term.bounds is not None:
-        bounds = window_functions.bounds_of(term)
-        return bounds.start if found[0].name == "start" else bounds.end
-    return build(f"struct_extract({{0}}, {quote_text(found[0].name)})", found[0].type, term)
+        return term.bounds.start if fields[0].name == "start" else term.bounds.end
+    return call("field", fields[0].type, term, options=(fields[0].name,))
 
 
 def compile_bracket(compiler: Compiler, node: exp.Expr) -> Term:
@@ -59,31 +43,23 @@ def compile_bracket(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, "a slice is not supported")
     term, key = compiler.compile(node.this), compiler.compile(node.expressions[0])
     if pa.types.is_map(term.type):
-        kind = term.type.item_type
-        return build("{0}[{1}]", kind, term, coerce(key, term.type.key_type, node))
+        return call("map_value", term.type.item_type, term, coerce(key, term.type.key_type, node))
     if not pa.types.is_list(term.type):
         raise mismatch(node, f"{spark_types.spark_name(term.type)} has no elements")
     if not spark_types.is_integer(key.type):
         raise mismatch(node, f"an index must be an integer, not {spark_types.spark_name(key.type)}")
     index = coerce(key, spark_types.INT, node)
-    outside = failing("an array index is out of bounds")
-    if node.args.get("offset"):
-        fits = "{1} <> 0 AND abs(CAST({1} AS BIGINT)) <= len({0})"
-        taken = "{0}[{1}]"
-    else:
-        fits, taken = "{1} >= 0 AND {1} < len({0})", "{0}[CAST({1} AS BIGINT) + 1]"
-    element = f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {fits} THEN {taken} ELSE {outside} END"
-    return build(element, term.type.value_type, term, index, can_fail=True)
+    return call(
+        "element_at" if node.args.get("offset") else "element", term.type.value_type, term, index, can_fail=True
+    )
 
 
 def compile_size(compiler: Compiler, node: exp.Expr) -> Term:
     """Compile SIZE of an array or a map; of NULL it is NULL."""
     only(node, "this")
     term = compiler.compile(node.this)
-    if pa.types.is_list(term.type):
-        return build("CAST(len({0}) AS INTEGER)", spark_types.INT, term)
-    if pa.types.is_map(term.type):
-        return build("CAST(cardinality({0}) AS INTEGER)", spark_types.INT, term)
+    if pa.types.is_list(term.type) or pa.types.is_map(term.type):
+        return call("size", spark_types.INT, term)
     raise mismatch(node, f"{spark_types.spark_name(term.type)} has no size")
 
 
@@ -95,7 +71,7 @@ def compile_array(compiler: Compiler, node: exp.Expr) -> Term:
     terms, kind = together([compiler.compile(part) for part in node.expressions], node)
     if pa.types.is_null(kind):
         raise refuse(node, "an array of nothing but NULL has no type", "CAST an element")
-    return combine(listed("list_value", len(terms)), spark_types.array_of(kind), *terms)
+    return call("array", spark_types.array_of(kind), *terms, evaluation="all", nulls="never")
 
 
 def compile_struct(compiler: Compiler, node: exp.Expr) -> Term:
@@ -111,9 +87,8 @@ def compile_struct(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, "a field of nothing but NULL has no type", "CAST it")
     if len({name.lower() for name in names}) < len(names):
         raise refuse(node, "a struct with two fields of one name is not supported")
-    packed = ", ".join(f"{quote_text(name)}: {{{place}}}" for place, name in enumerate(names))
     kind = pa.struct([pa.field(name, term.type) for name, term in zip(names, terms, strict=True)])
-    return combine(f"{{{packed}}}", kind, *terms)
+    return call("struct", kind, *terms, evaluation="all", nulls="never")
 
 
 def compile_array_contains(compiler: Compiler, node: exp.Expr) -> Term:
@@ -122,17 +97,55 @@ def compile_array_contains(compiler: Compiler, node: exp.Expr) -> Term:
     array, value = compiler.compile(node.this), compiler.compile(node.expression)
     if not pa.types.is_list(array.type) or array.type.value_type != value.type or spark_types.is_nested(value.type):
         raise refuse(node, "ARRAY_CONTAINS takes a value of the elements' type", "CAST the value")
-    found = "CASE WHEN list_contains({0}, {1}) THEN TRUE WHEN len({0}) > list_count({0}) THEN NULL ELSE FALSE END"
-    return build(
-        f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {found} END", spark_types.BOOLEAN, array, value
-    )
+    return call("array_contains", spark_types.BOOLEAN, array, value)
 
 
-NODES: dict[type[exp.Expr], NodeCompiler] = {
-    exp.Dot: compile_field,
-    exp.Bracket: compile_bracket,
-    exp.ArraySize: compile_size,
-    exp.Array: compile_array,
-    exp.Struct: compile_struct,
-    exp.ArrayContains: compile_array_contains,
-}
+FUNCTIONS = (
+    ScalarFunction(
+        "value.field",
+        "A field of a struct.",
+        "named_struct('a', 1).a = 1",
+        operator=".",
+        parsed=exp.Dot,
+        form=compile_field,
+    ),
+    ScalarFunction(
+        "array[i]",
+        "An element of an array, from 0, or of a map; with element_at from 1, or from the end if negative.",
+        "(array(1, 2)[0] = 1) AND (element_at(array(1, 2), -1) = 2)",
+        operator="[]",
+        aliases=("element_at(list, i)",),
+        parsed=exp.Bracket,
+        form=compile_bracket,
+    ),
+    ScalarFunction(
+        "array(x, y)",
+        "An array of values.",
+        "size(array(1, 2)) = 2",
+        parsed=exp.Array,
+        form=compile_array,
+    ),
+    ScalarFunction(
+        "array_contains(list, x)",
+        "Whether an array contains a value; NULL if it does not and has a NULL.",
+        "array_contains(array(1, 2), 2)",
+        parsed=exp.ArrayContains,
+        form=compile_array_contains,
+    ),
+    ScalarFunction(
+        "size(list)",
+        "The number of elements of an array or a map; NULL for NULL.",
+        "size(array(1, 2)) = 2",
+        aliases=("array_size",),
+        parsed=exp.ArraySize,
+        form=compile_size,
+    ),
+    ScalarFunction(
+        "struct(x, y)",
+        "A struct of columns or named values.",
+        "struct(1 AS a).a = 1",
+        aliases=("named_struct('name', x)",),
+        parsed=exp.Struct,
+        form=compile_struct,
+    ),
+)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.sql.functions.aggregates import aggregate_of, argument_nodes
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 
@@ -25,19 +26,6 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "<=>",
     exp.And: "AND",
     exp.Or: "OR",
-}
-
-
-_AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.AnyValue: "any_value",
-    exp.Avg: "avg",
-    exp.Count: "count",
-    exp.CountIf: "count_if",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.Max: "max",
-    exp.Min: "min",
-    exp.Sum: "sum",
 }
 
 
@@ -90,10 +78,11 @@ def _generated(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Filter):
         parts = _generated(node.this), _generated(node.expression.this)
         return None if None in parts else f"{parts[0]} FILTER (WHERE {parts[1]})"
-    if type(node) in _AGGREGATES or (
-        isinstance(node, exp.Anonymous) and node.name.lower() in ("every", "mean", "some")
-    ):
-        return _generated_aggregate(node)
+    aggregate = aggregate_of(node)
+    if aggregate is not None:
+        # Spark keeps the alias that was written
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else aggregate.name
+        return _generated_aggregate(name, node)
     if _is_call(node):
         return None
     if type(node) in _OPERATORS:
@@ -132,13 +121,12 @@ def _generated_form(node: exp.Expr) -> str | None:
     return None
 
 
-def _generated_aggregate(node: exp.Expr) -> str | None:
+def _generated_aggregate(name: str, node: exp.Expr) -> str | None:
     if isinstance(node.this, exp.Star):
         return "count(1)"
-    listed = node.expressions if isinstance(node, exp.Anonymous) else [node.this, *node.expressions]
+    listed = argument_nodes(node)
     distinct = isinstance(listed[0], exp.Distinct)
     parts = [_generated(part) for part in (listed[0].expressions if distinct else listed)]
-    name = _AGGREGATES.get(type(node)) or node.name.lower()
     return None if None in parts else f"{name}({'DISTINCT ' if distinct else ''}{', '.join(map(str, parts))})"
 
 

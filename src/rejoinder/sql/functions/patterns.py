@@ -1,24 +1,25 @@
 """LIKE and RLIKE with literal patterns.
 
-RLIKE takes Java's regular expressions, and DuckDB has RE2. Offered is what means the same in both: characters, classes,
-groups, alternatives and greedy repetition; `.`, `^`, `$` and `\\s` are rewritten to what Java takes them for.
+RLIKE takes Java's regular expressions, and DuckDB has RE2. Supported is what means the same in both: characters,
+classes, groups, alternatives and greedy repetition; `.`, `^`, `$` and `\\s` are rewritten to what they mean in Java.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.kernels.duckdb.functions.patterns import LINE_ENDS
+from rejoinder.sql.functions.logic import negated
+from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.literals import constant
-from rejoinder.sql.types.terms import Compiler, Term, build, failing, only, quote_text, refuse
+from rejoinder.sql.types.terms import Compiler, Term, call, only, refuse
 
-_LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _PIECES = re.compile(
     r"""(?P<escape>\\[\\.\[\]{}()*+?^$|/\-"'#&@!%,:;<=>~`_ ])   # an escaped sign is that sign
     |(?P<digits>\\[dwDWtnr])                                    # the same letters in both
@@ -52,8 +53,8 @@ def _like(compiler: Compiler, node: exp.Expr, escape: str) -> Term:
         raise refuse(node, "LIKE takes a literal pattern only", "use contains, startswith or endswith")
     _check_escapes(pattern.value, escape, node)
     text = coerce(compiler.compile(node.this), spark_types.STRING, node)
-    matched = f"({{0}} LIKE {{1}} ESCAPE {quote_text(escape)})"
-    return build(f"(NOT {matched})" if node.args.get("negate") else matched, spark_types.BOOLEAN, text, pattern)
+    is_like = call("LIKE", spark_types.BOOLEAN, text, pattern, options=(escape,), nulls="propagated")
+    return negated(is_like) if node.args.get("negate") else is_like
 
 
 def _check_escapes(pattern: str, escape: str, node: exp.Expr) -> None:
@@ -76,22 +77,13 @@ def compile_rlike(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, "RLIKE takes a literal pattern only")
     rewritten, at_end = _rewritten(pattern.value, node)
     text = coerce(compiler.compile(node.this), spark_types.STRING, node)
-    found = "regexp_matches({0}, {1})"
-    if at_end:
-        # Java's $ also stands before a last line end, and how depends on what was read before.
-        ended = f"regexp_matches({{0}}, '[{_LINE_ENDS}]\\z')"
-        message = failing("RLIKE with $ on a text that ends with a line end is not supported")
-        found = f"CASE WHEN {ended} THEN {message} ELSE {found} END"
-    return build(
-        f"(NOT {found})" if node.args.get("negate") else found,
-        spark_types.BOOLEAN,
-        text,
-        constant(rewritten, spark_types.STRING),
-    )
+    operand = constant(rewritten, spark_types.STRING)
+    is_like = call("RLIKE", spark_types.BOOLEAN, text, operand, nulls="propagated", can_fail=at_end)
+    return negated(is_like) if node.args.get("negate") else is_like
 
 
 def _rewritten(pattern: str, node: exp.Expr) -> tuple[str, bool]:
-    """Give the pattern for RE2, and whether it asks for the end of the text."""
+    """The pattern for RE2, and whether it asks for the end of the text."""
     parts: list[str] = []
     position, at_end = 0, False
     while position < len(pattern):
@@ -106,7 +98,7 @@ def _rewritten(pattern: str, node: exp.Expr) -> tuple[str, bool]:
         text = piece.group()
         match piece.lastgroup:
             case "any":
-                text = f"[^{_LINE_ENDS}]"
+                text = f"[^{LINE_ENDS}]"
             case "blank":
                 text = r"[ \t\n\x0B\f\r]"
             case "start":
@@ -125,8 +117,22 @@ def _rewritten(pattern: str, node: exp.Expr) -> tuple[str, bool]:
     return "".join(parts), at_end
 
 
-NODES: dict[type[exp.Expr], Callable[[Compiler, exp.Expr], Term]] = {
-    exp.Like: compile_like,
-    exp.Escape: compile_like,
-    exp.RegexpLike: compile_rlike,
-}
+FUNCTIONS = (
+    ScalarFunction(
+        "text LIKE pattern",
+        "Whether a literal pattern with `%` and `_` matches the whole text.",
+        "'rejoinder' LIKE 're%'",
+        operator="LIKE",
+        parsed=(exp.Like, exp.Escape),
+        form=compile_like,
+    ),
+    ScalarFunction(
+        "text RLIKE pattern",
+        "Whether a literal regular expression matches anywhere in the text.",
+        "'rejoinder' RLIKE 'jo+i'",
+        operator="RLIKE",
+        aliases=("regexp_like(text, pattern)",),
+        parsed=exp.RegexpLike,
+        form=compile_rlike,
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.sql.functions.function_names import meant_functions
+from rejoinder.sql.functions.function_registry import meant_functions
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.foreign_names import foreign_function
 from rejoinder.sql.types.terms import refuse
@@ -71,8 +71,8 @@ _ENRICH = "in a function of yours (ENRICH)"
 _FORMAT_NODES = (exp.TimeToStr, exp.UnixToStr, exp.StrToTime)
 
 
-def not_offered(node: exp.Expr) -> errors.Unsupported:
-    """Make the error for a node that has no compiler."""
+def unsupported(node: exp.Expr) -> errors.Unsupported:
+    """Make the error for a node that no function compiles."""
     text = text_of(node)
     name = text.split("(", 1)[0].strip().lower() if isinstance(node, exp.Func) and "(" in text else ""
     if isinstance(node, _CHANGING_NODES) or name in _CHANGING_NAMES:

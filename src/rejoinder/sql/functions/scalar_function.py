@@ -1,19 +1,21 @@
-"""One entry per scalar function: how it is called, what it takes and gives, and how DuckDB computes it.
+"""The entry of a scalar function or operator in the registry: how it is called, what it takes and returns.
 
-An ordinary function is one `ScalarFunction` in the file of its family, and lines in `tests/spark/expressions.yaml` that
-prove it equal to Spark. Names, signatures for hints, compilation and evaluation all follow from the entry.
+An ordinary function is one `ScalarFunction` in the module of its family here, and one template under the same name in
+the module of the same name in `kernels.duckdb.functions`. Names, hints, compilation, the list in the documentation and
+evaluation follow from the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rejoinder.sql.types.terms import Compiler, Term, build, mismatch, only
+from rejoinder.ir.scalar_operation import Evaluation, MonotoneArgument, Nulls
+from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only
 
 NodeCompiler = Callable[[Compiler, exp.Expr], Term]
 Argument = Callable[[Compiler, exp.Expr, exp.Expr], Term]
@@ -22,62 +24,91 @@ Argument = Callable[[Compiler, exp.Expr, exp.Expr], Term]
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """A function that is NULL if an argument is, unless its template says otherwise.
-
-    - `signature`: name and arguments, as a hint shows them; `aliases` are other names for the same.
-    - `arguments`: the type rule of each argument. Those at the end may be left out if they have `defaults`.
-    - `result`: the type, or what makes it of the arguments.
-    - `template`: DuckDB text (`ScalarOperation`), or what makes it of the arguments.
-    - `can_fail`: whether a row may fail though no argument does, or what tells it of the arguments.
-    - `parsed`: the class and, where the order of Spark differs, the names of the arguments that sqlglot gives the call;
-      none for a function that sqlglot does not know. `ignored` are arguments that mean nothing in Spark.
-    """
+    """A function, an operator, or a special form such as CASE."""
 
     signature: str
-    arguments: tuple[Argument, ...]
-    result: pa.DataType | Callable[[Sequence[Term]], pa.DataType]
-    template: str | Callable[[Sequence[Term]], str]
+    """Name and arguments, as a hint shows them: `left(text, n)`; of an operator, an example of its form: `x + y`."""
     doc: str
-    parsed: type[exp.Expr] | None = None
-    order: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
+    """One sentence for the list of functions."""
+    example: str
+    """A condition that calls the function with literals and is TRUE. The tests evaluate it."""
+    arguments: tuple[Argument, ...] = ()
+    """The type rule of each argument. Those at the end may be left out if they have `defaults`."""
+    result: pa.DataType | Callable[[Sequence[Term]], pa.DataType] | None = None
+    """The type of the result, or the rule that derives it from the arguments."""
+    _: KW_ONLY
+    operator: str = ""
+    """The name of an operator, whose signature does not start with a name."""
     aliases: tuple[str, ...] = ()
+    """Other names. An alias with other arguments is a signature of its own."""
+    parsed: type[exp.Expr] | tuple[type[exp.Expr], ...] = ()
+    """The classes that sqlglot parses calls to; empty for a function that it does not know."""
+    order: tuple[str, ...] = ()
+    """The names of the arguments in such a class, if they are not in Spark's order."""
+    ignored: tuple[str, ...] = ()
+    """Arguments of the class that mean nothing in Spark."""
     defaults: tuple[Term, ...] = ()
+    evaluation: Evaluation = "in turn"
+    nulls: Nulls = "possible"
     can_fail: bool | Callable[[Sequence[Term]], bool] = False
-    makes_null: bool = True
+    """Whether a row may fail although no argument does, or the rule that derives it from the arguments."""
+    monotone: Callable[[Sequence[Term]], MonotoneArgument | None] | None = None
+    """The rule for the argument with which the result is monotone."""
+    form: NodeCompiler | None = None
+    """Compiles a form of its own, instead of `arguments` and `result`."""
 
     @property
     def name(self) -> str:
-        """The name, in lower case."""
-        return self.signature.partition("(")[0]
+        """The name: in lower case, or of an operator."""
+        return self.operator or self.signature.partition("(")[0]
 
     @property
     def signatures(self) -> dict[str, str]:
-        """Signatures by all names."""
+        """Signatures by all names; of an operator that cannot be called by name, none."""
+        first = {} if self.operator else {self.name: self.signature}
         rest = self.signature.removeprefix(self.name)
-        return {name: f"{name}{rest}" for name in (self.name, *self.aliases)}
+        full = (alias if "(" in alias else f"{alias}{rest}" for alias in self.aliases)
+        return first | {signature.partition("(")[0]: signature for signature in full}
+
+    @property
+    def node_classes(self) -> tuple[type[exp.Expr], ...]:
+        """The classes that sqlglot parses calls to."""
+        return self.parsed if isinstance(self.parsed, tuple) else (self.parsed,)
+
+    @property
+    def is_called_by_name(self) -> bool:
+        """Whether a call that sqlglot does not know by its name can be compiled."""
+        return self.form is None or not self.node_classes
 
     def compile(self, compiler: Compiler, node: exp.Expr) -> Term:
         """Compile a call. Raises a `PlanningError`."""
-        given = self._given(node)
-        terms = [rule(compiler, each, node) for rule, each in zip(self.arguments, given, strict=False)]
+        if self.form is not None:
+            return self.form(compiler, node)
+        nodes = self._argument_nodes(node)
+        terms = [rule(compiler, argument, node) for rule, argument in zip(self.arguments, nodes, strict=False)]
         terms += self.defaults[len(self.defaults) - len(self.arguments) + len(terms) :]
-        template = self.template if isinstance(self.template, str) else self.template(terms)
-        result = self.result(terms) if callable(self.result) else self.result
-        can_fail = self.can_fail(terms) if callable(self.can_fail) else self.can_fail
-        return build(template, result, *terms, name=self.name, can_fail=can_fail, makes_null=self.makes_null)
+        return call(
+            self.name,
+            self.result(terms) if callable(self.result) else self.result,
+            *terms,
+            evaluation=self.evaluation,
+            nulls=self.nulls,
+            can_fail=self.can_fail(terms) if callable(self.can_fail) else self.can_fail,
+            monotone=None if self.monotone is None else self.monotone(terms),
+        )
 
-    def _given(self, node: exp.Expr) -> list[Any]:
+    def _argument_nodes(self, node: exp.Expr) -> list[Any]:
         least, most = len(self.arguments) - len(self.defaults), len(self.arguments)
         if isinstance(node, exp.Anonymous):
             return list(arguments(node, *range(least, most + 1)))
         names = self.order or tuple(type(node).arg_types)[:most]
         only(node, *names, *self.ignored)
-        return [node.args.get(name) for at, name in enumerate(names) if at < least or node.args.get(name) is not None]
+        required = names[:least]
+        return [node.args.get(name) for name in names if name in required or node.args.get(name) is not None]
 
 
 def arguments(node: exp.Expr, *counts: int) -> Sequence[exp.Expr]:
-    """Give the arguments of a function that sqlglot does not know."""
+    """The arguments of a function that sqlglot does not know. Raises `TypeMismatch` for another number of them."""
     if len(node.expressions) not in counts:
         raise mismatch(
             node, f"`{node.name}` takes {' or '.join(map(str, counts))} arguments, not {len(node.expressions)}"
@@ -93,14 +124,3 @@ def anything(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
 def first_type(terms: Sequence[Term]) -> pa.DataType:
     """The type of the first argument."""
     return terms[0].type
-
-
-def parsed_as_nodes(functions: Iterable[ScalarFunction]) -> dict[type[exp.Expr], NodeCompiler]:
-    """The compilers of functions that sqlglot knows, by its class."""
-    return {function.parsed: function.compile for function in functions if function.parsed is not None}
-
-
-def called_by_name(functions: Iterable[ScalarFunction]) -> dict[str, NodeCompiler]:
-    """The compilers of the other functions, by name."""
-    unparsed = [function for function in functions if function.parsed is None]
-    return {name: function.compile for function in unparsed for name in function.signatures}

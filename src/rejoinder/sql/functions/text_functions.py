@@ -5,16 +5,15 @@ from __future__ import annotations
 from sqlglot import exp
 
 from rejoinder.host.caps import cap_reached, caps
-from rejoinder.sql.functions import letter_case
-from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, parsed_as_nodes
+from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
 from rejoinder.sql.types.literals import constant
-from rejoinder.sql.types.terms import Compiler, Term, build, combine, failing, only, refuse
+from rejoinder.sql.types.terms import Compiler, Term, call, only, refuse
 
 SMALL = 10_000  # characters, or copies
-_POSITIVE = "CASE WHEN {1} < 0 THEN 0 ELSE {1} END"
+_LONGEST = 2**31 - 1
 
 
 def text_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
@@ -37,10 +36,8 @@ def compile_trim(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "position", "expression")
     side = str(node.args.get("position") or "BOTH").upper()
     verb = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[side]
-    term = text_argument(compiler, node.this, node)
-    if node.expression is None:
-        return build(f"{verb}({{0}}, ' ')", spark_types.STRING, term)
-    return build(f"{verb}({{0}}, {{1}})", spark_types.STRING, term, text_argument(compiler, node.expression, node))
+    parts = [node.this] if node.expression is None else [node.this, node.expression]
+    return call(verb, spark_types.STRING, *(text_argument(compiler, part, node) for part in parts))
 
 
 def compile_substring(compiler: Compiler, node: exp.Expr) -> Term:
@@ -51,15 +48,8 @@ def compile_substring(compiler: Compiler, node: exp.Expr) -> Term:
         raise refuse(node, "SUBSTRING has no start", "write SUBSTRING(text, start)")
     start = whole_argument(compiler, node.args["start"], node)
     size = node.args.get("length")
-    length = constant(2**31 - 1, spark_types.INT) if size is None else whole_argument(compiler, size, node)
-    if start.literal and start.value is not None and start.value >= 0:
-        return build(f"substring({{0}}, {max(start.value, 1)}, {_POSITIVE})", spark_types.STRING, text, length)
-    first = "CASE WHEN {1} > 0 THEN {1} - 1 WHEN {1} < 0 THEN length({0}) + {1} ELSE 0 END"
-    first = f"CAST({first} AS BIGINT)"
-    # A length that is NULL makes the sum NULL, and CASE keeps it so, which greatest() would not.
-    rest = f"(least({first}, 0) + {{2}})"
-    taken = f"substring({{0}}, greatest({first}, 0) + 1, CASE WHEN {rest} < 0 THEN 0 ELSE {rest} END)"
-    return build(f"CASE WHEN {{1}} IS NOT NULL THEN {taken} END", spark_types.STRING, text, start, length)
+    length = constant(_LONGEST, spark_types.INT) if size is None else whole_argument(compiler, size, node)
+    return call("substring", spark_types.STRING, text, start, length)
 
 
 def compile_pad(compiler: Compiler, node: exp.Expr) -> Term:
@@ -69,8 +59,7 @@ def compile_pad(compiler: Compiler, node: exp.Expr) -> Term:
     verb = "lpad" if node.args.get("is_left") else "rpad"
     text, size = text_argument(compiler, node.this, node), whole_argument(compiler, node.expression, node)
     filler = constant(" ", spark_types.STRING) if fill is None else text_argument(compiler, fill, node)
-    padded = f"CASE WHEN {{2}} = '' THEN left({{0}}, {_POSITIVE}) ELSE {verb}({{0}}, {_POSITIVE}, {{2}}) END"
-    return _capped(padded, "{1}", size, node, text, size, filler)
+    return _capped(verb, size, node, text, size, filler)
 
 
 def compile_split_part(compiler: Compiler, node: exp.Expr) -> Term:
@@ -78,11 +67,8 @@ def compile_split_part(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "delimiter", "part_index")
     text, delimiter = (text_argument(compiler, node.args[name], node) for name in ("this", "delimiter"))
     part = whole_argument(compiler, node.args["part_index"], node)
-    found = (
-        f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {{2}} = 0 THEN {failing('SPLIT_PART counts from 1')} "
-        "WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END ELSE split_part({0}, {1}, {2}) END"
-    )
-    return build(found, spark_types.STRING, text, delimiter, part, can_fail=not (part.literal and part.value))
+    can_fail = not (part.literal and part.value)
+    return call("split_part", spark_types.STRING, text, delimiter, part, can_fail=can_fail)
 
 
 def compile_concat(compiler: Compiler, node: exp.Expr) -> Term:
@@ -100,8 +86,7 @@ def compile_concat(compiler: Compiler, node: exp.Expr) -> Term:
     terms = [coerce(term, spark_types.STRING, node) for term in compiled]
     if len(terms) > 9:
         raise refuse(node, "CONCAT of more than nine parts is not supported", "nest it")
-    places = " || ".join(f"{{{place}}}" for place in range(len(terms)))
-    return combine(f"({places})", spark_types.STRING, *terms)
+    return call("concat", spark_types.STRING, *terms, evaluation="all", nulls="propagated")
 
 
 def compile_concat_ws(compiler: Compiler, node: exp.Expr) -> Term:
@@ -113,7 +98,7 @@ def compile_concat_ws(compiler: Compiler, node: exp.Expr) -> Term:
     terms = [coerce(term, spark_types.STRING, node) for term in compiled]
     if not 2 <= len(terms) <= 9:
         raise refuse(node, "CONCAT_WS takes one to eight parts")
-    return combine(f"concat_ws({', '.join(f'{{{place}}}' for place in range(len(terms)))})", spark_types.STRING, *terms)
+    return call("concat_ws", spark_types.STRING, *terms, evaluation="all")
 
 
 def compile_repeat(compiler: Compiler, node: exp.Expr) -> Term:
@@ -121,14 +106,13 @@ def compile_repeat(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "times")
     times = whole_argument(compiler, node.args["times"], node)
     text = text_argument(compiler, node.this, node)
-    length = "length({0})::HUGEINT * {1}"
-    return _capped(f"repeat({{0}}, {_POSITIVE})", length, times, node, text, times)
+    return _capped("repeat", times, node, text, times)
 
 
-def _capped(template: str, length: str, times: Term, node: exp.Expr, *terms: Term) -> Term:
-    """A function that makes a text whose length the arguments say: refused, or failing on the row, beyond the cap.
+def _capped(name: str, times: Term, node: exp.Expr, *terms: Term) -> Term:
+    """A function that makes a text of a length that the arguments give; beyond the cap it is refused or fails the row.
 
-    A count that is written down and small needs no guard: what a row brings is limited by what was read.
+    A small literal count needs no guard: the text of a row is limited by what was read.
     """
     most = caps().max_value_length
     if times.literal and isinstance(times.value, int):
@@ -137,134 +121,172 @@ def _capped(template: str, length: str, times: Term, node: exp.Expr, *terms: Ter
                 "a function would make too long a text", "max_value_length", f"{times.value:,} in {text_of(node)[:200]}"
             )
         if times.value <= SMALL:
-            return build(template, spark_types.STRING, *terms)
-    message = failing(f"a text would have more than {most} characters; the cap is max_value_length")
-    guarded = f"CASE WHEN {length} > {most} THEN {message} ELSE {template} END"
-    return build(guarded, spark_types.STRING, *terms, can_fail=True)
+            return call(name, spark_types.STRING, *terms)
+    return call(name, spark_types.STRING, *terms, options=(most,), can_fail=True)
 
 
 FUNCTIONS = (
     ScalarFunction(
-        "upper(text)",
-        (text_argument,),
-        spark_types.STRING,
-        letter_case.upper("{0}"),
-        "The text in capitals.",
-        parsed=exp.Upper,
-        aliases=("ucase",),
-        can_fail=True,
-    ),
-    ScalarFunction(
-        "lower(text)",
-        (text_argument,),
-        spark_types.STRING,
-        letter_case.lower("{0}"),
-        "The text in small letters.",
-        parsed=exp.Lower,
-        aliases=("lcase",),
-        can_fail=True,
-    ),
-    ScalarFunction(
-        "reverse(text)",
-        (text_argument,),
-        spark_types.STRING,
-        # DuckDB reverses what people see as letters, Spark code points.
-        "array_to_string(list_reverse(string_split({0}, '')), '')",
-        "The text from its end to its start.",
-        parsed=exp.Reverse,
-    ),
-    ScalarFunction(
-        "translate(text, letters, others)",
-        (text_argument, text_argument, text_argument),
-        spark_types.STRING,
-        "translate({0}, {1}, {2})",
-        "The text with each of some letters replaced by another.",
-        parsed=exp.Translate,
-    ),
-    ScalarFunction(
-        "startswith(text, part)",
-        (text_argument, text_argument),
-        spark_types.BOOLEAN,
-        "starts_with({0}, {1})",
-        "Whether the text starts with another.",
-        parsed=exp.StartsWith,
-    ),
-    ScalarFunction(
-        "endswith(text, part)",
-        (text_argument, text_argument),
-        spark_types.BOOLEAN,
-        "suffix({0}, {1})",
-        "Whether the text ends with another.",
-        parsed=exp.EndsWith,
-    ),
-    ScalarFunction(
-        "contains(text, part)",
-        (text_argument, text_argument),
-        spark_types.BOOLEAN,
-        "contains({0}, {1})",
-        "Whether the text has another in it.",
-        parsed=exp.Contains,
-    ),
-    ScalarFunction(
         "ascii(text)",
+        "The first code point; 0 for the empty text.",
+        "ascii('A') = 65",
         (text_argument,),
         spark_types.INT,
-        "ascii({0})",
-        "The first code point, 0 if there is none.",
         parsed=exp.Ascii,
     ),
     ScalarFunction(
-        "length(text)",
-        (_text_or_bytes,),
+        "concat(x, y)",
+        "All texts in a row, like `x || y`; NULL if one is NULL.",
+        "concat('a', 'b') = 'ab'",
+        parsed=(exp.Concat, exp.DPipe),
+        form=compile_concat,
+    ),
+    ScalarFunction(
+        "concat_ws(separator, x, y)",
+        "All texts that are not NULL, with a separator between them.",
+        "concat_ws('-', 'a', NULL, 'b') = 'a-b'",
+        parsed=exp.ConcatWs,
+        form=compile_concat_ws,
+    ),
+    ScalarFunction(
+        "contains(text, part)",
+        "Whether the text contains another.",
+        "contains('rejoinder', 'join')",
+        (text_argument, text_argument),
+        spark_types.BOOLEAN,
+        parsed=exp.Contains,
+    ),
+    ScalarFunction(
+        "endswith(text, part)",
+        "Whether the text ends with another.",
+        "endswith('rejoinder', 'er')",
+        (text_argument, text_argument),
+        spark_types.BOOLEAN,
+        parsed=exp.EndsWith,
+    ),
+    ScalarFunction(
+        "instr(text, part)",
+        "The position of a part in the text, from 1; 0 if there is none.",
+        "instr('rejoinder', 'join') = 3",
+        (text_argument, text_argument),
         spark_types.INT,
-        lambda terms: f"CAST({'octet_length' if terms[0].type == spark_types.BINARY else 'length'}({{0}}) AS INTEGER)",
-        "The number of characters of a text, or of bytes.",
-        parsed=exp.Length,
-        aliases=("len", "char_length", "character_length"),
+        aliases=("locate(part, text)", "position(part, text)"),
+        parsed=exp.StrPosition,
     ),
     ScalarFunction(
         "left(text, n)",
+        "The first `n` characters.",
+        "left('rejoinder', 2) = 're'",
         (text_argument, whole_argument),
         spark_types.STRING,
-        f"left({{0}}, {_POSITIVE})",
-        "The first characters.",
         parsed=exp.Left,
     ),
     ScalarFunction(
-        "right(text, n)",
-        (text_argument, whole_argument),
+        "length(text)",
+        "The number of characters of a text, or of bytes.",
+        "length('abc') = 3",
+        (_text_or_bytes,),
+        spark_types.INT,
+        aliases=("len", "char_length", "character_length"),
+        parsed=exp.Length,
+    ),
+    ScalarFunction(
+        "lower(text)",
+        "The text in lower case.",
+        "lower('ABC') = 'abc'",
+        (text_argument,),
         spark_types.STRING,
-        f"right({{0}}, {_POSITIVE})",
-        "The last characters.",
-        parsed=exp.Right,
+        aliases=("lcase",),
+        parsed=exp.Lower,
+        can_fail=True,
+    ),
+    ScalarFunction(
+        "lpad(text, n, pad)",
+        "The text, padded on the left or cut to `n` characters.",
+        "lpad('7', 3, '0') = '007'",
+        aliases=("rpad",),
+        parsed=exp.Pad,
+        form=compile_pad,
+    ),
+    ScalarFunction(
+        "repeat(text, n)",
+        "The text `n` times.",
+        "repeat('ab', 2) = 'abab'",
+        parsed=exp.Repeat,
+        form=compile_repeat,
     ),
     ScalarFunction(
         "replace(text, part, other)",
+        "The text with a part replaced; without `other`, the part is deleted.",
+        "replace('abc', 'b', 'x') = 'axc'",
         (text_argument, text_argument, text_argument),
         spark_types.STRING,
-        "replace({0}, {1}, {2})",
-        "The text with another in place of a part; without another, the part is deleted.",
         parsed=exp.Replace,
         defaults=(constant("", spark_types.STRING),),
     ),
     ScalarFunction(
-        "instr(text, part)",
+        "reverse(text)",
+        "The text from its end to its start.",
+        "reverse('abc') = 'cba'",
+        (text_argument,),
+        spark_types.STRING,
+        parsed=exp.Reverse,
+    ),
+    ScalarFunction(
+        "right(text, n)",
+        "The last `n` characters.",
+        "right('rejoinder', 2) = 'er'",
+        (text_argument, whole_argument),
+        spark_types.STRING,
+        parsed=exp.Right,
+    ),
+    ScalarFunction(
+        "split_part(text, separator, n)",
+        "The `n`-th part between separators, from 1, or from the end if negative.",
+        "split_part('a,b,c', ',', 2) = 'b'",
+        parsed=exp.SplitPart,
+        form=compile_split_part,
+    ),
+    ScalarFunction(
+        "startswith(text, part)",
+        "Whether the text starts with another.",
+        "startswith('rejoinder', 're')",
         (text_argument, text_argument),
-        spark_types.INT,
-        "CAST(instr({0}, {1}) AS INTEGER)",
-        "Where a part begins in the text, from 1; 0 if it is not there.",
-        parsed=exp.StrPosition,
+        spark_types.BOOLEAN,
+        parsed=exp.StartsWith,
+    ),
+    ScalarFunction(
+        "substring(text, start, n)",
+        "`n` characters from `start`, which counts from 1, or from the end if negative.",
+        "substring('rejoinder', 3, 4) = 'join'",
+        aliases=("substr",),
+        parsed=exp.Substring,
+        form=compile_substring,
+    ),
+    ScalarFunction(
+        "translate(text, letters, others)",
+        "The text with each of some letters replaced by another.",
+        "translate('abc', 'ac', 'xy') = 'xby'",
+        (text_argument, text_argument, text_argument),
+        spark_types.STRING,
+        parsed=exp.Translate,
+    ),
+    ScalarFunction(
+        "trim(text)",
+        "The text without spaces, or a set of characters, at both ends; at one end with ltrim and rtrim.",
+        "trim('  a ') = 'a'",
+        aliases=("ltrim", "rtrim"),
+        parsed=exp.Trim,
+        form=compile_trim,
+    ),
+    ScalarFunction(
+        "upper(text)",
+        "The text in upper case.",
+        "upper('abc') = 'ABC'",
+        (text_argument,),
+        spark_types.STRING,
+        aliases=("ucase",),
+        parsed=exp.Upper,
+        can_fail=True,
     ),
 )
-
-NODES: dict[type[exp.Expr], NodeCompiler] = {
-    **parsed_as_nodes(FUNCTIONS),
-    exp.Trim: compile_trim,
-    exp.Substring: compile_substring,
-    exp.Pad: compile_pad,
-    exp.SplitPart: compile_split_part,
-    exp.Concat: compile_concat,
-    exp.DPipe: compile_concat,
-    exp.ConcatWs: compile_concat_ws,
-    exp.Repeat: compile_repeat,
-}

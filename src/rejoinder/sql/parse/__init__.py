@@ -1,1 +1,1 @@
-"""Text to syntax tree: tokens, dialect, syntax errors, spellings of other systems."""
+"""From text to syntax trees: tokens, dialect, syntax errors, and the syntax of other systems."""

@@ -1,4 +1,4 @@
-"""What a query may hold: every clause that the binder does not read is refused here, never passed over."""
+"""Checks of a syntax tree before it is bound: every clause that the binder does not read is refused, never ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rejoinder.errors import InvalidSql, Unsupported
 from rejoinder.kernels.arrow.columns import RESERVED
 
 MARKS = "\u2063\u2061\u2062"
-"""Characters that nobody sees or writes."""
+"""Invisible characters, which make generated names unique without changing how they look."""
+_UNSEEN = str.maketrans("01", MARKS[1:])
 _MARKED = re.compile(f"`([^`]*?)[{MARKS}]+`")
 _WORDS = {
     "by_name": "BY NAME",
@@ -44,7 +45,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
 
 
 def refuse_unread_clauses(node: exp.Expr) -> None:
-    """Refuse a node of a query with a clause that the binder would pass over."""
+    """Raise `Unsupported` if a node has a clause that the binder would ignore."""
     for name, value in node.args.items():
         clause = name.rstrip("_")
         if value in (None, False, []) or clause in _READ[type(node)]:
@@ -55,42 +56,42 @@ def refuse_unread_clauses(node: exp.Expr) -> None:
 
 def _hint(clause: str) -> str:
     if clause in ("order", "limit"):
-        return "a view has no order; ORDER BY and LIMIT work in a SELECT that is run once"
+        return "a view has no order; use ORDER BY and LIMIT in the SELECT that reads it"
     if clause == "qualify":
         return ONE_OF_EACH
     return "a view has SELECT, DISTINCT, FROM, JOIN, WHERE, GROUP BY, HAVING, WITH and UNION"
 
 
 def refuse_subqueries(node: exp.Expr) -> None:
-    """Refuse an expression with a query inside."""
+    """Raise `Unsupported` if an expression contains a subquery."""
     inner = node.find(exp.Query)
     if inner is None:
         return
-    around = inner.parent
-    if isinstance(around, exp.Exists) or (isinstance(around, exp.In) and around.args.get("query") is inner):
+    parent = inner.parent
+    if isinstance(parent, exp.Exists) or (isinstance(parent, exp.In) and parent.args.get("query") is inner):
         raise Unsupported(
-            f"{'EXISTS' if isinstance(around, exp.Exists) else 'IN'} with a subquery is not supported here",
+            f"{'EXISTS' if isinstance(parent, exp.Exists) else 'IN'} with a subquery is not supported here",
             detail=text_of(node),
-            hint="it can be a condition of WHERE, alone or connected with AND",
+            hint="use it as a condition of WHERE, alone or combined with AND",
         )
     fact = "a subquery as a value is not supported"
     raise Unsupported(fact, detail=text_of(inner), hint="join it in FROM: … JOIN (SELECT …) AS name ON …")
 
 
-def refuse_doubles(names: Sequence[str], place: str, node: exp.Expr | None = None) -> None:
-    """Refuse two columns of one name."""
+def refuse_duplicate_names(names: Sequence[str], place: str, node: exp.Expr | None = None) -> None:
+    """Raise `InvalidSql` if two columns have the same name."""
     lowered = [name.lower() for name in names]
-    double = next((name for name in names if lowered.count(name.lower()) > 1), None)
-    if double is not None:
+    duplicate = next((name for name in names if lowered.count(name.lower()) > 1), None)
+    if duplicate is not None:
         raise InvalidSql(
-            f"column `{double}` appears twice {place}",
+            f"column `{duplicate}` appears twice {place}",
             detail=text_of(node) if node is not None else f"columns: {', '.join(names)}",
             hint="give one of them another name with AS",
         )
 
 
 def refuse_reserved(names: Sequence[str], place: str, also: Sequence[str] = ()) -> None:
-    """Refuse columns that are called like those that tasks add to rows, or like `also`, which a rendering adds."""
+    """Raise `InvalidSql` for names of columns that tasks add to rows, or `also` names, which a rendering adds."""
     taken = (*sorted(RESERVED), *also)
     reserved = next((name for name in names if name.lower() in taken), None)
     if reserved is not None:
@@ -101,11 +102,16 @@ def refuse_reserved(names: Sequence[str], place: str, also: Sequence[str] = ()) 
         )
 
 
+def marked_name(text: str, number: int) -> str:
+    """The name of a column that nobody can write: a text, for messages, and after it a number that nobody sees."""
+    return f"{text}{MARKS[0]}{f'{number:b}'.translate(_UNSEEN)}"
+
+
 def relation_name(table: exp.Table) -> str:
-    """The name of a relation in FROM; with a dot, if it is that of notes."""
+    """Return the name of a relation in FROM; that of a side output has a dot, as in `view.late`."""
     return ".".join(part.name for part in table.parts)
 
 
 def text_of(node: exp.Expr) -> str:
-    """A piece of SQL as text, for messages: without the marks that tell columns of groups apart."""
+    """Return a node as SQL for messages, without the invisible marks of generated names."""
     return _MARKED.sub(r"\1", node.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE))

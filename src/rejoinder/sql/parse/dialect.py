@@ -1,13 +1,12 @@
-"""Spark's SQL as sqlglot reads it, corrected where sqlglot's own Spark dialect differs from Spark 4.
+"""The SQL dialect: sqlglot's Spark dialect, corrected where it differs from Spark 4, and extended.
 
 - A quote written twice is one quote: `'it''s'`.
-- `||` stands beside `+` and `-`, and goes from left to right with them.
-- `window` is a function and a name like others.
-- ASOF JOIN has a MATCH_CONDITION.
+- `||` has the precedence and associativity of `+` and `-`.
+- `window` is an ordinary function and name.
+- ASOF JOIN has a MATCH_CONDITION; LEFT ASOF JOIN is ASOF LEFT JOIN.
 - TUMBLE, HOP, IMPOSE_ORDER and ENRICH take a relation: `TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)`.
-- TUMBLE_START, TUMBLE_END, HOP_START and HOP_END, Flink's older words, are WINDOW_START and WINDOW_END of a window.
-- LEFT ASOF JOIN is ASOF LEFT JOIN.
-- EXPLAIN and SHOW are words like others: what follows them is read, not taken as one string.
+- Flink's older TUMBLE_START, TUMBLE_END, HOP_START and HOP_END are WINDOW_START and WINDOW_END of a window.
+- EXPLAIN and SHOW are ordinary words, so that sqlglot tokenizes what follows them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _AFTER_TABLE = (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER)
 
 
 def _table_function(parser: Any) -> exp.Expr:
-    """The arguments of a function of which the first may be a relation: TABLE name, TABLE (query), TABLE f(…)."""
+    """Parse a function whose first argument may be a relation: TABLE name, TABLE (query), TABLE f(…)."""
     name, token = parser._tokens[parser._index - 2].text, parser._curr
     arguments: list[exp.Expr] = []
     is_word = token is not None and token.token_type != TokenType.IDENTIFIER and token.text.upper() == "TABLE"
@@ -43,7 +42,7 @@ def _table_function(parser: Any) -> exp.Expr:
 
 
 def _end_of_window(window: str, end: str) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """`TUMBLE_START(ts, size)` as `WINDOW_START(TUMBLE(ts, size))`."""
+    """Rewrite `TUMBLE_START(ts, size)` as `WINDOW_START(TUMBLE(ts, size))`."""
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         return exp.Anonymous(this=f"WINDOW_{end}", expressions=[exp.Anonymous(this=window, expressions=arguments)])
@@ -51,7 +50,8 @@ def _end_of_window(window: str, end: str) -> Callable[[list[exp.Expr]], exp.Expr
     return build
 
 
-LONGEST_KEPT = 1 << 20  # characters: tokens of longer texts are not kept
+LONGEST_CACHED = 1 << 20
+"""In characters: the tokens of longer texts are not cached."""
 
 
 @lru_cache(maxsize=8)
@@ -60,11 +60,11 @@ def _tokens(text: str) -> tuple[Token, ...]:
 
 
 class SparkSql(Spark):
-    """The dialect that every statement is read with."""
+    """The dialect of every statement."""
 
     def tokenize(self, sql: str, dialect: Any = None) -> list[Token]:
-        """The tokens of a text. A statement is looked at several times, so those of the last texts are kept."""
-        return super().tokenize(sql, dialect) if dialect or len(sql) > LONGEST_KEPT else list(_tokens(sql))
+        """Tokenize a text. The last texts are cached, because a statement is tokenized several times."""
+        return super().tokenize(sql, dialect) if dialect or len(sql) > LONGEST_CACHED else list(_tokens(sql))
 
     class Tokenizer(Spark.Tokenizer):
         """Strings as Spark 4 reads them."""
@@ -77,13 +77,13 @@ class SparkSql(Spark):
         }
 
     class Parser(SparkParser):
-        """Operators in Spark's order."""
+        """Operators with Spark's precedence, and the extensions."""
 
         TABLE_ALIAS_TOKENS: ClassVar[set[TokenType]] = SparkParser.TABLE_ALIAS_TOKENS - {TokenType.MATCH_CONDITION}
-        # A missing ON is ours to refuse.
+        # The binder refuses a missing ON.
         ADD_JOIN_ON_TRUE: ClassVar[bool] = False
         TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
-        # A function that is not supported, of which sqlglot cannot write a call with two arguments.
+        # REGEXP_REPLACE is not supported, and sqlglot cannot print a call of it with two arguments.
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
             **{name: build for name, build in SparkParser.FUNCTIONS.items() if name != "REGEXP_REPLACE"},
             **{f"{name}_{end}": _end_of_window(name, end) for name in ("TUMBLE", "HOP") for end in ("START", "END")},
@@ -94,7 +94,7 @@ class SparkSql(Spark):
         }
 
         def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:
-            """The words before JOIN; ASOF may stand behind LEFT."""
+            """Parse the words before JOIN; ASOF may follow LEFT."""
             method, side, kind = super()._parse_join_parts()
             if method is None and side is not None and self._match(TokenType.ASOF):
                 method = self._prev

@@ -1,4 +1,4 @@
-"""Where in a text of statements an error is: the word that its message quotes, found among the tokens."""
+"""Locate an error in a text of statements: find the word that its message quotes among the tokens."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _LINE = re.compile(r"line (\d+)(?:, column \d+)?: (?P<text>.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Place:
-    """A word in a text: its line and column from 1, its length, and the whole line, in which secrets are hidden.
-
-    `length` 0: the line holds a secret, so that columns would not fit.
-    """
+    """A word in a text."""
 
     line: int
+    """From 1."""
     column: int
+    """From 1."""
     length: int
+    """0 if a secret in the line was redacted, so that columns do not match."""
     text: str
+    """The whole line, with secrets redacted."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,12 @@ class Span:
 
 
 def spans_of(text: str) -> list[Span]:
-    """The statements of a text, in the order of `parse_statements`."""
+    """Return the statements of a text, in the order of `parse_statements`."""
     return [Span(tokens[0].start, tokens[-1].end) for tokens in split_statements(text)]
 
 
 def place_of(text: str, error: RejoinderError, span: Span | None = None) -> Place | None:
-    """Where an error about a text, or about one statement of it, is; None if that cannot be told.
+    """Locate an error in a text, or in one statement of it; None if it cannot be located.
 
     >>> place_of("SELECT id\\nFROM ordrs", RejoinderError("there is no relation `ordrs`"))
     Place(line=2, column=6, length=5, text='FROM ordrs')
@@ -64,9 +65,9 @@ def place_of(text: str, error: RejoinderError, span: Span | None = None) -> Plac
     if not inside:
         return None
     marked = _MARKED.match(error.detail or "")
-    found = -1 if marked is None else text.find(marked["before"] + marked["word"])
-    if marked is not None and found >= 0:
-        first = found + len(marked["before"])
+    start = -1 if marked is None else text.find(marked["before"] + marked["word"])
+    if marked is not None and start >= 0:
+        first = start + len(marked["before"])
         return _at(text, first, first + len(marked["word"]))
     token = _named(inside, error, text)
     if token is None and span is None:
@@ -77,11 +78,11 @@ def place_of(text: str, error: RejoinderError, span: Span | None = None) -> Plac
 
 
 def _named(tokens: list[Token], error: RejoinderError, text: str) -> Token | None:
-    """The first token that the message quotes; on the line that its detail gives, if it gives one of this text."""
-    told = _LINE.match(error.detail or "")
-    number = 0 if told is None else int(told[1])
+    """Return the first token that the message quotes, on the line of its detail if that is a line of this text."""
+    quoted = _LINE.match(error.detail or "")
+    number = 0 if quoted is None else int(quoted[1])
     line = next(iter(text.splitlines()[number - 1 : number]), None) if number else None
-    if told is not None and line is not None and told["text"] == redacted_text(line.strip()):
+    if quoted is not None and line is not None and quoted["text"] == redacted_text(line.strip()):
         tokens = [token for token in tokens if token.line == number] or tokens
     if "appears twice in the result" in error.fact and any(token.text == "*" for token in tokens):
         return next(token for token in tokens if token.text == "*")
@@ -95,15 +96,15 @@ def _named(tokens: list[Token], error: RejoinderError, text: str) -> Token | Non
 
 
 def _quoted_in(tokens: list[Token], detail: str) -> list[Token]:
-    """The tokens of the piece of text that a detail quotes, as in: in `a.k = b.k` (line 1); none if it is not found."""
+    """Return the tokens of the fragment that a detail quotes, as in: in `a.k = b.k` (line 1)."""
     fragment = _FRAGMENT.search(detail)
     if fragment is None:
         return []
     wanted = re.findall(r"\w+|[^\w\s]+", fragment[1].lower())
     words = [token.text.lower() for token in tokens]
     starts = range(len(words) - len(wanted) + 1)
-    at = next((at for at in starts if words[at : at + len(wanted)] == wanted), None)
-    return [] if at is None else tokens[at : at + len(wanted)]
+    start = next((start for start in starts if words[start : start + len(wanted)] == wanted), None)
+    return [] if start is None else tokens[start : start + len(wanted)]
 
 
 def _at(text: str, first: int, last: int) -> Place:

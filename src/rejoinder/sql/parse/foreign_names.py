@@ -1,10 +1,10 @@
-"""Functions, columns and types of other systems that do not exist here, each with what to write instead."""
+"""Functions, columns and types of other systems that do not exist here, each with a replacement."""
 
 from __future__ import annotations
 
 _LAST = "LATEST(TABLE name, DESCRIPTOR(key), DESCRIPTOR(time)) in FROM gives the last row of each key"
 _SESSIONS = "session windows are not supported; TUMBLE, HOP and VALIDITY_WINDOW are"
-_LISTS = "lists of values are not supported; keep the rows, or take COUNT, MIN and MAX"
+_LISTS = "lists of values are not supported; keep the rows, or use COUNT, MIN and MAX"
 _COUNTS = "COUNT(DISTINCT x) is exact"
 _FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(("latest_by_offset", "last", "last_value", "max_by", "arg_max", "argmax"), _LAST),
@@ -18,13 +18,13 @@ _FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(("topk", "topkdistinct"), "top-k is not supported; MAX(x) gives the largest"),
     **dict.fromkeys(("date_bin", "time_bucket"), "TUMBLE(time, INTERVAL 5 MINUTES).start"),
     **dict.fromkeys(("tumble_rowtime", "hop_rowtime"), "WINDOW_END(TUMBLE(time, size)), or the time column itself"),
-    "cumulate": "CUMULATE is not supported; group by TUMBLE with the step, and add up when you read the view",
+    "cumulate": "CUMULATE is not supported; group by TUMBLE with the step, and sum up when you read the view",
     "withwatermark": "declare it with the source: WATERMARK ts DELAY OF INTERVAL 5 SECONDS among the columns; or "
     "FROM IMPOSE_ORDER(TABLE name, DESCRIPTOR(ts), INTERVAL 5 SECONDS)",
 }
 _COLUMNS: dict[str, str] = {
     "rowtime": "name the event-time column; SHOW SOURCES lists columns",
-    "proctime": "a join FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP takes rows as they are on arrival",
+    "proctime": "a join FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP uses the rows as they are on arrival",
     **dict.fromkeys(("windowstart", "window_start"), "WINDOW_START(TUMBLE(time, size)), or FROM TUMBLE(TABLE …)"),
     **dict.fromkeys(("windowend", "window_end"), "WINDOW_END(TUMBLE(time, size)), or FROM TUMBLE(TABLE …)"),
     "mz_timestamp": "SELECT STREAM … has the columns _epoch and _emit_time",
@@ -40,7 +40,7 @@ _TYPES: dict[str, str] = {
 
 
 def foreign_function(name: str) -> str:
-    """What to write instead of a function of another system; empty if it is not one that is known.
+    """Return the replacement of a function of another system; empty if there is none.
 
     >>> foreign_function("Count_Distinct"), foreign_function("upper")
     ('COUNT(DISTINCT x) is exact', '')
@@ -49,10 +49,10 @@ def foreign_function(name: str) -> str:
 
 
 def foreign_column(name: str) -> str:
-    """What to write instead of a column that another system adds by itself; empty if there is no such column."""
+    """Return the replacement of a system column of another system; empty if there is none."""
     return _COLUMNS.get(name.lower(), "")
 
 
 def foreign_type(name: str) -> str:
-    """What to write instead of a type of another system; empty if it is not one that is known."""
+    """Return the replacement of a type of another system; empty if there is none."""
     return _TYPES.get(name.upper(), "")

@@ -1,7 +1,7 @@
-"""Spellings of Flink, ksqlDB, Materialize, RisingWave and Databricks that differ from ours, answered with ours.
+"""Syntax of Flink, ksqlDB, Materialize, RisingWave and Databricks that is not supported, each with a replacement.
 
-Spellings that mean the same as one of ours are read where ours is read: `TUMBLE_START` and `LEFT ASOF JOIN` in
-`dialect.py`, `EMIT ON WINDOW CLOSE` in `emission.py`, `WATERMARK FOR t AS t - i` in `source_statements.py`.
+Foreign syntax with an exact equivalent is accepted elsewhere: `TUMBLE_START` and `LEFT ASOF JOIN` in `dialect.py`,
+`EMIT ON WINDOW CLOSE` in `emit_clause.py`, `WATERMARK FOR t AS t - i` in `source_statements.py`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ _STARTS: dict[str, str] = {
     **dict.fromkeys(
         ("UPDATE", "DELETE", "MERGE", "TRUNCATE"),
         "a view follows its sources: send changed rows to the source, a TABLE or CHANGELOG with OPTIONS (op …); "
-        "in Python flow.insert(…) and flow.delete(…)",
+        "in Python use flow.insert(…) and flow.delete(…)",
     ),
-    **dict.fromkeys(("BEGIN", "COMMIT", "ROLLBACK", "START"), "definitions of one text are one commit; leave it out"),
-    "USE": "a state directory holds one flow; name it on the command line, or in Flow(…)",
+    **dict.fromkeys(
+        ("BEGIN", "COMMIT", "ROLLBACK", "START"), "remove it: the definitions of one text are one transaction"
+    ),
+    "USE": "a state directory has one flow; name it on the command line, or in Flow(…)",
     "DESCRIBE": "EXPLAIN name shows a relation; SHOW SOURCES and SHOW VIEWS list columns",
     "DESC": "EXPLAIN name shows a relation; SHOW SOURCES and SHOW VIEWS list columns",
     **dict.fromkeys(("PRINT", "COPY"), "SELECT STREAM * FROM name reads changes; CREATE SINK writes them"),
@@ -35,9 +37,9 @@ _STARTS: dict[str, str] = {
     "APPLY": "CREATE TABLE name (…, PRIMARY KEY (…)) USING format OPTIONS (order 'column', op 'column') takes changes",
     **dict.fromkeys(
         ("CACHE", "UNCACHE", "ANALYZE", "OPTIMIZE", "VACUUM"),
-        "views and state are kept by the flow; rejoinder vacuum STATE deletes what killed runs have left",
+        "the flow maintains views and state; rejoinder vacuum STATE deletes files that killed processes left behind",
     ),
-    "REFRESH": "views are always up to date with the last committed epoch; leave the statement out",
+    "REFRESH": "remove it: views are always up to date with the last committed epoch",
     "SET": "options are given where a flow is started; see rejoinder run --help",
 }
 _CREATED: dict[str, str] = {
@@ -45,14 +47,14 @@ _CREATED: dict[str, str] = {
     "STREAMING": f"{_SOURCE}; {_VIEW}",
     "LIVE": f"{_SOURCE}; {_VIEW}",
     "EXTERNAL": _SOURCE,
-    "CONNECTION": "options of a connection stand in OPTIONS (…) of the source or sink",
+    "CONNECTION": "write the options of the connection in OPTIONS (…) of the source or sink",
     **dict.fromkeys(
         ("CLUSTER", "ROLE", "USER", "WAREHOUSE"), "Spark runs the flow: see rejoinder run --help for its settings"
     ),
     "SECRET": "put it into an environment variable, and write password 'env:NAME' in OPTIONS (…)",
-    "SCHEMA": "a state directory holds the definitions of one flow; no schema is needed",
-    "CATALOG": "a state directory holds the definitions of one flow; no catalog is needed",
-    "DATABASE": "a state directory holds the definitions of one flow; no database is needed",
+    "SCHEMA": "a state directory has the definitions of one flow; no schema is needed",
+    "CATALOG": "a state directory has the definitions of one flow; no catalog is needed",
+    "DATABASE": "a state directory has the definitions of one flow; no database is needed",
     "FUNCTION": "ENRICH(TABLE …, 'module:function', …) calls a Python function",
 }
 _WINDOWS = {
@@ -69,14 +71,14 @@ _SHOWN = {
     ),
     "QUERIES": "SHOW VIEWS lists queries that are kept up to date",
     "CREATE": "SHOW SOURCES and SHOW VIEWS list definitions",
-    "FUNCTIONS": "a mistyped function is answered with the one that was meant",
-    "JOBS": "SHOW VIEWS and SHOW WATERMARKS tell how far the flow is",
+    "FUNCTIONS": "the error for an unknown function suggests similar ones",
+    "JOBS": "SHOW VIEWS and SHOW WATERMARKS show the progress of the flow",
 }
 _SINK = "CREATE SINK name FROM view USING kafka OPTIONS (topic '…', bootstrap '…')"
 _IN_COLUMN = {
     "METADATA": "on Kafka, OPTIONS (timestamp 'column') fills a column with the record's time: see docs/kafka.md",
     "DEFAULT": "a field that is missing is NULL; write COALESCE(column, value) in a view",
-    "GENERATED": "write the expression behind the name: column AS expression",
+    "GENERATED": "write the expression after the name: column AS expression",
     "KEY": "a STREAM has no key; CREATE TABLE … PRIMARY KEY (column) keeps the last row of each",
     "REFERENCES": "join the relations in a view",
     "UNIQUE": "a TABLE has one row for each PRIMARY KEY",
@@ -85,7 +87,7 @@ _IN_COLUMN = {
 _AFTER_COLUMNS = {
     "LOCATION": "write OPTIONS (path '…')",
     "TBLPROPERTIES": "write OPTIONS (key 'value', …)",
-    "PARTITIONED": "leave it out: folders are read as they are; rows are distributed by the keys of joins",
+    "PARTITIONED": "remove it: folders are read as they are, and rows are distributed by join keys",
     "FORMAT": "write USING json, csv, parquet, arrow or kafka; on Kafka OPTIONS (format 'json')",
     "INCLUDE": "on Kafka, OPTIONS of the source name the parts of a record: see docs/kafka.md",
     "ENVELOPE": "write OPTIONS (envelope 'debezium')",
@@ -93,20 +95,20 @@ _AFTER_COLUMNS = {
 
 
 def foreign_relation(name: str, place: str) -> Unsupported | None:
-    """The answer to Databricks' `FROM STREAM name`, which is read as a relation with an alias; None for other names."""
+    """Return the error for Databricks' `FROM STREAM name`, which parses as a relation with an alias, or None."""
     if name.upper() != "STREAM":
         return None
-    hint = "leave STREAM out: a view follows every input that it reads"
+    hint = "remove STREAM: a view follows every input that it reads"
     return Unsupported("STREAM in FROM is not supported", detail=place, hint=hint)
 
 
 def foreign_show(word: str) -> str:
-    """What to write instead of SHOW and a word of another system; empty for an unknown word."""
+    """Return the replacement of a SHOW statement of another system; empty for an unknown word."""
     return _SHOWN.get(word, "")
 
 
 def foreign_sink(word: str, place: str) -> Unsupported | None:
-    """The answer to what other systems write in CREATE SINK; None for an unknown word."""
+    """Return the error for CREATE SINK in the syntax of another system; None for an unknown word."""
     if word == "AS":
         return Unsupported("a sink of a query is not supported", detail=place, hint=f"{_VIEW}; then {_SINK}")
     if word in ("INTO", "WITH", "TO"):
@@ -115,7 +117,7 @@ def foreign_sink(word: str, place: str) -> Unsupported | None:
 
 
 def foreign_in_column(word: str, column: str, place: str) -> Unsupported | None:
-    """The answer to what other systems write behind the type of a column; None for an unknown word."""
+    """Return the error for a column option of another system; None for an unknown word."""
     hint = _IN_COLUMN.get(word)
     return (
         None if hint is None else Unsupported(f"{word} of column `{column}` is not supported", detail=place, hint=hint)
@@ -123,19 +125,19 @@ def foreign_in_column(word: str, column: str, place: str) -> Unsupported | None:
 
 
 def foreign_start(word: str, place: str) -> Unsupported | None:
-    """The answer to a statement of another system, by its first word; None for an unknown word."""
+    """Return the error for a statement of another system, by its first word; None for an unknown word."""
     hint = _STARTS.get(word)
     return None if hint is None else Unsupported(f"{word} is not supported", detail=place, hint=hint)
 
 
 def foreign_create(word: str, place: str) -> Unsupported | None:
-    """The answer to CREATE and a word of another system; None for an unknown word."""
+    """Return the error for a CREATE statement of another system; None for an unknown word."""
     hint = _CREATED.get(word)
     return None if hint is None else Unsupported(f"CREATE {word} is not supported", detail=place, hint=hint)
 
 
 def foreign_after_columns(word: str, name: str, place: str) -> Unsupported | None:
-    """The answer to what other systems write after the columns of a source; None for an unknown word."""
+    """Return the error for a source clause of another system; None for an unknown word."""
     if word == "WITH":
         return Unsupported(
             f"WITH (…) after the columns of `{name}` is not supported",
@@ -150,7 +152,7 @@ def foreign_after_columns(word: str, name: str, place: str) -> Unsupported | Non
     return None
 
 
-_AS_OF = "flow.table(view, as_of=…) reads a past epoch; SELECT TVR * FROM view shows each content that it had"
+_AS_OF = "flow.table(view, as_of=…) reads a past epoch; SELECT TVR * FROM view shows its content at each epoch"
 _CLAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("WITHIN", "#"),
@@ -160,32 +162,36 @@ _CLAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("MATCH_RECOGNIZE", "("), "MATCH_RECOGNIZE", "join the stream with itself, with bounds in time in ON"),
     (("SESSION", "("), "SESSION", foreign_function("session")),
     (("WITHWATERMARK", "("), "WITHWATERMARK", foreign_function("withwatermark")),
-    (("DATA", "=>"), "DATA => of a window function", "arguments go by position: TUMBLE(TABLE t, DESCRIPTOR(ts), size)"),
     (
-        ("PARTITION BY", "a"),
-        "PARTITION BY behind FROM",
-        "leave it out: keys of joins distribute rows",
+        ("DATA", "=>"),
+        "DATA => of a window function",
+        "pass arguments by position: TUMBLE(TABLE t, DESCRIPTOR(ts), size)",
     ),
+    (("PARTITION BY", "a"), "PARTITION BY after FROM", "remove it: rows are distributed by join keys"),
 )
-"""Words in a row, `#` for a number or a bracket and `a` for a name; what they are; what to write instead."""
+"""A sequence of words, `#` for a number or a bracket and `a` for a name; its meaning; its replacement."""
 _TIME_WORDS = ("SYSTEM_TIME", "SYSTEM_VERSION", "TIMESTAMP", "VERSION", "FOR")
 
 
 def refuse_foreign_clauses(tokens: Sequence[Token], text: str) -> None:
-    """Refuse clauses of other systems, which would be read as an alias or not at all."""
+    """Raise `Unsupported` for clauses of other systems that sqlglot would parse as an alias, or ignore."""
     words = ["" if token.token_type in _QUOTED else token.text.upper() for token in tokens]
-    for at, word in enumerate(words):
-        before, after, then = words[at - 1] if at else "", *(*words[at + 1 : at + 3], "", "")[:2]
+    for position, (word, token) in enumerate(zip(words, tokens, strict=True)):
+        before, after, then = (
+            words[position - 1] if position else "",
+            *(*words[position + 1 : position + 3], "", "")[:2],
+        )
         if word == "WINDOW" and after in _WINDOWS and then == "(":
-            raise _refusal(f"WINDOW {after} behind FROM", _WINDOWS[after], tokens[at], text)
+            raise _refusal(f"WINDOW {after} after FROM", _WINDOWS[after], token, text)
         is_time = then[:1].isdigit() or then in ("AT", "TIMESTAMP", "NOW")
         if (word, after) == ("AS", "OF") and is_time and before not in _TIME_WORDS:
-            raise _refusal("AS OF of a query", _AS_OF, tokens[at], text)
+            raise _refusal("AS OF of a query", _AS_OF, token, text)
         for pattern, what, hint in _CLAUSES:
-            is_over = word == "PARTITION BY" and before == "("  # of a window function
-            found = tokens[at : at + len(pattern)]
-            if pattern[0] == word and not is_over and len(found) == len(pattern) and all(map(_fits, pattern, found)):
-                raise _refusal(what, hint, tokens[at], text)
+            is_window_function = word == "PARTITION BY" and before == "("
+            candidate = tokens[position : position + len(pattern)]
+            fits = len(candidate) == len(pattern) and all(map(_fits, pattern, candidate))
+            if pattern[0] == word and not is_window_function and fits:
+                raise _refusal(what, hint, token, text)
 
 
 def _fits(word: str, token: Token) -> bool:

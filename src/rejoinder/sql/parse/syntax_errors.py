@@ -1,4 +1,4 @@
-"""Text that is not SQL, as an error of ours: what was found where, and the keyword that a mistyped word stands for."""
+"""Turn sqlglot's syntax errors into `InvalidSql`, with the place and a suggestion for a mistyped keyword."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _OPENING = re.compile(r"""['"`]|/\*""")
 
 
 def unreadable(failure: SqlglotError, text: str) -> InvalidSql:
-    """What sqlglot says about a text, as an error of ours."""
-    found = getattr(failure, "errors", None)
-    if found:
-        first = found[0]
+    """Convert an error of sqlglot."""
+    errors = getattr(failure, "errors", None)
+    if errors:
+        first = errors[0]
         around = first["start_context"][-40:], first["highlight"], first["end_context"][:40]
         place = f"line {first['line']}, column {first['col']}: {shown_context(text, *around)}"
         return InvalidSql(_plain_fact(str(first["description"]), first), detail=place, hint=_hint(first))
@@ -44,18 +44,18 @@ def unreadable(failure: SqlglotError, text: str) -> InvalidSql:
 
 
 def unclosed(text: str) -> tuple[int, int] | None:
-    """Start and end of the quote or comment sign that is never closed.
+    """Return start and end of the quote or comment sign that is never closed.
 
     >>> unclosed("SELECT 'a', 'b")
     (12, 13)
     """
-    rest = _CLOSED.sub(lambda found: " " * len(found[0]), text)
-    found = _OPENING.search(rest)
-    return None if found is None else found.span()
+    rest = _CLOSED.sub(lambda closed: " " * len(closed[0]), text)
+    opening = _OPENING.search(rest)
+    return None if opening is None else opening.span()
 
 
 def mistyped_keyword(word: str) -> str | None:
-    """The keyword that a word looks like; None if it is one, or like none.
+    """Return the keyword that a word resembles; None if it is a keyword or resembles none.
 
     >>> mistyped_keyword("FORM"), mistyped_keyword("jion"), mistyped_keyword("from"), mistyped_keyword("city")
     ('FROM', 'JOIN', None, None)
@@ -66,7 +66,7 @@ def mistyped_keyword(word: str) -> str | None:
 
 
 def _hint(first: Mapping[str, Any]) -> str:
-    """The marked word or the one before it may be a mistyped keyword; a name behind FROM is not."""
+    """Suggest a keyword for the marked word or the word before it, unless that is a name after FROM."""
     before = _LAST_TWO.search(first["start_context"])
     words = [first["highlight"]]
     if before is not None and before["before"].upper() not in _BEFORE_A_NAME and not before["before"].endswith(","):
@@ -75,11 +75,11 @@ def _hint(first: Mapping[str, Any]) -> str:
         keyword = mistyped_keyword(word)
         if keyword is not None:
             return f"did you mean `{keyword}` instead of `{word}`?"
-    return "look at the text around the marked word"
+    return "check the text around the marked word"
 
 
 def _plain_fact(description: str, first: Mapping[str, Any]) -> str:
-    """What sqlglot says, without the names of its classes."""
+    """Return sqlglot's description without the names of its classes."""
     if "<class" in description:
         return f"something is missing at `{first['highlight']}`"
     if description.startswith("Invalid expression"):

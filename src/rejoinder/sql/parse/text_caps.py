@@ -1,7 +1,7 @@
-"""How long and how deep a statement may be: looked at before it is parsed, in one pass that stops at the first excess.
+"""Caps on the length and depth of a statement, checked in one pass before it is parsed.
 
-Parsers recurse, so a text of nothing but parentheses could end a process. What is within the limits is read on a
-stack that is large enough for it (`host.deep_stack`).
+Parsers recurse, so a text of nested parentheses could overflow the stack and end the process. A text within the caps is
+parsed on a stack that is large enough for it (`host.deep_stack`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rejoinder.host.deep_stack import on_deep_stack
 
 T = TypeVar("T")
 
-# Texts and comments are passed over; what opens, closes, or makes an expression one level deeper is counted.
+# Strings and comments are skipped. Brackets, and operators that deepen an expression, are counted.
 _TOKENS = re.compile(
     r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"
     r"|(?P<open>[(\[]|\bCASE\b)|(?P<close>[)\]]|\bEND\b)|(?P<operator>\|\||[-+*/%~!]|\b(?:NOT|DIV)\b)"
@@ -25,9 +25,9 @@ _TOKENS = re.compile(
 
 
 def check_text(text: str) -> int:
-    """How deep a text is, at most: CTEs, parts of a UNION and joins may all be within each other.
+    """Return an upper bound of the depth of a text; each CTE, side of a UNION and join counts as one level.
 
-    Raises `LimitReached`, before anything is parsed.
+    Raises `LimitReached`.
 
     >>> check_text("SELECT (a + b) * 2"), check_text("SELECT 'x(((', 1")
     (4, 2)
@@ -63,7 +63,7 @@ _depths: dict[tuple[str, Caps], int] = {}
 def with_stack(texts: Iterable[str], function: Callable[..., T], *arguments: Any) -> T:
     """Call a function that recurses over texts, on a large stack if they are deep. Raises `LimitReached`.
 
-    Texts may be queries of views that read each other, so what counts is how deep they are together.
+    The texts may be queries of views that read each other, so their depths are added up.
     """
     if sum(map(_depth_of, texts)) > SHALLOW:
         return on_deep_stack(function, *arguments)
@@ -71,13 +71,13 @@ def with_stack(texts: Iterable[str], function: Callable[..., T], *arguments: Any
 
 
 def _depth_of(text: str) -> int:
-    """What `check_text` says, remembered: a plan looks at the texts of all views."""
-    known = _depths.get((text, caps()))
-    if known is None:
+    """Return the cached result of `check_text`: every plan checks the texts of all views."""
+    depth = _depths.get((text, caps()))
+    if depth is None:
         if len(_depths) > 1000:
             _depths.clear()
-        known = _depths[text, caps()] = check_text(text)
-    return known
+        depth = _depths[text, caps()] = check_text(text)
+    return depth
 
 
 def _place(token: re.Match[str], text: str) -> str:

@@ -1,4 +1,4 @@
-"""Statements cut out of a text, and the reader of their tokens: every refusal shows the place."""
+"""Split a text into statements, and read the tokens of a statement. Every error has its place in the text."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NAME = re.compile(r"\w+")
 
 
 def refuse_gaps(text: str) -> None:
-    """Refuse a list in which an item is missing, as in `SELECT id, FROM t`, which sqlglot passes over."""
+    """Raise `InvalidSql` for a list with a missing item, as in `SELECT id, FROM t`, which sqlglot accepts."""
     tokens = sqlglot.tokenize(text, read=SparkSql)
-    for at, token in enumerate(tokens):
-        after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
-        is_select = token.token_type == TokenType.DISTINCT and tokens[at - 1].token_type == TokenType.SELECT
+    for position, token in enumerate(tokens):
+        after = tokens[position + 1].token_type if position + 1 < len(tokens) else None
+        is_select = token.token_type == TokenType.DISTINCT and tokens[position - 1].token_type == TokenType.SELECT
         opens = (token.token_type in _OPENING or is_select) and (after is None or after in _ENDING)
         if opens or (token.token_type == TokenType.L_PAREN and after == TokenType.COMMA):
             before, after_it = text[max(0, token.start - 40) : token.start], text[token.end + 1 : token.end + 41]
@@ -34,12 +34,12 @@ def refuse_gaps(text: str) -> None:
             raise InvalidSql(
                 f"something is missing after `{token.text}`",
                 detail=f"line {token.line}: {place}",
-                hint="take the comma out, or add what follows it" if token.text == "," else "add what follows it",
+                hint="remove the comma, or add an item after it" if token.text == "," else "add what follows it",
             )
 
 
 def split_statements(text: str) -> list[list[Token]]:
-    """The tokens of each statement of a text. Raises `InvalidSql`."""
+    """Return the tokens of each statement of a text. Raises `InvalidSql`."""
     try:
         tokens = sqlglot.tokenize(text, read=SparkSql)
     except SqlglotError as failure:
@@ -54,7 +54,7 @@ def split_statements(text: str) -> list[list[Token]]:
 
 
 def _words(token: Token) -> list[Token]:
-    """Take apart what sqlglot joins: `PRIMARY KEY` is one token there."""
+    """Split a token of several words: sqlglot makes one token of `PRIMARY KEY`."""
     words = token.text.split()
     if len(words) < 2 or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
         return [token]
@@ -70,22 +70,22 @@ class TokenReader:
         self.at = 0
 
     def peek(self) -> str:
-        """The next word, in upper case; empty at the end."""
+        """Return the next word in upper case, without consuming it; empty at the end."""
         return self.tokens[self.at].text.upper() if self.at < len(self.tokens) else ""
 
     def take(self) -> Token:
-        """The next token."""
+        """Consume the next token."""
         if self.at >= len(self.tokens):
             raise self.too_early()
         self.at += 1
         return self.tokens[self.at - 1]
 
     def word(self) -> str:
-        """The next word, in upper case."""
+        """Consume the next word, and return it in upper case."""
         return self.take().text.upper()
 
     def expect(self, word: str) -> None:
-        """Go past a word. Raises `InvalidSql` if another one is there."""
+        """Consume a word. Raises `InvalidSql` if another one is next."""
         token = self.take()
         if token.text.upper() != word:
             raise InvalidSql(
@@ -93,7 +93,7 @@ class TokenReader:
             )
 
     def name(self) -> str:
-        """Go past a name."""
+        """Consume a name."""
         token = self.take()
         quoted = token.token_type == TokenType.IDENTIFIER and token.text.strip()
         plain = token.token_type not in (TokenType.STRING, TokenType.NUMBER) and _NAME.fullmatch(token.text)
@@ -106,7 +106,7 @@ class TokenReader:
         return token.text
 
     def relation(self) -> str:
-        """Go past the name of a relation, or of its notes: `view`, `view.late`."""
+        """Consume the name of a relation or of a side output: `view`, `view.late`."""
         name = self.name()
         if self.peek() == ".":
             self.expect(".")
@@ -114,7 +114,7 @@ class TokenReader:
         return name
 
     def names(self) -> tuple[str, ...]:
-        """Go past names in parentheses."""
+        """Consume names in parentheses."""
         self.expect("(")
         result = [self.name()]
         while self.peek() == ",":
@@ -124,7 +124,7 @@ class TokenReader:
         return tuple(result)
 
     def if_not_exists(self) -> bool:
-        """Go past IF NOT EXISTS, if it is there."""
+        """Consume IF NOT EXISTS, and return whether it was there."""
         if self.peek() != "IF":
             return False
         for word in ("IF", "NOT", "EXISTS"):
@@ -132,13 +132,13 @@ class TokenReader:
         return True
 
     def rest(self) -> str:
-        """The text from here to the end of the statement."""
+        """Return the text from here to the end of the statement."""
         if self.at >= len(self.tokens):
             raise self.too_early()
         return self.text[self.tokens[self.at].start : self.tokens[-1].end + 1]
 
     def end(self) -> None:
-        """Require that nothing follows."""
+        """Raise `InvalidSql` if anything follows."""
         if self.at < len(self.tokens):
             raise InvalidSql(
                 f"unexpected `{self.tokens[self.at].text}` at the end",
@@ -147,13 +147,13 @@ class TokenReader:
             )
 
     def too_early(self) -> InvalidSql:
-        """The error of a statement that is not complete."""
+        """Return the error for an incomplete statement."""
         return InvalidSql(
             "the statement ends too early",
             detail=self.place(self.tokens[-1]),
-            hint="complete it, or look for a stray `;`",
+            hint="complete it, or check for a stray `;`",
         )
 
     def place(self, token: Token) -> str:
-        """Where a token stands, for messages."""
+        """Return the place of a token, for messages."""
         return f"line {token.line}: {shown_line(self.text, token.line)}"

@@ -1,1 +1,1 @@
-"""Statements around a query: CREATE, ALTER, DROP, SHOW, SELECT with a rendering."""
+"""Parse statements: CREATE, ALTER, DROP, EXPLAIN, SHOW, and SELECT with a rendering."""

@@ -1,9 +1,9 @@
-"""Types of CREATE MAPPING, in our formats and options.
+"""Rewrite CREATE MAPPING, Hazelcast's spelling, as CREATE STREAM.
 
     CREATE MAPPING orders (id BIGINT, ts TIMESTAMP) TYPE File OPTIONS ('path' = 'in/orders', 'format' = 'csv')
-    CREATE STREAM orders (id BIGINT, ts TIMESTAMP) USING csv OPTIONS (path 'in/orders')
+    →  CREATE STREAM orders (id BIGINT, ts TIMESTAMP) USING csv OPTIONS (path 'in/orders')
 
-say the same. Options that have the same name here are passed on; what a source does not know, it refuses.
+Other options are passed on unchanged; the definition of the source refuses unknown ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RECORDS = {"json-flat": "json", "varchar": "text"}
 
 
 def mapped(name: str, type_: str, outside: str | None, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The format and options of a mapping's type; `outside` is its EXTERNAL NAME. Raises a `PlanningError`."""
+    """Return the format and options of a mapping; `outside` is its EXTERNAL NAME. Raises a `PlanningError`."""
     match type_.lower():
         case "file":
             return _file(name, outside, options)
@@ -41,32 +41,32 @@ def mapped(name: str, type_: str, outside: str | None, options: Mapping[str, str
 
 def _file(name: str, outside: str | None, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     _refuse_outside(name, "File", outside)
-    given = {_RENAMED.get(option, option): value for option, value in options.items()}
-    format_ = given.pop("format", None)
+    renamed = {_RENAMED.get(option, option): value for option, value in options.items()}
+    format_ = renamed.pop("format", None)
     if format_ is None or format_.lower() not in _FILES:
         raise InvalidSql(
-            f"mapping `{name}` does not say the format of its files"
+            f"mapping `{name}` has no format"
             if format_ is None
             else f"format `{format_}` of mapping `{name}` is not known",
             detail=f"known: {', '.join(_FILES)}",
             hint=near_misses(format_ or "", list(_FILES)) or "add 'format' = 'json' to its OPTIONS",
         )
-    return _FILES[format_.lower()], given
+    return _FILES[format_.lower()], renamed
 
 
 def _kafka(name: str, outside: str | None, options: Mapping[str, str]) -> dict[str, str]:
-    """Properties of Kafka's clients have dots in their names, and a prefix here; the topic is the name outside."""
-    given = {"topic": outside or name}
+    """Return the options of a topic: the external name, and Kafka client properties, recognised by their dots."""
+    renamed = {"topic": outside or name}
     for option, value in options.items():
-        known = _TOPICS.get(option, f"kafka.{option}" if "." in option else option)
-        given[known] = _RECORDS.get(value.lower(), value) if known in ("format", "key_format") else value
-    return given
+        own = _TOPICS.get(option, f"kafka.{option}" if "." in option else option)
+        renamed[own] = _RECORDS.get(value.lower(), value) if own in ("format", "key_format") else value
+    return renamed
 
 
 def _refuse_outside(name: str, type_: str, outside: str | None) -> None:
     if outside is not None:
         raise Unsupported(
-            f"EXTERNAL NAME of mapping `{name}` means nothing for TYPE {type_}",
+            f"EXTERNAL NAME of mapping `{name}` is not supported for TYPE {type_}",
             detail=f"EXTERNAL NAME {redacted_text(outside)}",
-            hint="say where the rows are with OPTIONS ('path' = '…')" if type_ == "File" else "leave it out",
+            hint="use OPTIONS ('path' = '…')" if type_ == "File" else "remove it",
         )

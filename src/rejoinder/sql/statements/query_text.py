@@ -1,4 +1,4 @@
-"""Texts recognised: definitions that say the same, the query that is a whole relation, input that is complete."""
+"""Questions about SQL text: equal definitions, `SELECT * FROM name`, relations read, complete statements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rejoinder.sql.parse.dialect import SparkSql
 
 
 def whole_relation(text: str) -> str | None:
-    """The name in `SELECT * FROM name`; None for every other query.
+    """Return the name in `SELECT * FROM name`; None for every other query.
 
     >>> whole_relation("select * from `big orders`"), whole_relation("SELECT * FROM orders WHERE id = 1")
     ('big orders', None)
@@ -31,7 +31,7 @@ def whole_relation(text: str) -> str | None:
 
 
 def named_relations(text: str) -> list[str]:
-    """The names in all FROM clauses of a query, those of its own WITH among them.
+    """Return the names in all FROM clauses of a query, including those of its CTEs.
 
     >>> named_relations("SELECT * FROM a JOIN (SELECT x FROM b.late) c USING (x)")
     ['a', 'b.late']
@@ -39,17 +39,17 @@ def named_relations(text: str) -> list[str]:
     return list(dict.fromkeys(relation_name(table) for table in parse_query(text).find_all(exp.Table)))
 
 
-def same_text(one: str, other: str) -> bool:
-    """Whether two texts differ in nothing but white space, comments and the case of words outside quotes.
+def same_text(left: str, right: str) -> bool:
+    """Return whether two texts differ only in white space, comments and the case of unquoted words.
 
     >>> same_text("SELECT  id -- the key", "select ID"), same_text("SELECT 'a'", "SELECT 'A'")
     (True, False)
     """
-    return _words(one) == _words(other)
+    return _words(left) == _words(right)
 
 
 def is_complete(text: str) -> bool:
-    """Whether the last statement of a text has its semicolon: one outside quotes and comments.
+    """Return whether a text ends with a semicolon outside quotes and comments.
 
     >>> is_complete("SELECT 1;"), is_complete("SELECT 1 -- ;"), is_complete("SELECT ';")
     (True, False, False)
@@ -68,7 +68,7 @@ def _words(text: str) -> list[tuple[TokenType, str]]:
 
 
 def name_text(name: str) -> str:
-    """A name as SQL takes it, with quotes only where they are needed.
+    """Return a name as SQL, quoted only if needed.
 
     >>> name_text("amount"), name_text("from"), name_text("a b")
     ('amount', '`from`', '`a b`')
@@ -83,17 +83,17 @@ def name_text(name: str) -> str:
 
 
 def qualified(expression: str, qualifier: str, columns: Collection[str]) -> str:
-    """An expression over columns of one relation, with the relation's name before each, as a join has to say it.
+    """Qualify the columns of an expression over one relation, for use in a join.
 
     >>> qualified("upper(country) || 'x' || o.city", "o", ["country", "city"])
     "upper(o.country) || 'x' || o.city"
     """
-    known = {name.lower() for name in columns}
+    names = {name.lower() for name in columns}
     tokens = sqlglot.tokenize(expression, read=SparkSql)
     result, end = "", 0
-    for at, token in enumerate(tokens):
-        before, after = (tokens[i].token_type if 0 <= i < len(tokens) else None for i in (at - 1, at + 1))
-        is_name = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.lower() in known
+    for position, token in enumerate(tokens):
+        before, after = (tokens[i].token_type if 0 <= i < len(tokens) else None for i in (position - 1, position + 1))
+        is_name = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.lower() in names
         is_call = after == TokenType.L_PAREN
         is_qualifier = after == TokenType.DOT and token.text.lower() == qualifier.lower()
         if is_name and before != TokenType.DOT and not is_call and not is_qualifier:

@@ -1,4 +1,7 @@
-"""ORDER BY and LIMIT of an ad-hoc query: taken off its text, applied to its result."""
+"""ORDER BY and LIMIT of an ad-hoc query: split off its text, and applied to its result.
+
+SELECT a FROM t ORDER BY b LIMIT 3   →  SELECT a, `b` AS `__order_0` FROM t, then sort, cut and drop the column
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,15 @@ Placement = Literal["at_start", "at_end"]
 
 @dataclass(frozen=True)
 class Ordering:
-    """Keys (a result column by name or position, direction, where NULL goes), most significant first; and a limit."""
+    """ORDER BY and LIMIT."""
 
     keys: tuple[tuple[str | int, Direction, Placement], ...] = ()
+    """Result columns by name or position, each with its direction and the placement of NULL."""
     limit: int | None = None
 
 
 def split_ordering(text: str) -> tuple[str, Ordering]:
-    """The query without its ORDER BY and LIMIT, and those."""
+    """Split ORDER BY and LIMIT off a query."""
     query = parse_query(text)
     order, limit = query.args.get("order"), query.args.get("limit")
     if order is None and limit is None:
@@ -45,28 +49,28 @@ def split_ordering(text: str) -> tuple[str, Ordering]:
 
 
 def with_order_columns(text: str, ordering: Ordering, names: Sequence[str]) -> tuple[str, Ordering, list[str]]:
-    """Add what a query is ordered by and does not select, under names that are left out afterwards.
+    """Add the sort keys that a query does not select, under names that are dropped after sorting.
 
     >>> query, ordering = split_ordering("SELECT a FROM t ORDER BY b")
     >>> with_order_columns(query, ordering, ["a"])[0]
     'SELECT a, `b` AS `__order_0` FROM t'
     """
-    known = {name.lower() for name in names}
-    missing = [key for key, _, _ in ordering.keys if isinstance(key, str) and key.lower() not in known]
+    selected = {name.lower() for name in names}
+    missing = [key for key, _, _ in ordering.keys if isinstance(key, str) and key.lower() not in selected]
     query = parse_query(text)
     if not missing or not isinstance(query, exp.Select) or query.args.get("distinct"):
         return text, ordering, []
-    added = {key.lower(): f"__order_{at}" for at, key in enumerate(dict.fromkeys(missing))}
+    added = {key.lower(): f"__order_{number}" for number, key in enumerate(dict.fromkeys(missing))}
     items = "".join(f", `{key}` AS `{name}`" for key, name in added.items())
     keys = tuple(
         (added.get(key.lower(), key) if isinstance(key, str) else key, way, place) for key, way, place in ordering.keys
     )
-    at = _from_clause(text)
-    return f"{text[:at].rstrip()}{items} {text[at:]}", replace(ordering, keys=keys), list(added.values())
+    start = _from_clause(text)
+    return f"{text[:start].rstrip()}{items} {text[start:]}", replace(ordering, keys=keys), list(added.values())
 
 
 def _from_clause(text: str) -> int:
-    """Where the outermost FROM stands."""
+    """Return the position of the outermost FROM."""
     depth = 0
     for token in sqlglot.tokenize(text, read=SparkSql):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
@@ -76,7 +80,7 @@ def _from_clause(text: str) -> int:
 
 
 def _before_ordering(text: str) -> str:
-    """The text up to its outermost ORDER BY or LIMIT: cut, not written anew, so that nothing else changes."""
+    """Return the text before its outermost ORDER BY or LIMIT, unchanged."""
     depth = 0
     for token in sqlglot.tokenize(text, read=SparkSql):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)

@@ -1,7 +1,6 @@
-"""Statements that declare sources: columns, keys and watermarks, where the rows are, and CREATE MAPPING.
+"""Parse CREATE STREAM, TABLE, CHANGELOG and MAPPING: columns, keys, watermarks, format and options.
 
-CREATE MAPPING is another spelling of CREATE STREAM or, with a primary key, of CREATE TABLE: a *type* and its options
-tell where the rows are (`mappings.py`).
+CREATE MAPPING is another spelling of CREATE STREAM or, with a primary key, of CREATE TABLE (`create_mapping.py`).
 """
 
 from __future__ import annotations
@@ -26,19 +25,21 @@ KINDS: dict[str, Kind] = {"STREAM": "stream", "TABLE": "table", "CHANGELOG": "ch
 
 @dataclass
 class _Columns:
+    """What stands between the parentheses of a declaration."""
+
     fields: list[pa.Field] = field(default_factory=list)
     primary_key: tuple[str, ...] = ()
     watermarks: dict[str, str] = field(default_factory=dict)
     not_null: dict[str, Token] = field(default_factory=dict)
     computed: list[tuple[int, str, str]] = field(default_factory=list)
-    """Computed columns: where they stand among all columns, name and text."""
+    """Computed columns: position among all columns, name and text."""
 
 
 class SourceReader(TokenReader):
     """Reads the declaration of a source."""
 
     def source(self, kind: Kind) -> tuple[Source, bool]:
-        """What follows CREATE STREAM, TABLE or CHANGELOG; and whether it is IF NOT EXISTS."""
+        """Parse what follows CREATE STREAM, TABLE or CHANGELOG. Also return whether it is IF NOT EXISTS."""
         unless = self.if_not_exists()
         name = self.name()
         columns = self.columns(name)
@@ -60,7 +61,7 @@ class SourceReader(TokenReader):
         return make_source(name, kind, columns.fields, key, format_, options, watermarks, computed), unless
 
     def unexpected(self, word: str, relation: str) -> InvalidSql:
-        """The error for a word after the columns that is not known there."""
+        """Return the error for an unknown word after the columns."""
         hint = near_misses(word, _CLAUSES)
         if word in _STARTS:
             hint = f"end the statement before it with a semicolon: … ; {word} …"
@@ -71,20 +72,20 @@ class SourceReader(TokenReader):
         )
 
     def retained(self, relation: str) -> str:
-        """What follows RETAIN: ALL, or the text of an interval."""
+        """Parse what follows RETAIN: ALL, or the text of an interval."""
         first = self.at
         while self.at < len(self.tokens) and self.peek() not in ("USING", "OPTIONS", "RETAIN"):
             self.at += 1
         if first == self.at:
             raise InvalidSql(
-                f"RETAIN of `{relation}` does not say how much",
+                f"RETAIN of `{relation}` has no length",
                 detail=self.place(self.tokens[first - 1]),
                 hint="as in RETAIN ALL, or RETAIN INTERVAL 7 DAYS",
             )
         return self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
 
     def mapping(self) -> tuple[Source, bool]:
-        """What follows CREATE MAPPING: name [EXTERNAL NAME …] (columns) TYPE type [OPTIONS (…)]."""
+        """Parse what follows CREATE MAPPING: name [EXTERNAL NAME …] (columns) TYPE type [OPTIONS (…)]."""
         unless = self.if_not_exists()
         name, outside = self.name(), None
         if self.peek() == "EXTERNAL":
@@ -104,7 +105,7 @@ class SourceReader(TokenReader):
         return make_source(name, kind, fields, key, format_, options, watermarks, columns.computed), unless
 
     def columns(self, relation: str) -> _Columns:
-        """Columns, PRIMARY KEY and WATERMARK clauses between parentheses."""
+        """Parse columns, PRIMARY KEY and WATERMARK clauses between parentheses."""
         result = _Columns()
         foreign = foreign_after_columns(self.peek(), relation, self.place(self.tokens[self.at - 1]))
         if foreign is not None:
@@ -130,49 +131,49 @@ class SourceReader(TokenReader):
             return result
 
     def not_enforced(self) -> None:
-        """Go past Flink's NOT ENFORCED: a key says which row a record replaces, and nothing is enforced."""
+        """Skip Flink's NOT ENFORCED. A primary key is never enforced; it says which row a record replaces."""
         if self.peek() == "NOT" and [token.text.upper() for token in self.tokens[self.at : self.at + 2]][1:] == [
             "ENFORCED"
         ]:
             self.at += 2
 
     def refuse_not_null(self, columns: _Columns) -> None:
-        """Refuse NOT NULL where it would be passed over: only the columns of a primary key are looked at."""
+        """Raise `Unsupported` for NOT NULL outside the primary key, because it would not be checked."""
         keys = {name.lower() for name in columns.primary_key}
         for column, token in columns.not_null.items():
             if column.lower() not in keys:
                 raise Unsupported(
                     f"NOT NULL of column `{column}` is not supported",
                     detail=self.place(token),
-                    hint="leave it out, and filter in a view: WHERE … IS NOT NULL; keys of a TABLE are never NULL",
+                    hint="remove it, and filter in a view: WHERE … IS NOT NULL; keys of a TABLE are never NULL",
                 )
 
-    def watermark(self, relation: str, known: dict[str, str]) -> None:
-        """WATERMARK column [DELAY OF interval]: adds the column, and the text of the interval, to those `known`.
+    def watermark(self, relation: str, delays: dict[str, str]) -> None:
+        """Parse `WATERMARK column [DELAY OF interval]` and add the text of the interval to `delays`.
 
-        Flink's `WATERMARK FOR column AS column - interval` says the same.
+        Flink's `WATERMARK FOR column AS column - interval` means the same.
         """
         self.expect("WATERMARK")
         if self.peek() == "FOR":
             self.expect("FOR")
         place = self.place(self.tokens[self.at])
         column = self.name()
-        if column.lower() in map(str.lower, known):
+        if column.lower() in map(str.lower, delays):
             raise InvalidSql(
-                f"`{relation}` has two watermarks of `{column}`", detail=place, hint="a column has one: leave one out"
+                f"`{relation}` has two watermarks of `{column}`", detail=place, hint="remove one: a column has one"
             )
         if self.peek() == "AS":
-            known[column] = self.watermark_expression(relation, column)
+            delays[column] = self.watermark_expression(relation, column)
             return
-        known[column] = ""
+        delays[column] = ""
         if self.peek() != "DELAY":
             return
         self.expect("DELAY")
         self.expect("OF")
-        known[column] = self.delay(relation)
+        delays[column] = self.delay(relation)
 
     def watermark_expression(self, relation: str, column: str) -> str:
-        """The delay in Flink's `AS column - interval`; `AS column` has none."""
+        """Parse the delay in Flink's `AS column - interval`; `AS column` means no delay."""
         self.expect("AS")
         place = self.place(self.tokens[self.at - 1])
         is_behind = self.peek() == column.upper()
@@ -185,12 +186,12 @@ class SourceReader(TokenReader):
             raise Unsupported(
                 f"the watermark of `{relation}`.`{column}` is not the column minus an interval",
                 detail=place,
-                hint=f"write WATERMARK {column} DELAY OF INTERVAL 5 SECONDS: how far it stays behind the column",
+                hint=f"write WATERMARK {column} DELAY OF INTERVAL 5 SECONDS, how far it stays behind the column",
             )
         return self.delay(relation)
 
     def delay(self, relation: str) -> str:
-        """The text of an interval or number, up to the next item of the columns."""
+        """Return the text of an interval or number, up to the next item of the columns."""
         first, depth = self.at, 0
         while self.at < len(self.tokens) and (depth or self.peek() not in (",", ")")):
             depth += (self.peek() == "(") - (self.peek() == ")")
@@ -204,7 +205,7 @@ class SourceReader(TokenReader):
         return self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
 
     def column(self, result: _Columns) -> pa.Field | None:
-        """A column: name, type, and perhaps PRIMARY KEY, NOT NULL or COMMENT; None for a computed one, `name AS …`."""
+        """Parse a column: name, type, and optional PRIMARY KEY, NOT NULL or COMMENT; None if it is computed."""
         name = self.name()
         if self.peek() == "AS":
             result.computed.append((len(result.fields) + len(result.computed), name, self.computed(name)))
@@ -221,9 +222,9 @@ class SourceReader(TokenReader):
                 raise foreign
             if depth == 0 and word == "EXTERNAL":
                 raise Unsupported(
-                    f"another name outside for column `{name}` is not supported",
+                    f"EXTERNAL NAME of column `{name}` is not supported",
                     detail=self.place(token),
-                    hint="name the column as its field is named, and rename it with AS in a view",
+                    hint="give the column the name of its field, and rename it with AS in a view",
                 )
             depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
             self.at += 1
@@ -255,7 +256,7 @@ class SourceReader(TokenReader):
         return pa.field(name, kind)
 
     def computed(self, name: str) -> str:
-        """The text of a computed column, up to the next item of the columns."""
+        """Return the text of a computed column, up to the next item of the columns."""
         self.expect("AS")
         first, depth = self.at, 0
         while self.at < len(self.tokens) and (depth or self.peek() not in (",", ")", "COMMENT")):
@@ -273,7 +274,7 @@ class SourceReader(TokenReader):
         return text
 
     def options(self) -> dict[str, str]:
-        """Key and value pairs: `key 'value'` or `'key' = 'value'`; keys may have dots, and numbers after them."""
+        """Parse `key 'value'` or `'key' = 'value'` pairs; keys may have dots, followed by names or numbers."""
         result: dict[str, str] = {}
         self.expect("(")
         while self.peek() != ")":
@@ -292,14 +293,14 @@ class SourceReader(TokenReader):
         return result
 
     def is_number(self) -> bool:
-        """Whether a number is next."""
+        """Return whether the next token is a number."""
         return self.at < len(self.tokens) and self.tokens[self.at].token_type == TokenType.NUMBER
 
-    def refuse_option(self, key: str, known: dict[str, str]) -> None:
-        """Refuse an option that is given twice, or an interval without quotes."""
-        if key in known:
+    def refuse_option(self, key: str, options: dict[str, str]) -> None:
+        """Raise `InvalidSql` for an option that appears twice, or a value without quotes."""
+        if key in options:
             raise InvalidSql(
-                f"option `{key}` is given twice", detail=self.place(self.tokens[self.at - 1]), hint="leave one out"
+                f"option `{key}` appears twice", detail=self.place(self.tokens[self.at - 1]), hint="remove one"
             )
         token = self.tokens[self.at] if self.at < len(self.tokens) else None
         after = self.tokens[self.at + 1].text if self.at + 1 < len(self.tokens) else ")"

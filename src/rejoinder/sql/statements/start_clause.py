@@ -1,4 +1,4 @@
-"""STARTING AT in a statement: before the AS of a view, or at the end of a query.
+"""Parse STARTING AT, before the AS of a view or at the end of a query.
 
 CREATE VIEW v STARTING AT NOW AS SELECT …
 SELECT … STARTING AT TIMESTAMP '2026-01-31 00:00:00'
@@ -14,10 +14,10 @@ from rejoinder.sql.statements.start_text import checked_start
 
 
 class StartReader(SourceReader):
-    """Reads statements that may say where incomplete sources begin."""
+    """Reads statements that may have STARTING AT."""
 
     def starting(self) -> str | None:
-        """The start before the AS of a view; None if there is none. Raises `InvalidSql`."""
+        """Parse STARTING AT before the AS of a view; None if it is absent. Raises `InvalidSql`."""
         if self.peek() != "STARTING":
             return None
         self.expect("STARTING")
@@ -28,21 +28,21 @@ class StartReader(SourceReader):
         return self._start(first, self.at if self.at < len(self.tokens) else first)
 
     def trailing_start(self) -> str | None:
-        """Take the start off the end of a query; None if there is none. Raises `InvalidSql`."""
+        """Split STARTING AT off the end of a query; None if it is absent. Raises `InvalidSql`."""
         depth = 0
-        for at in range(self.at, len(self.tokens) - 1):
-            token = self.tokens[at]
+        for position in range(self.at, len(self.tokens) - 1):
+            token = self.tokens[position]
             depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-            if depth == 0 and _is_word(token, "STARTING") and _is_word(self.tokens[at + 1], "AT"):
-                start = self._start(at + 2, len(self.tokens))
-                self.tokens = self.tokens[:at]
+            if depth == 0 and _is_word(token, "STARTING") and _is_word(self.tokens[position + 1], "AT"):
+                start = self._start(position + 2, len(self.tokens))
+                self.tokens = self.tokens[:position]
                 return start
         return None
 
     def _start(self, first: int, end: int) -> str:
         if first >= end:
             raise InvalidSql(
-                "STARTING AT does not say where",
+                "STARTING AT has no start",
                 detail=self.place(self.tokens[min(first, len(self.tokens) - 1)]),
                 hint="as in STARTING AT NOW, STARTING AT EPOCH 12, STARTING AT TIMESTAMP '2026-01-31 00:00:00'",
             )

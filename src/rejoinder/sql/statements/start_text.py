@@ -1,4 +1,4 @@
-"""STARTING AT: where the incomplete sources of a view begin, read and written in one way."""
+"""The text of STARTING AT: from where a view reads incomplete sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIME = re.compile(r"(?:TIMESTAMP\s*)?'([^']*)'", re.IGNORECASE)
 
 
 def checked_start(text: str) -> str:
-    """The start as `NOW`, `EPOCH n` or `TIMESTAMP '…'`. Raises `InvalidSql`.
+    """Normalize a start to `NOW`, `EPOCH n` or `TIMESTAMP '…'`. Raises `InvalidSql`.
 
     >>> checked_start("now"), checked_start("12"), checked_start("timestamp '2026-01-31'")
     ('NOW', 'EPOCH 12', "TIMESTAMP '2026-01-31 00:00:00'")
@@ -30,29 +30,29 @@ def checked_start(text: str) -> str:
         except ValueError:
             pass
     raise InvalidSql(
-        f"STARTING AT `{words}` is not a place to start",
-        hint="NOW, an epoch such as EPOCH 12, or a time such as TIMESTAMP '2026-01-31 00:00:00'",
+        f"STARTING AT `{words}` is not a start",
+        hint="use NOW, an epoch such as EPOCH 12, or a time such as TIMESTAMP '2026-01-31 00:00:00'",
     )
 
 
 def start_of(value: str | int | datetime) -> str:
-    """The start that a Python value stands for: "now", the number of an epoch, or a time (in UTC without a zone)."""
+    """Return the start for a Python value: "now", the number of an epoch, or a time (UTC if it has no zone)."""
     if isinstance(value, datetime):
         return _written(value)
     return checked_start(str(value))
 
 
 def epoch_of(start: str) -> int | None:
-    """The first epoch of a start; None if it is not an epoch."""
-    found = _EPOCH.fullmatch(start)
-    return None if found is None else int(found[1])
+    """Return the epoch of a start; None if it is not an epoch."""
+    match = _EPOCH.fullmatch(start)
+    return None if match is None else int(match[1])
 
 
 def micros_of(start: str) -> int:
-    """The time of a start, in microseconds since 1970 (UTC)."""
-    found = _TIME.fullmatch(start)
-    assert found is not None
-    return round(datetime.fromisoformat(found[1]).replace(tzinfo=timezone.utc).timestamp() * 1_000_000)
+    """Return the time of a start, in microseconds since 1970 (UTC)."""
+    match = _TIME.fullmatch(start)
+    assert match is not None, "callers ask only for starts that are times"
+    return round(datetime.fromisoformat(match[1]).replace(tzinfo=timezone.utc).timestamp() * 1_000_000)
 
 
 def _written(time: datetime) -> str:

@@ -1,7 +1,4 @@
-"""Statements: the words of ours that come before or around a query, read from sqlglot's tokens.
-
-Queries themselves are sqlglot's. A statement keeps the text it came from, for messages and the manifest.
-"""
+"""Parse statements from sqlglot's tokens. Queries inside them stay text: sqlglot parses them when they are bound."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ from typing import Literal, get_args
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from rejoinder.connectors.sink_definition import make_sink
 from rejoinder.errors import InvalidSql, Unsupported, near_misses
 from rejoinder.ir.catalog import Sink, Source
 from rejoinder.secret_options import refuse_broken_secret
-from rejoinder.sql.definitions.sink_definition import make_sink
 from rejoinder.sql.definitions.view_options import checked_options
 from rejoinder.sql.parse.foreign_spellings import (
     foreign_create,
@@ -49,7 +46,7 @@ class CreateView:
     names: tuple[str, ...] = ()
     starting: str | None = None
     or_replace: bool = False
-    """Drop the view of that name first, if there is one."""
+    """Whether to drop an existing view of that name first."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Drop:
     name: str
     if_exists: bool
     cascade: bool = False
-    """Drop what reads it, too."""
+    """Whether to drop dependent views and sinks, too."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +93,14 @@ class Select:
     query: str
     rendering: Rendering
     starting: str | None = None
-    """Where incomplete sources begin."""
+    """From where incomplete sources are read."""
 
 
 Statement = CreateSource | CreateView | AlterView | CreateIndex | CreateSink | Drop | Explain | Show | Select
 
 
 def parse_statements(text: str) -> list[Statement]:
-    """Read a text of statements separated by semicolons. Raises `InvalidSql`, which shows the place."""
+    """Parse statements separated by semicolons. Raises `InvalidSql` with the place of the error."""
     return with_stack([text], _statements, text)
 
 
@@ -139,18 +136,18 @@ class _Reader(StartReader):
         )
 
     def select(self) -> Select:
-        """A query; TABLE, STREAM or TVR after the first SELECT outside parentheses says how to show it."""
+        """Parse a query. TABLE, STREAM or TVR after the first SELECT outside parentheses is its rendering."""
         starting = self.trailing_start()
         start, end = self.tokens[0].start, self.tokens[-1].end + 1
         shown = self.rendering(self.tokens)
         if shown is None:
             return Select(self.text[start:end], "TABLE", starting)
-        rendering = next(each for each in get_args(Rendering) if each == shown.text.upper())
+        rendering = next(word for word in get_args(Rendering) if word == shown.text.upper())
         return Select(self.text[start : shown.start] + self.text[shown.end + 1 : end], rendering, starting)
 
     @staticmethod
     def rendering(tokens: list[Token]) -> Token | None:
-        """The word that says how to show a query."""
+        """Return the token of the rendering of a query."""
         depth = 0
         for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
             depth += (before.token_type == TokenType.L_PAREN) - (before.token_type == TokenType.R_PAREN)
@@ -170,7 +167,7 @@ class _Reader(StartReader):
             raise Unsupported(
                 f"CREATE {word} is not supported",
                 detail=self.place(self.tokens[0]),
-                hint="leave the word out and DROP it later, or name the query in WITH … AS (…)",
+                hint=f"remove {word} and DROP it later, or name the query in WITH … AS (…)",
             )
         if word == "MATERIALIZED":
             word = self.word()
@@ -199,15 +196,15 @@ class _Reader(StartReader):
             if shown is not None:
                 how = shown.text.upper()
                 raise InvalidSql(
-                    f"view `{name}` cannot be a {how}: how rows are shown is said when they are read",
+                    f"view `{name}` cannot be a {how}: a rendering belongs to the query that reads the view",
                     detail=self.place(shown),
-                    hint=f"leave {how} out here, and ask SELECT {how} * FROM {name}",
+                    hint=f"remove {how} here, and read the view with SELECT {how} * FROM {name}",
                 )
             if or_replace and unless:
                 raise InvalidSql(
                     "OR REPLACE and IF NOT EXISTS exclude each other",
                     detail=self.place(self.tokens[0]),
-                    hint="leave one of them out",
+                    hint="remove one of them",
                 )
             return CreateView(name, self.rest(), unless, options, names, starting, or_replace)
         if word == "INDEX":
@@ -225,7 +222,7 @@ class _Reader(StartReader):
         )
 
     def alter(self) -> AlterView:
-        """ALTER VIEW name SET OPTIONS (…)."""
+        """Parse ALTER VIEW name SET OPTIONS (…)."""
         self.expect("VIEW")
         name = self.name()
         self.expect("SET")
@@ -244,7 +241,7 @@ class _Reader(StartReader):
         return CreateIndex(name or f"{relation}_{'_'.join(columns)}", relation, columns, unless)
 
     def sink(self) -> CreateSink:
-        """CREATE SINK name FROM view USING format [OPTIONS (…)]."""
+        """Parse CREATE SINK name FROM view USING format [OPTIONS (…)]."""
         unless = self.if_not_exists()
         name = self.name()
         self.refuse_foreign_sink()
@@ -260,7 +257,7 @@ class _Reader(StartReader):
         return CreateSink(make_sink(name, view, format_, options), unless)
 
     def refuse_foreign_sink(self) -> None:
-        """Refuse what other systems write here: AS SELECT, INTO KAFKA …, WITH (…)."""
+        """Raise `Unsupported` for syntax of other systems: AS SELECT, INTO KAFKA …, WITH (…)."""
         foreign = foreign_sink(self.peek(), self.place(self.tokens[min(self.at, len(self.tokens) - 1)]))
         if foreign is not None:
             raise foreign

@@ -1,7 +1,9 @@
-"""What a STREAM says of its changes: `Sys.EmitTime`, `Sys.Undo` and `Sys.Epoch` as items of the SELECT list.
+"""System columns of SELECT STREAM: `Sys.EmitTime`, `Sys.Undo` and `Sys.Epoch` in the SELECT list.
 
-Such an item is a typed NULL while the query is planned and run, so that it keeps its place and its name; the rendering
-fills it in. CURRENT_TIMESTAMP as an item of its own is the emit time too: it is what the clock said.
+    SELECT id, Sys.Undo AS gone FROM v   →  SELECT id, CAST(NULL AS BOOLEAN) AS gone FROM v
+
+The typed NULL keeps the place and name of the column while the query is planned and run; the rendering fills it in.
+`CURRENT_TIMESTAMP AS name` is another spelling of the emit time.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ _SYSTEM: dict[str, tuple[System, str]] = {
 
 
 def split_system_items(text: str) -> tuple[str, dict[str, System]]:
-    """The query with placeholders for system items, and what stands behind each of their names.
+    """Replace system columns by placeholders, and return which system column each name stands for.
 
     >>> split_system_items("SELECT id, Sys.Undo AS gone FROM v")
     ('SELECT id, CAST(NULL AS BOOLEAN) AS gone FROM v', {'gone': 'undo'})
     """
     if any(table.alias_or_name.lower() == "sys" for table in parse_query(text).find_all(exp.Table)):
         return text, {}
-    found: dict[str, System] = {}
+    systems: dict[str, System] = {}
     result, done = "", 0
     for item in _select_items(sqlglot.tokenize(text, read=SparkSql)):
         head = _system_item(item)
@@ -42,29 +44,29 @@ def split_system_items(text: str) -> tuple[str, dict[str, System]]:
         length, system, kind = head
         rest = item[length:]
         name = rest[-1].text if rest else item[length - 1].text
-        if name.lower() in (known.lower() for known in found):
+        if name.lower() in (other.lower() for other in systems):
             hint = "give one of them another name with AS"
             raise InvalidSql(f"column `{name}` appears twice in the result", detail=text, hint=hint)
-        found[name] = system
+        systems[name] = system
         alias = "" if rest else f" AS `{name}`"
         result += text[done : item[0].start] + f"CAST(NULL AS {kind}){alias}"
         done = item[length - 1].end + 1
-    return result + text[done:], found
+    return result + text[done:], systems
 
 
 def refuse_system_items(text: str, rendering: str) -> None:
-    """Refuse `Sys.…` in a rendering that shows rows and not changes."""
+    """Raise `InvalidSql` for `Sys.…` in a rendering that shows rows, not changes."""
     for item in _select_items(sqlglot.tokenize(text, read=SparkSql)):
         if len(item) >= 3 and _system_item(item) is not None and item[0].text.lower() == "sys":
             raise InvalidSql(
-                f"`Sys.{item[2].text}` says something of a change, and {rendering} shows rows",
+                f"`Sys.{item[2].text}` is a column of changes, and {rendering} shows rows",
                 detail=text,
-                hint="SELECT STREAM shows changes",
+                hint="use SELECT STREAM, which shows changes",
             )
 
 
 def _select_items(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """The items of the outermost SELECT list, each as its tokens."""
+    """Yield the tokens of each item of the outermost SELECT list."""
     depth, inside = 0, False
     item: list[Token] = []
     for token in tokens:
@@ -85,7 +87,7 @@ _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 
 
 def _system_item(item: Sequence[Token]) -> tuple[int, System, str] | None:
-    """How many tokens name the system value, which one it is, and its type; None for other items."""
+    """Return the number of tokens of a system column, which one it is, and its type; None for other items."""
     words = [token.text.lower() for token in item]
     if words[:2] == ["sys", "."] and len(words) > 2 and words[2] in _SYSTEM:
         length = 3
@@ -94,7 +96,7 @@ def _system_item(item: Sequence[Token]) -> tuple[int, System, str] | None:
         length = 3 if words[1:3] == ["(", ")"] else 1
         system, kind = _SYSTEM["emittime"]
         if len(words) == length:
-            return None  # without a name it is what it is elsewhere: refused
+            return None  # without AS it is an ordinary CURRENT_TIMESTAMP, which the binder refuses
     else:
         return None
     rest = words[length:]

@@ -15,11 +15,12 @@ from sqlglot.errors import SqlglotError
 
 from rejoinder import errors
 from rejoinder.ir.monotone import Step
+from rejoinder.ir.scalar_operation import MonotoneArgument
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.parse.dialect import SparkSql
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import coerce
-from rejoinder.sql.types.terms import Term, build, mismatch, refuse, rising
+from rejoinder.sql.types.terms import Term, call, mismatch, refuse
 
 MONTHS = {"MONTH": 1, "YEAR": 12}
 MICROS = {
@@ -75,7 +76,7 @@ def interval_of(node: exp.Expr) -> Interval | None:
 
 
 def read_interval(text: str) -> Interval:
-    """The interval that a text says; a plain number is one of microseconds.
+    """Read an interval; a plain number counts microseconds.
 
     >>> read_interval("INTERVAL 24 hours").micros == read_interval("INTERVAL 1 day").micros, read_interval("-3").micros
     (True, -3)
@@ -85,12 +86,12 @@ def read_interval(text: str) -> Interval:
     try:
         node = sqlglot.parse_one(text, read=SparkSql)
         is_word = isinstance(node, exp.Interval) and not isinstance(node.this, exp.Literal)
-        found = None if is_word else interval_of(node)
+        interval = None if is_word else interval_of(node)
     except SqlglotError:
-        found = None
-    if found is None:
+        interval = None
+    if interval is None:
         raise errors.InvalidSql(f"`{text}` is not a length of time", hint="as in INTERVAL 5 MINUTES")
-    return found
+    return interval
 
 
 def _read(node: exp.Interval) -> Interval:
@@ -106,10 +107,10 @@ def _read(node: exp.Interval) -> Interval:
     if unit is not None:
         return _in_unit(value.this, unit.name, node)
     total, position = Interval(), 0
-    for found in _WORD.finditer(value.this):
-        if found.start() != position:
+    for match in _WORD.finditer(value.this):
+        if match.start() != position:
             break
-        total, position = total + _in_unit(found.group(1), found.group(2), node), found.end()
+        total, position = total + _in_unit(match.group(1), match.group(2), node), match.end()
     if not position or value.this[position:].strip():
         raise _unreadable(node)
     if total.months and total.micros:
@@ -141,10 +142,10 @@ def _in_unit(text: str, unit: str, node: exp.Expr) -> Interval:
 
 def _read_span(text: str, first: str, last: str, node: exp.Expr) -> Interval:
     pattern = _SPANS.get((first, last))
-    found = pattern.match(text.strip()) if pattern else None
-    if found is None:
+    match = pattern.match(text.strip()) if pattern else None
+    if match is None:
         raise _unreadable(node)
-    sign, *amounts = found.groups()
+    sign, *amounts = match.groups()
     units = _UNITS[_UNITS.index(first) : _UNITS.index(last) + 1]
     total = Interval()
     for amount, unit in zip(amounts, units, strict=True):
@@ -168,23 +169,22 @@ def shift(term: Term, interval: Interval, node: exp.Expr) -> Term:
         raise mismatch(
             node, f"an interval cannot be added to {spark_types.spark_name(term.type)}", "CAST it to TIMESTAMP before"
         )
-    if term.type == spark_types.DATE:
-        if interval.months:
-            return build(f"CAST({{0}} + to_months({interval.months}) AS DATE)", spark_types.DATE, term, can_fail=True)
-        if interval.of_days:
-            days = interval.micros // MICROS["DAY"]
-            made = build(f"({{0}} + CAST({days} AS INTEGER))", spark_types.DATE, term, can_fail=True)
-            return rising(made, term, Step(days))
+    if term.type == spark_types.DATE and not (interval.months or interval.of_days):
         term = coerce(term, spark_types.TIMESTAMP, node)
     if interval.months:
-        return build(f"({{0}} + to_months({interval.months}))", term.type, term, can_fail=True)
-    made = build(f"({{0}} + to_microseconds({interval.micros}))", term.type, term, can_fail=True)
-    return rising(made, term, Step(interval.micros))
+        return call("add_interval", term.type, term, options=("months", interval.months), can_fail=True)
+    is_date = term.type == spark_types.DATE
+    unit, amount = ("days", interval.micros // MICROS["DAY"]) if is_date else ("microseconds", interval.micros)
+    monotone = MonotoneArgument(0, (Step(amount),))
+    return call("add_interval", term.type, term, options=(unit, amount), can_fail=True, monotone=monotone)
 
 
-def add_days(day: Term, days: Term, node: exp.Expr) -> Term:
-    """Add a number of days to a date."""
+def add_days(day: Term, days: Term, node: exp.Expr, *, sign: int = 1) -> Term:
+    """Add a number of days to a date, or subtract it."""
     if not (spark_types.is_integer(days.type) or days.is_null) or days.type == spark_types.BIGINT:
         raise mismatch(node, f"days must be an int, not {spark_types.spark_name(days.type)}", "CAST it to INT")
-    made = build("({0} + {1})", spark_types.DATE, day, coerce(days, spark_types.INT, node), can_fail=True)
-    return rising(made, day, Step(days.value)) if days.literal and not days.is_null else made
+    amount = coerce(days, spark_types.INT, node)
+    monotone = MonotoneArgument(0, (Step(sign * amount.value),)) if amount.value is not None else None
+    if sign < 0:
+        amount = call("negative", spark_types.INT, amount, can_fail=True)
+    return call("date_add", spark_types.DATE, day, amount, can_fail=True, monotone=monotone)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from rejoinder.ir import nodes
-from rejoinder.sql.types.terms import Term, build, combine, evaluated_once, quote_text
+from rejoinder.ir import nodes, operators
+from rejoinder.sql.types.terms import Term, call, evaluated_once
 
 
 def is_nested_cast(source: pa.DataType, kind: pa.DataType) -> bool:
@@ -23,14 +23,15 @@ def cast_nested(term: Term, kind: pa.DataType, cast: Callable[[Term, pa.DataType
     if pa.types.is_list(kind):
         variable = nodes.Variable(f"item_{term.node.digest.hex()[:12]}", term.type.value_type)
         item = cast(Term(variable), kind.value_type)
-        return combine("list_transform({0}, {1})", kind, term, Term(nodes.Lambda(variable.name, item.node)))
+        function = Term(nodes.Lambda((variable,), item.node))
+        return call("array_transform", kind, term, function, evaluation="all")
     return evaluated_once(term, lambda value: _cast_struct(value, kind, cast))
 
 
 def _cast_struct(term: Term, kind: pa.DataType, cast: Callable[[Term, pa.DataType], Term]) -> Term:
     fields = [
-        cast(build(f"struct_extract({{0}}, {quote_text(field.name)})", field.type, term), own.type)
+        cast(call("field", field.type, term, options=(field.name,)), own.type)
         for field, own in zip(term.type, kind, strict=True)
     ]
-    packed = ", ".join(f"{quote_text(own.name)}: {{{place}}}" for place, own in enumerate(kind, 1))
-    return combine(f"CASE WHEN {{0}} IS NOT NULL THEN {{{packed}}} END", kind, term, *fields, is_lazy=True)
+    struct = call("struct", kind, *fields, evaluation="all", nulls="never")
+    return Term(operators.when(operators.is_not_null(term.node), struct.node))

@@ -12,6 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rejoinder import errors
+from rejoinder.ir.type_names import is_integer as is_integer
+from rejoinder.ir.type_names import spark_name as spark_name
 from rejoinder.sql.parse.foreign_names import foreign_type
 
 BOOLEAN = pa.bool_()
@@ -29,22 +31,6 @@ TIMESTAMP_NTZ = pa.timestamp("us")
 NULL = pa.null()
 
 MAX_PRECISION = 38
-
-_NAMES: dict[pa.DataType, str] = {
-    BOOLEAN: "boolean",
-    TINYINT: "tinyint",
-    SMALLINT: "smallint",
-    INT: "int",
-    BIGINT: "bigint",
-    FLOAT: "float",
-    DOUBLE: "double",
-    STRING: "string",
-    BINARY: "binary",
-    DATE: "date",
-    TIMESTAMP: "timestamp",
-    TIMESTAMP_NTZ: "timestamp_ntz",
-    NULL: "void",
-}
 
 _PARSED: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: BOOLEAN,
@@ -67,7 +53,6 @@ _PARSED: dict[exp.DType, pa.DataType] = {
 }
 
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR)
-_INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 _INTEGER_PRECISION = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
 _NUMERIC_ORDER = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
@@ -128,30 +113,6 @@ def _parse_decimal(node: exp.DataType) -> pa.DataType:
 def array_of(element: pa.DataType) -> pa.DataType:
     """Give the array type as Spark hands it over in Arrow: its item is called `element`."""
     return pa.list_(pa.field("element", element))
-
-
-def spark_name(kind: pa.DataType) -> str:
-    """Name an Arrow type as Spark's `simpleString` does. Raises `Unsupported` for a type that Spark has not.
-
-    >>> spark_name(pa.decimal128(10, 2)), spark_name(pa.timestamp("us", tz="UTC"))
-    ('decimal(10,2)', 'timestamp')
-    """
-    if kind in _NAMES:
-        return _NAMES[kind]
-    if pa.types.is_decimal128(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_list(kind):
-        return f"array<{spark_name(kind.value_type)}>"
-    if pa.types.is_map(kind):
-        return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
-    raise errors.Unsupported(f"the Arrow type `{kind}` is not supported", hint="cast the column in the source")
-
-
-def is_integer(kind: pa.DataType) -> bool:
-    """Say whether a type is one of the four integers."""
-    return kind in _INTEGERS
 
 
 def is_decimal(kind: pa.DataType) -> bool:

@@ -1,8 +1,7 @@
-"""Compiled pieces of an expression: nodes, and what only the compiler has to know about them."""
+"""Compiled parts of an expression: nodes, and what only the compiler has to know about them."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -12,10 +11,8 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.ir import nodes
-from rejoinder.ir.monotone import Step
 from rejoinder.ir.nodes import Node
-from rejoinder.ir.operators import places
-from rejoinder.ir.scalar_operation import Monotone, ScalarOperation
+from rejoinder.ir.scalar_operation import Evaluation, MonotoneArgument, Nulls, Option, ScalarOperation
 from rejoinder.sql.parse.clauses import text_of
 
 
@@ -32,8 +29,8 @@ class Bounds:
 class Term:
     """A node whose values and type are Spark's.
 
-    `suffixed` says that a literal was written with a suffix such as `1L`, or as `1::BIGINT`. A window that was made by
-    us keeps its `bounds`.
+    `suffixed`: a literal was written with a suffix such as `1L`, or as `1::BIGINT`. `bounds`: the ends of a window that
+    TUMBLE, HOP or `window` made.
     """
 
     node: Node
@@ -70,7 +67,7 @@ NULL = Term(nodes.Literal(None, pa.null()))
 
 
 class Compiler(Protocol):
-    """What a node's compiler may ask for: the terms of the nodes below."""
+    """What the compiler of a function may ask for: the terms of its arguments."""
 
     def compile(self, node: exp.Expr) -> Term:
         """Compile a node. Raises a `PlanningError`."""
@@ -85,46 +82,19 @@ class Compiler(Protocol):
         ...
 
 
-def build(
-    template: str,
+def call(
+    name: str,
     kind: pa.DataType,
     *terms: Term,
-    name: str = "",
+    options: tuple[Option, ...] = (),
+    evaluation: Evaluation = "in turn",
+    nulls: Nulls = "possible",
     can_fail: bool = False,
-    right_first: bool = False,
-    makes_null: bool = True,
+    monotone: MonotoneArgument | None = None,
 ) -> Term:
-    """Make a term that is NULL if a part is, from a template with `{0}`, `{1}`, … for its parts (`ScalarOperation`).
-
-    Spark evaluates the parts in turn, the right one first for divisions, and stops at a NULL: what comes after is not
-    evaluated, and cannot fail.
-    """
-    operation = ScalarOperation(template, name, can_fail=can_fail, right_first=right_first, makes_null=makes_null)
+    """Make the term that calls a function of the registry (`ScalarOperation`)."""
+    operation = ScalarOperation(name, options, evaluation, nulls, can_fail, monotone)
     return Term(nodes.Call(operation, [term.node for term in terms], kind))
-
-
-def combine(template: str, kind: pa.DataType, *terms: Term, name: str = "", is_lazy: bool = False) -> Term:
-    """Make a term whose parts are all evaluated, whether or not one is NULL; `is_lazy`: until one decides."""
-    operation = ScalarOperation(template, name, stops_at_null=False, is_lazy=is_lazy)
-    return Term(nodes.Call(operation, [term.node for term in terms], kind))
-
-
-def listed(function: str, count: int) -> str:
-    """The template of a call with so many arguments.
-
-    >>> listed("least", 2)
-    'least({0}, {1})'
-    """
-    return f"{function}({places(count)})"
-
-
-def rising(made: Term, time: Term, *steps: Step, more: int | None = 0) -> Term:
-    """A term that was made from a time and is what steps make of it, or so much more."""
-    node = made.node
-    if not isinstance(node, nodes.Call) or time.node not in node.parts:
-        return made
-    monotone = Monotone(node.parts.index(time.node), steps, more)
-    return replace(made, node=nodes.Call(replace(node.operation, monotone=monotone), node.parts, node.type))
 
 
 def evaluated_once(term: Term, make: Callable[[Term], Term]) -> Term:
@@ -139,27 +109,11 @@ def choice(conditions: Sequence[Term], results: Sequence[Term], kind: pa.DataTyp
     return Term(nodes.Case(parts, kind))
 
 
-def once(text: str) -> tuple[str, Callable[[str], str]]:
-    """Name a part of a template that is used often, and give the function that puts it around its use."""
-    name = f"once_{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
-    return name, lambda body: f"list_transform([{text}], lambda {name}: {body})[1]"
-
-
-def failing(message: str) -> str:
-    """The place in a template where the row fails."""
-    return f"{{!{message}}}"
-
-
-def quote_text(text: str) -> str:
-    """Write a string literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def relabel(term: Term, kind: pa.DataType) -> Term:
-    """Give a term another type whose DuckDB values are the same."""
+    """Give a term another type whose values are stored in the same way."""
     if isinstance(term.node, nodes.Column):
         return Term(nodes.Column(term.node.name, kind))
-    return build("{0}", kind, term, makes_null=False)
+    return call("relabel", kind, term, nulls="propagated")
 
 
 def refuse(node: exp.Expr, why: str, hint: str | None = None) -> errors.Unsupported:

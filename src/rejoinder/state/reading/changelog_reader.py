@@ -6,36 +6,37 @@ that different buckets wrote for the same row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 import numpy as np
 import pyarrow as pa
 
 from rejoinder.errors import InvalidSql, NotCommitted, UnknownName, near_misses
-from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, contiguous, diffs, numbers, replaced, take, without
+from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, numbers, replaced, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.kernels.arrow.sorting import LAST_HASH
-from rejoinder.state.flow_state import State
 from rejoinder.state.timeline import Timeline
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
-from rejoinder.store.runs.run import RunRef, read_run, with_epoch
+from rejoinder.store.runs.net_rows import changes_in, net_rows
+from rejoinder.store.runs.run import RunRef
+from rejoinder.store.runs.spine import Spine
 
 WHOLE = (0, LAST_HASH)
 
 
 def changelog_refs(manifest: Manifest, view: str) -> list[RunRef]:
     """Return the runs of a view's changelog. Raises `UnknownName`."""
-    state = State.from_json(manifest.spines)
-    if view not in state.changelogs:
-        known = list(state.changelogs)
+    changelogs = manifest.spines["changelogs"]
+    if view not in changelogs:
+        known = list(changelogs)
         raise UnknownName(
             f"there is no view `{view}` to read",
             detail=f"views: {', '.join(known) or 'none'}",
             hint=near_misses(view, known) or "CREATE VIEW it first",
         )
-    return [ref for part in state.changelogs[view] for ref in part.refs]
+    return [ref for part in changelogs[view] for ref in Spine.from_json(part).refs]
 
 
 def check_epoch(manifest: Manifest, view: str, epoch: int) -> None:
@@ -91,8 +92,7 @@ def read_table(
     if as_of is not None:
         check_epoch(manifest, view, as_of)
     refs = [ref for ref in changelog_refs(manifest, view) if ref.epochs[0] <= epoch]
-    rows = without(_rows(store, refs, schema, -2, epoch, hashes), [EPOCH])
-    return consolidate(rows)
+    return net_rows(store, refs, schema, after=-2, until=epoch, hashes=hashes)
 
 
 def read_changes(
@@ -107,50 +107,7 @@ def read_changes(
 ) -> pa.Table:
     """Return the net changes of a view in the epochs after `after` up to `until`, with `__epoch` and `__diff`."""
     refs = [ref for ref in changelog_refs(manifest, view) if ref.epochs[0] <= until and ref.epochs[1] > after]
-    return consolidate(_rows(store, refs, schema, after, until, hashes))
-
-
-def net_rows(
-    store: ObjectStore,
-    refs: Sequence[RunRef],
-    schema: pa.Schema,
-    *,
-    after: int,
-    until: int,
-    hashes: tuple[int, int],
-    keep: Callable[[pa.Table], pa.Table] | None = None,
-) -> pa.Table:
-    """Return the changes of some runs after `after` up to `until`, netted over the epochs, with `__diff`.
-
-    `keep` filters the rows of each run first. It must keep all changes of a row, or none.
-    """
-    return consolidate(without(_rows(store, refs, schema, after, until, hashes, keep), [EPOCH]))
-
-
-def _rows(
-    store: ObjectStore,
-    refs: Sequence[RunRef],
-    schema: pa.Schema,
-    after: int,
-    until: int,
-    hashes: tuple[int, int],
-    keep: Callable[[pa.Table], pa.Table] | None = None,
-) -> pa.Table:
-    full = schema.append(pa.field(EPOCH, pa.int64())).append(pa.field(DIFF, pa.int64()))
-    parts = [full.empty_table()]
-    for ref in refs:
-        table = read_run(store, ref.clipped(*hashes)) if ref.overlaps(*hashes) else None
-        table = table if table is None or keep is None else keep(table)
-        if table is None or not table.num_rows:
-            continue
-        table = without(with_epoch(table, ref), [HASH])
-        if ref.epochs[0] <= after or ref.epochs[1] > until:
-            epochs = numbers(table, EPOCH)
-            table = take(table, np.flatnonzero((epochs > after) & (epochs <= until)))
-        if DIFF not in table.column_names:
-            table = replaced(table, DIFF, np.ones(table.num_rows, np.int64))
-        parts.append(table.select(full.names))
-    return contiguous(parts)
+    return consolidate(changes_in(store, refs, schema, after, until, hashes))
 
 
 def expanded(table: pa.Table) -> pa.Table:

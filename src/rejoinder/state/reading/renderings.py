@@ -5,7 +5,6 @@ The changes are from a view's changelog, or from a replayed query (`engine.queri
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rejoinder.formats.text.plain_rows import Row, Rows, plain_rows, python_rows, sort_key
+from rejoinder.formats.text.row_text import plain, table_text, text
 from rejoinder.kernels.arrow.columns import DIFF, EPOCH, HASH, diffs, numbers, take, without
 from rejoinder.kernels.arrow.consolidate import consolidate
 from rejoinder.sql.statements.stream_columns import System
@@ -25,11 +26,9 @@ from rejoinder.state.reading.changelog_reader import (
     read_table,
     timeline_of,
 )
-from rejoinder.state.reading.row_text import plain, table_text, text
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.object_store import ObjectStore
 
-Row = dict[str, Any]
 CHANGE_COLUMNS = pa.schema(
     [
         ("_epoch", pa.int64()),
@@ -38,17 +37,6 @@ CHANGE_COLUMNS = pa.schema(
         ("_diff", pa.int64()),
     ]
 )
-
-
-class Rows(list[Row]):
-    """Rows of a rendering, a list of dicts; as text, an aligned table."""
-
-    def __init__(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
-        super().__init__(rows)
-        self.columns = list(columns)
-
-    def __str__(self) -> str:
-        return table_text(self, self.columns)
 
 
 @dataclass(frozen=True)
@@ -111,41 +99,6 @@ def settled(changes: Changes) -> pa.Table:
 # -- TABLE ------------------------------------------------------------------------------------------------------------
 
 
-def plain_rows(table: pa.Table, *, is_ordered: bool = False) -> Rows:
-    """Return rows as dicts of plain values. Times are in UTC, without zone.
-
-    Unless `is_ordered`, the rows are sorted by their values.
-    """
-    rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in _python_rows(table)]
-    return Rows(rows if is_ordered else sorted(rows, key=sort_key), table.column_names)
-
-
-def _python_rows(table: pa.Table) -> list[Row]:
-    """Return rows as dicts. Maps are dicts too, or pairs if a key is repeated or not hashable in Python."""
-    try:
-        return list(table.to_pylist(maps_as_pydicts="strict"))
-    except (KeyError, TypeError):
-        return list(table.to_pylist())
-
-
-def sort_key(row: Row) -> list[tuple[int, str, Any]]:
-    """Return the sort key of a row: by values, NULL first and NaN last. Rows that are equal in SQL have equal keys."""
-    return [_value_key(value) for value in row.values()]
-
-
-def _value_key(value: Any) -> tuple[int, str, Any]:
-    if value is None:
-        return 0, "", 0
-    if isinstance(value, float) and math.isnan(value):
-        return 2, "", 0
-    if isinstance(value, bool | int | float):
-        return 1, "", value + 0  # -0.0 equals 0.0
-    if isinstance(value, dict | list):
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-        return 1, type(value).__name__, str([(name, _value_key(item)) for name, item in inner])
-    return 1, type(value).__name__, str(value)
-
-
 def table_rows(store: ObjectStore, manifest: Manifest, view: str, schema: pa.Schema, as_of: int | None) -> Rows:
     """Return TABLE: the rows of the view now, or as of an epoch."""
     return plain_rows(expanded(read_table(store, manifest, view, schema, as_of=as_of)))
@@ -163,7 +116,7 @@ def net_changes(
 
 
 def _signed(changes: pa.Table) -> list[tuple[Row, int]]:
-    rows = _python_rows(changes)
+    rows = python_rows(changes)
     result = [({k: plain(v) for k, v in row.items() if k not in (DIFF, EPOCH)}, row.get(DIFF, 1)) for row in rows]
     return sorted(result, key=lambda change: (change[1] > 0, sort_key(change[0])))
 

@@ -74,21 +74,28 @@ def _confirm(store: ObjectStore, manifest: Manifest) -> None:
     stored = versions(store)
     if not stored or stored[-1] <= manifest.version:
         # A consistent listing proves it. Without one: a name is deleted only after the one below it, and version 0
-        # only after its flow was marked.
+        # only after its flow was marked with a later version.
         if manifest.version == 0:
-            if marked_flow(store) in (None, manifest.flow_id):
+            mark = marked_flow(store)
+            is_own = mark is None or mark.flow_id == manifest.flow_id
+            if is_own and (mark is None or mark.version == 0 or _is_parent(manifest, find(store, 1))):
                 return
             _withdraw(store, manifest)
-            raise _taken_over(store, manifest, "another flow was started here")
+            why = "newer versions were committed" if is_own else "another flow was started here"
+            raise _taken_over(store, manifest, why)
         if store.exists(name_of(manifest.version - 1)):
             return
         raise _taken_over(store, manifest, "the version before it is no longer retained")
     child = find(store, manifest.version + 1) if manifest.version + 1 in stored else None
-    if child is not None and child.parent == manifest.checksum:
+    if _is_parent(manifest, child):
         return  # another driver has committed on top of it, so it was committed
     if manifest.version in stored:
         _withdraw(store, manifest)
     raise _taken_over(store, manifest, f"version {stored[-1]} is committed")
+
+
+def _is_parent(manifest: Manifest, child: Manifest | None) -> bool:
+    return child is not None and child.parent == manifest.checksum
 
 
 def _withdraw(store: ObjectStore, manifest: Manifest) -> None:

@@ -10,7 +10,8 @@ Invariants:
   versions have no gaps (see `manifest`);
 - of files that no manifest named, only those with a name of the form of `run.new_name` are deleted, and none through a
   link: files that others put into the state are not touched;
-- the newest version and its parent are always retained: `commit` checks the parent after it has published.
+- the newest version and its parent are always retained: `commit` checks the parent after it has published;
+- version 0 is deleted after `flow.json` names a later version.
 
 Requirement on the driver: a new manifest names new files, and files that a retained manifest names; never a file that
 only dropped manifests name.
@@ -27,6 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from rejoinder.store.commits.lost_commits import mark_flow
 from rejoinder.store.commits.manifest import Manifest, find, name_of
 from rejoinder.store.commits.newest_manifest import latest
 from rejoinder.store.objects.object_store import ObjectStore
@@ -79,6 +81,8 @@ def collect(
     retained, parent = _retained(store, newest, floor, named, seen)
     oldest = min(epoch for _, _, epoch in seen.values())
     dropped = chain_below(store, floor, parent)
+    if 0 in dropped:  # a first commit that is sent again must find that it is no longer the newest (see `commit`)
+        mark_flow(store, newest, newest.version)
     deleted: set[str] = set()
     for start in range(0, len(dropped), _BATCH):
         batch = dropped[start : start + _BATCH]

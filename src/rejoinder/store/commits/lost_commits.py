@@ -3,8 +3,8 @@
 The hint `manifests/latest` is written after each commit and has a checksum, so the version that it names was committed.
 If the hint is lost as well, other objects prove that version n was committed. None of them precedes the commit:
 
-- `flow.json` names n or a newer version. It holds the identity of the flow and, until the first collection, the newest
-  version;
+- `flow.json` names n or a newer version. It holds the identity of the flow and a version that was committed: until the
+  first collection the newest one, later the newest one when the last driver started;
 - `sinks/<n>.json`, or one of a newer version: progress of sinks is written after a commit was delivered;
 - a manifest lists the versions that are retained with it. If the oldest of them is missing, a newer commit has dropped
   it. A backup holds a single version, which `flow.json` names: earlier ones were never stored there.
@@ -66,10 +66,11 @@ def mark_flow(store: ObjectStore, manifest: Manifest, committed: int, *, first: 
     `first` is the oldest version that was ever stored here; a backup passes it because it changes it. Raises
     `errors.Corrupt` if another flow owns the state, or if `flow.json` is damaged.
     """
-    version = committed if is_young(manifest) else 0
     data = store.find(FLOW)
     if data is None:  # if the marker of an older flow was lost, its first version is unknown
-        store.put_if_absent(FLOW, _Flow(manifest.flow_id, version, committed if first is None else first).to_bytes())
+        store.put_if_absent(
+            FLOW, FlowMark(manifest.flow_id, committed, committed if first is None else first).to_bytes()
+        )
         return
     stored = _flow(data)
     if stored is None or stored.flow_id != manifest.flow_id:
@@ -81,19 +82,18 @@ def mark_flow(store: ObjectStore, manifest: Manifest, committed: int, *, first: 
             hint=f"delete `{FLOW}` if all other files belong together: the next commit writes it. Otherwise restore "
             "the state from a backup, into an empty folder",
         )
-    updated = _Flow(manifest.flow_id, max(stored.version, version), stored.first if first is None else first)
+    updated = FlowMark(manifest.flow_id, max(stored.version, committed), stored.first if first is None else first)
     if updated != stored:
         store.put(FLOW, updated.to_bytes())
 
 
-def marked_flow(store: ObjectStore) -> str | None:
-    """Return the identity of the flow that owns this state; None if `flow.json` is missing or damaged."""
-    flow = _flow(store.find(FLOW) or b"")
-    return None if flow is None else flow.flow_id
+def marked_flow(store: ObjectStore) -> FlowMark | None:
+    """Return which flow owns this state, and what it has committed; None if `flow.json` is missing or damaged."""
+    return _flow(store.find(FLOW) or b"")
 
 
 @dataclass(frozen=True)
-class _Flow:
+class FlowMark:
     """The content of `flow.json`."""
 
     flow_id: str
@@ -107,11 +107,11 @@ class _Flow:
         return b"%b\n%08x\n" % (body, zlib.crc32(body))
 
 
-def _flow(data: bytes) -> _Flow | None:
+def _flow(data: bytes) -> FlowMark | None:
     """Read `flow.json`; None if it is damaged."""
     try:
         fields = json.loads(data.partition(b"\n")[0])
-        flow = _Flow(str(fields["flow_id"]), int(fields["version"]), int(fields["first"]))
+        flow = FlowMark(str(fields["flow_id"]), int(fields["version"]), int(fields["first"]))
     except (ValueError, KeyError, TypeError):
         return None
     return flow if data == flow.to_bytes() else None
@@ -157,7 +157,7 @@ def _signs(store: ObjectStore, newest: Manifest) -> Iterator[_Sign]:
     if hinted is not None:
         yield _Sign(f"`{HINT}` says that version {hinted} was committed", hinted)
         return
-    marked = _flow(store.find(FLOW) or b"")
+    marked = marked_flow(store)
     if marked is not None:
         yield _Sign(f"`{FLOW}` says that version {marked.version} was committed", marked.version)
     names = map(_SINK_PROGRESS_NAME.fullmatch, store.list(SINK_PROGRESS))

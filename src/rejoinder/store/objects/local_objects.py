@@ -105,10 +105,10 @@ class Disk:
             if links and is_strict:
                 raise LinkError(f"{folder}/{min(links)}")
             for file in (name for name in files if name not in links):
-                path = Path(folder) / file
+                path = f"{folder}/{file}"
                 with suppress(FileNotFoundError):  # deleted since the listing
-                    status = path.stat()
-                    yield Entry(path.relative_to(self._root).as_posix(), status.st_size, status.st_mtime)
+                    status = os.stat(path)
+                    yield Entry(path[len(str(self._root)) + 1 :], status.st_size, status.st_mtime)
 
     def delete(self, names: Sequence[str]) -> None:
         for name in names:

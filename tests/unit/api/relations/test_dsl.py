@@ -261,15 +261,15 @@ def test_windows_of_integers(shop: Driver) -> None:
         ),
         ("SELECT 1 AS x FROM orders o RIGHT JOIN customers FOR SYSTEM_TIME AS OF now() AS c ON o.cust = c.id", "RIGHT"),
         ("SELECT 1 AS x FROM orders o FULL JOIN customers FOR SYSTEM_TIME AS OF now() AS c ON o.cust = c.id", "right"),
-        ("SELECT id FROM LATEST(TABLE customers, DESCRIPTOR(id))", "what LATEST reads must be append-only"),
+        ("SELECT id FROM LATEST(TABLE customers, DESCRIPTOR(id))", "the input of LATEST must be append-only"),
         (
             "SELECT id FROM LATEST(TABLE (SELECT cust AS id, count(*) AS n FROM orders GROUP BY cust), DESCRIPTOR(id))",
             "a GROUP BY is not",
         ),
-        ("SELECT id FROM LATEST(TABLE orders)", "LATEST takes other arguments"),
+        ("SELECT id FROM LATEST(TABLE orders)", "wrong arguments of LATEST"),
         ("SELECT id FROM LATEST(TABLE orders, id)", "LATEST takes columns as DESCRIPTOR"),
         ("SELECT id FROM LATEST(TABLE orders, DESCRIPTOR(id), DESCRIPTOR(id, ts))", "LATEST orders by one column"),
-        ("SELECT id FROM CHANGES(TABLE orders, DESCRIPTOR(id))", "CHANGES takes other arguments"),
+        ("SELECT id FROM CHANGES(TABLE orders, DESCRIPTOR(id))", "wrong arguments of CHANGES"),
         ("SELECT id FROM CHANGES(TABLE (SELECT id, 1 AS _undo FROM orders))", "`_undo` appears twice"),
     ],
 )

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from rejoinder.api.sources.inbox import Inbox, checked_rows
 from rejoinder.cli.commands.open_state import open_state
 from rejoinder.cli.main import app
+from rejoinder.connectors.files.reading import read_file
 from rejoinder.engine import publisher
 from rejoinder.errors import Corrupt, InputError, StorageFailed
-from rejoinder.formats import read_file
 from rejoinder.ir.catalog import Source
 
 SOURCE = Source("s", "stream", pa.schema([("k", pa.int64())]))
@@ -110,11 +110,11 @@ def sql(place: str, text: str, *, exit_code: int = 0) -> str:
 
 def waiting(place: str) -> Inbox:
     engine = open_state(place)
-    return Inbox(place, lambda source: engine.attached[source])
+    return Inbox(place, lambda source: engine.version.attached[source])
 
 
 def source_of(place: str) -> Source:
-    source = open_state(place).catalog.get("t")
+    source = open_state(place).version.catalog.get("t")
     assert isinstance(source, Source)
     return source
 

@@ -120,7 +120,9 @@ def test_an_error_has_fact_detail_and_hint_and_no_traceback(rejoinder: Rejoinder
     assert "Traceback" in rejoinder("sql", shop, "SELECT * FROM price", "--debug").stderr
 
 
-def test_what_nobody_expected_is_an_error_too(rejoinder: Rejoinder, shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_an_error_too(
+    rejoinder: Rejoinder, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rejoinder.cli.commands.ask.execute", lambda *_: 1 / 0)
     result = rejoinder("sql", shop, "SELECT * FROM priced")
     assert result.exit_code == 1 and "error: unexpected ZeroDivisionError  [RJ000]" in result.stderr

@@ -34,7 +34,7 @@ def test_a_dry_run_deletes_nothing(state: Path) -> None:
     assert (state / ORPHAN).exists()
 
 
-def test_what_nobody_names_is_deleted(state: Path) -> None:
+def test_unnamed_files_are_deleted(state: Path) -> None:
     result = CliRunner().invoke(app, ["vacuum", str(state)])
     assert "orphaned files: 1, 2.0 KB" in result.output and "1 object deleted, 2.0 KB" in result.output
     assert not (state / ORPHAN).exists()

@@ -13,8 +13,8 @@ import rejoinder as package
 from rejoinder.cli.terminal import progress_line, result_tables, screen
 from rejoinder.cli.terminal.change_lines import counts, show_changes
 from rejoinder.engine.epoch_progress import Progress
+from rejoinder.formats.text.row_text import text
 from rejoinder.sql.statements import query_text
-from rejoinder.state.reading.row_text import text
 from tests.unit.cli.conftest import Rejoinder
 
 
@@ -62,7 +62,7 @@ def test_markup_in_data_is_data(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_changes_show_both_signs_and_copies(capsys: pytest.CaptureFixture[str]) -> None:
     changes = [({"id": number}, -1) for number in range(5)] + [({"id": number}, 2) for number in range(5, 10)]
-    assert counts(changes) == "5 taken back, 10 added"
+    assert counts(changes) == "5 retracted, 10 added"
     show_changes(changes, limit=4)
     shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert shown == ["− 0", "− 1", "+ 2 × 5", "+ 2 × 6", "… and 6 more"]

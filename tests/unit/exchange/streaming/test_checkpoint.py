@@ -34,10 +34,15 @@ class Ledger:
 
     def __init__(self, epoch: int = -1) -> None:
         self.positions: dict[str, Any] = {}
+        self.attached: dict[str, str] = {}
         self.epoch = epoch
         self.lines: dict[str, list[bytes]] = {}
 
-    def annotate(self, positions: dict[str, Any]) -> None:
+    @property
+    def version(self) -> Ledger:
+        return self
+
+    def annotate(self, positions: dict[str, Any], *, commit: bool = True) -> None:
         self.positions = positions
 
     def file_lines(self, stream: str) -> tuple[list[bytes], int]:
@@ -188,8 +193,8 @@ def test_a_short_query_of_the_same_driver_takes_no_commit(ledger: Ledger, tmp_pa
     """The next epoch names its generation. A new driver, or a stream that was never read, is committed at once."""
     commits: list[str] = []
 
-    def annotate(positions: dict[str, Any]) -> None:
-        commits.append(positions["spark"]["folder"])
+    def annotate(positions: dict[str, Any], *, commit: bool = True) -> None:
+        commits.extend([positions["spark"]["folder"]] if commit else [])
         ledger.positions = positions
 
     ledger.annotate = annotate  # type: ignore[method-assign]

@@ -13,7 +13,7 @@ import pytest
 
 from rejoinder.errors import InvalidSql, MalformedInput
 from rejoinder.testing import Driver
-from tests.unit.formats.test_topic_records import epoch, handed_over
+from tests.unit.connectors.kafka.test_topic_records import epoch, handed_over
 
 Row = dict[str, Any]
 COLUMNS = "id BIGINT, name STRING"

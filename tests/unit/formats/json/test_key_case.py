@@ -133,9 +133,9 @@ def test_records_of_a_topic_match_without_case() -> None:
 def test_a_column_without_a_value_in_a_file_is_reported_once(tmp_path: Path) -> None:
     driver = _driver(tmp_path)
     (tmp_path / "data" / "a.json").write_text('{"id": 1, "nmae": "a", "note": "x"}\n{"id": 2, "nmae": "b"}\n')
-    with pytest.warns(UserWarning, match="is NULL in every record") as told:
+    with pytest.warns(UserWarning, match="is NULL in every record") as raised:
         driver.step()
-    (text,) = (str(each.message) for each in told)
+    (text,) = (str(each.message) for each in raised)
     assert "column `name` of `f` is NULL in every record of " in text and text.count("a.json") == 1
     (tmp_path / "data" / "b.json").write_text('{"id": 3, "nmae": "a", "note": "y"}\n')
     with warnings.catch_warnings():

@@ -274,7 +274,7 @@ def test_a_column_is_told_from_an_expression() -> None:
 
 
 class TestRepeats:
-    """An output that is a list: the row comes out once for each element."""
+    """An output that is a list: the row is repeated for each element."""
 
     ROWS = pa.table({"a": [1, 2, 3, 4], "l": [[7, 8], [], [None, 9], None], "__diff": [1, -1, 2, 1]})
     ELEMENTS = Expression(nodes.Column("l", pa.list_(pa.int64())), repeats=True)

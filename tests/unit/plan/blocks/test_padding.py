@@ -1,4 +1,4 @@
-"""Padding: which expressions are NULL where a partner is missing."""
+"""Padding: which expressions are NULL in rows without a match."""
 
 from __future__ import annotations
 

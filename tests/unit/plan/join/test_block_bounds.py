@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from rejoinder.ir.catalog import Catalog
-from rejoinder.ir.monotone import stepped
+from rejoinder.ir.monotone import apply_steps
 from rejoinder.kernels.duckdb.render import duckdb_text
 from rejoinder.plan.join.block_bounds import all_bounds
 from rejoinder.plan.normalize import normalise
@@ -83,7 +83,7 @@ def check(kinds: tuple[str, str], made: str, condition: str) -> None:
     assert pairs
     for (later, _), steps in found.items():
         at = int(later[0])
-        least = {value: stepped(value, steps) for value in tried[1 - at]}
+        least = {value: apply_steps(value, steps) for value in tried[1 - at]}
         assert 0 <= min(pair[at] - least[pair[1 - at]] for pair in pairs) < FAR.get(kinds[at], 11)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rejoinder.plan.join.delta_paths import PathFinder, Statistics
 from rejoinder.plan.join.join_graph import join_graph
-from rejoinder.plan.physical.steps import Lookup
+from rejoinder.plan.physical.join_steps import Lookup
 from rejoinder.testing import Driver
 from tests.unit.plan.queries import normal, planned
 

@@ -31,9 +31,9 @@ def labels_of(query: str) -> tuple[Labels, Catalog, str]:
     driver = Driver()
     driver.sql("CREATE STREAM a (id INT, x STRING, t TIMESTAMP); CREATE STREAM b (id INT, y STRING)")
     driver.sql(f"CREATE VIEW v AS {query}")
-    program = plan(driver._engine.catalog, {}).program
+    program = plan(driver._engine.version.catalog, {}).program
     (only,) = program.views["v"].inputs
-    return Labels(program.derived), driver._engine.catalog, only.relation
+    return Labels(program.derived), driver._engine.version.catalog, only.relation
 
 
 @pytest.mark.parametrize(

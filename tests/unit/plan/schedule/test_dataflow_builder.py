@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from rejoinder.ir.catalog import Index
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.dataflow import ArrangementScan, Dataflow
-from rejoinder.plan.physical.steps import Arrange, Distinct, Emit, Lookup, Send, Upsert
+from rejoinder.plan.physical.join_steps import Lookup
+from rejoinder.plan.physical.steps import Arrange, Distinct, Emit, Send, Upsert
 from rejoinder.plan.planning import Plan
 from rejoinder.plan.schedule.hydration import Hydration
 from rejoinder.plan.schedule.retained_relations import Holdings
@@ -82,7 +83,7 @@ def test_only_changelogs_are_checked_and_each_once() -> None:
     assert sorted(checked) == ["a", "b", "c"]
 
 
-def test_sources_that_nobody_reads_stay_out() -> None:
+def test_unread_sources_are_not_scanned() -> None:
     assert set(planned(JOIN).dataflow.scans) == {"a", "b"}
     indexed = planned(indexes=(Index("i", "c", ("z",)),)).dataflow
     assert set(indexed.scans) == {"c"} and ids(indexed) == {"c[z]"}

@@ -23,7 +23,7 @@ NONE = -1
 
 def plan_of(query: str, *more: str) -> Plan:
     """The plan of view `v`, and of views `w`, `x`, …"""
-    return flow(SOURCES, query, *more)._engine.plan
+    return flow(SOURCES, query, *more)._engine.version.plan
 
 
 def frontier(query: str, column: str) -> Formula | None:

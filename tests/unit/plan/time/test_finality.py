@@ -21,7 +21,7 @@ def test_rows_of_an_inner_join_of_streams_are_final_at_once(kind: str) -> None:
     ("kind", "waits_for"),
     [("LEFT", ["d.t"]), ("LEFT ANTI", ["d.t"]), ("RIGHT", ["o.t"]), ("FULL", ["d.t", "o.t"])],
 )
-def test_a_row_without_a_partner_waits_for_the_watermark_of_the_other_side(kind: str, waits_for: list[str]) -> None:
+def test_a_row_without_a_match_waits_for_the_watermark_of_the_other_side(kind: str, waits_for: list[str]) -> None:
     side = "d" if kind == "RIGHT" else "o"
     query = f"SELECT {side}.id FROM o {kind} JOIN d ON {NEAR} EMIT FINAL"
     assert gates(query) == [(0, formula) for formula in waits_for]
@@ -32,12 +32,12 @@ def test_it_is_final_when_that_watermark_is_past_the_last_time_that_the_bounds_a
     driver = flow(SOURCES, LEFT)
     driver.insert("o", {"id": 1, "t": 5})
     driver.watermark("d", 15)
-    assert changed(driver) == [], "a delivery of 15 would be a partner"
+    assert changed(driver) == [], "a delivery of 15 would match"
     driver.watermark("d", 16)
     assert changed(driver) == [(1, None, 1)]
 
 
-def test_a_row_whose_condition_rules_partners_out_is_final_at_once() -> None:
+def test_a_row_whose_condition_excludes_matches_is_final_at_once() -> None:
     driver = flow(SOURCES, LEFT.replace("EMIT", "AND o.x > 0 EMIT"))
     driver.insert("o", {"id": 1, "t": 5, "x": 0}, {"id": 2, "t": 5, "x": 1})
     assert changed(driver) == [(1, None, 1)]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from rejoinder.ir.expression import column
 from rejoinder.kernels.arrow.hashing import _M1, _M2, NULL_HASH
 from rejoinder.kernels.duckdb.text_expression import text_expression
-from rejoinder.plan.physical.steps import Arrange, Lookup
+from rejoinder.plan.physical.join_steps import Lookup
+from rejoinder.plan.physical.steps import Arrange
 from rejoinder.runtime.steps.arrange import arrange, insert_runs
 from rejoinder.runtime.steps.lookup import lookup
 from rejoinder.testing import Driver

@@ -80,7 +80,7 @@ def test_the_columns_are_those_of_the_text(topic: str) -> None:
 
 
 @pytest.mark.parametrize("text", [*REFUSED, *WRONG])
-def test_what_is_not_offered_is_refused_with_its_text(text: str) -> None:
+def test_what_is_not_supported_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(errors.PlanningError) as refusal:
         compiled(text)
     assert refusal.value.detail or isinstance(refusal.value, errors.UnknownName | errors.InvalidSql)

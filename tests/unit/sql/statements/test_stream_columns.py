@@ -44,6 +44,6 @@ def test_two_items_of_one_name_are_refused() -> None:
 
 
 def test_rows_have_no_system_items() -> None:
-    with pytest.raises(InvalidSql, match=r"`Sys.Undo` says something of a change, and TVR shows rows"):
+    with pytest.raises(InvalidSql, match=r"`Sys.Undo` is a column of changes, and TVR shows rows"):
         refuse_system_items("SELECT a, Sys.Undo FROM v", "TVR")
     refuse_system_items("SELECT a, sys.other FROM v", "TABLE")

@@ -55,7 +55,7 @@ def test_a_type_and_its_name(text: str, kind: pa.DataType, name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["VARIANT", "INTERVAL", "INTERVAL DAY", "TIME", "GEOMETRY", "DECIMAL(39,2)", "DECIMAL(5,6)"]
 )
-def test_a_type_that_is_not_offered_is_refused_by_name(text: str) -> None:
+def test_a_type_that_is_not_supported_is_refused_by_name(text: str) -> None:
     with pytest.raises(errors.Unsupported) as refusal:
         parse_type(text)
     assert refusal.value.hint

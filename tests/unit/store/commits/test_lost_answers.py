@@ -42,14 +42,14 @@ def test_a_driver_that_slept_through_eleven_commits_is_fenced(store: ObjectStore
             line.next(ours.name, fate)
 
     line.before[ours.name] = sleep
-    with pytest.raises((errors.Fenced, errors.Unconfirmed)) as told:
+    with pytest.raises((errors.Fenced, errors.Unconfirmed)) as raised:
         commit(store, ours)
     if fate == "lost":
-        assert isinstance(told.value, errors.Unconfirmed)
+        assert isinstance(raised.value, errors.Unconfirmed)
         with pytest.raises(errors.Fenced):
             commit(store, ours)
     else:
-        assert isinstance(told.value, errors.Fenced)
+        assert isinstance(raised.value, errors.Fenced)
     line.arrive()
     assert latest(store) == newest(store) == live[0]
     assert max(versions(store)) == live[0].version
@@ -78,6 +78,32 @@ def test_a_first_commit_under_a_name_that_was_dropped_is_fenced_by_the_flow_mark
     assert not store.exists(ours.name)
     line.hidden.clear()
     assert latest(store) == newest(store) == live[0]
+
+
+@pytest.mark.parametrize("commits", [1, KEEP, KEEP + 1, KEEP + 3])
+@pytest.mark.parametrize("marks", ["stored", "lost"])
+def test_a_first_commit_that_others_built_on_is_committed_or_fenced(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, commits: int, marks: str
+) -> None:
+    """Its answer is lost, and its listings are stale. Once it is dropped, it must not be committed a second time."""
+    line = unreliable(store)
+    ours = Manifest.first(time_ms=0, writer="first")
+    line.next(ours.name, "lost")
+    with pytest.raises(errors.Unconfirmed):
+        commit(store, ours)
+    with monkeypatch.context() as patch:
+        if marks == "lost":  # a commit does not fail because of them
+            patch.setattr("rejoinder.store.commits.commit.mark_flow", lambda *_: None)
+        live = grow(store, ours, commits, writer="second")
+    line.hidden.add("manifests")
+    if commits <= KEEP:
+        commit(store, ours)  # it is part of the chain
+    else:
+        with pytest.raises(errors.Fenced, match="newer versions were committed"):
+            commit(store, ours)
+        assert not store.exists(ours.name)
+    line.hidden.clear()
+    assert newest(store) == live
 
 
 def test_a_fenced_driver_leaves_nothing_behind(store: ObjectStore) -> None:
@@ -117,9 +143,9 @@ def test_a_commit_that_is_sent_again_is_one_commit(store: ObjectStore, fate: str
     base = grow(store, None, 3)
     ours = base.successor(keep_versions=KEEP, epoch=0)
     line.next(ours.name, fate)
-    with pytest.raises(errors.Unconfirmed, match=r"version 3 \(epoch 0\) may or may not be stored") as told:
+    with pytest.raises(errors.Unconfirmed, match=r"version 3 \(epoch 0\) may or may not be stored") as raised:
         commit(store, ours)
-    assert "connection reset" in str(told.value) and told.value.code == "RJ406"
+    assert "connection reset" in str(raised.value) and raised.value.code == "RJ406"
     commit(store, ours)
     line.arrive()
     assert latest(store) == ours and versions(store) == [0, 1, 2, 3]

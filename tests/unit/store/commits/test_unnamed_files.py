@@ -1,4 +1,4 @@
-"""What nobody names is found, on every store, and nothing that a driver may still name."""
+"""Unnamed files are found, on every store, but no file that a driver may still name."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.arrow.nearest import nearest
 from rejoinder.kernels.arrow.ordered import LEAST, as_column, last_value, sorted_by_hash_and_value
 from rejoinder.kernels.duckdb.evaluate import filter_project
-from rejoinder.plan.physical.steps import Coverage
+from rejoinder.plan.physical.join_steps import Coverage
 from rejoinder.runtime.matching.range_matching import search_runs
 from rejoinder.runtime.task import Task, key_columns, needles
 

@@ -28,7 +28,7 @@ from rejoinder.kernels.arrow.columns import (
 )
 from rejoinder.kernels.arrow.scatter import sorted_by_hash
 from rejoinder.kernels.duckdb.row_errors import marked, possible, satisfying, truths
-from rejoinder.plan.physical.steps import MatchStatus
+from rejoinder.plan.physical.join_steps import MatchStatus
 from rejoinder.runtime.matching.key_matching import Matching, changed, totals
 from rejoinder.runtime.task import Task
 

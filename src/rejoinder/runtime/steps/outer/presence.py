@@ -16,7 +16,7 @@ from rejoinder.kernels.arrow.groups import group_rows
 from rejoinder.kernels.duckdb.evaluate import filter_project
 from rejoinder.kernels.duckdb.row_errors import satisfying
 from rejoinder.plan.physical.arrangement import Key
-from rejoinder.plan.physical.steps import Presence
+from rejoinder.plan.physical.join_steps import Presence
 from rejoinder.runtime.matching.key_matching import Matching, changed
 from rejoinder.runtime.task import Task, key_columns
 

@@ -1,1 +1,1 @@
-"""What a FROM clause can hold: joins and table functions."""
+"""Items of FROM: joins and table functions."""

@@ -1,9 +1,9 @@
-"""Joins at arrival: a row meets the other side as it is when the row comes, and is not joined again.
+"""Joins at arrival: each row is joined once, with the other side as it is in the epoch in which the row arrives.
 
     orders o LEFT JOIN rates FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS r ON o.currency = r.currency
 
-The time of the system is that of the epoch: rows that come together see each other. The left side, and for FULL either
-side, must be append-only: a row that could be taken back would have to be taken back as it was joined then.
+The current time is that of the epoch: rows of the same epoch match each other. The left side, and for FULL both sides,
+must be append-only: to retract a row, the engine would have to know how it was joined back then.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rejoinder.ir.logical import (
     Aggregate,
     Arrival,
     ArrivalKind,
+    AtMostOne,
     Distinct,
     Enrich,
     Expand,
@@ -45,7 +46,7 @@ _KINDS: dict[JoinKind, ArrivalKind] = {
 
 
 def is_at_arrival(node: exp.Join) -> bool:
-    """Whether a join is as of the current time of the system."""
+    """Return whether a join is FOR SYSTEM_TIME AS OF the current time."""
     version = node.this.args.get("version") if isinstance(node.this, exp.Table) else None
     if not isinstance(version, exp.Version) or version.name.upper() != "TIMESTAMP":
         return False
@@ -57,30 +58,30 @@ def is_at_arrival(node: exp.Join) -> bool:
 def at_arrival(
     left: Node, right: Node, predicates: tuple[Predicate, ...], kind: JoinKind, *, swapped: bool, node: exp.Join
 ) -> Arrival:
-    """The join of the plan. Raises `Unsupported` for kinds that are not supported."""
-    found = _KINDS.get(kind)
-    if found is None or swapped:
+    """Build the join. Raises `Unsupported` for kinds that are not supported."""
+    arrival_kind = _KINDS.get(kind)
+    if arrival_kind is None or swapped:
         raise Unsupported(
             f"{node.side.upper()} {node.kind.upper()}".strip() + " JOIN as of the current time is not supported",
             detail=text_of(node),
-            hint="JOIN, LEFT, FULL, SEMI and ANTI JOIN are: the left side's rows come, the right side is looked up",
+            hint="use JOIN, LEFT, FULL, SEMI or ANTI JOIN: rows of the left side are looked up in the right side",
         )
-    return Arrival(left, right, predicates, found)
+    return Arrival(left, right, predicates, arrival_kind)
 
 
 def refuse_changing(side: Node, which: str, place: str, is_stream: Callable[[str], bool]) -> None:
-    """Refuse an input whose rows can be taken back, where they must not be; `is_stream` knows the named relations."""
+    """Raise `Unsupported` unless an input is append-only; `is_stream` answers for the relations that it scans."""
     changing = _changing(side, is_stream)
     if changing is not None:
         raise Unsupported(
             f"{which} must be append-only, and {changing} is not",
             detail=place,
-            hint="take a STREAM, or the changes of a table: CHANGES(TABLE name)",
+            hint="use a STREAM, or the changes of a table: CHANGES(TABLE name)",
         )
 
 
 def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
-    """What of a tree is not append-only; None if all of it is."""
+    """Return the part of a plan that is not append-only, for a message; None if all of it is."""
     match node:
         case Scan():
             return None if is_stream(node.relation) else f"`{node.relation}`"
@@ -93,11 +94,13 @@ def _changing(node: Node, is_stream: Callable[[str], bool]) -> str | None:
         case SetOperation():
             if not SET_OPERATIONS[node.operation].is_append_only(input_is=True):
                 return node.operation
-            return next((found for part in node.inputs if (found := _changing(part, is_stream)) is not None), None)
+            return next((text for part in node.inputs if (text := _changing(part, is_stream)) is not None), None)
         case Arrival() | Records():
             return None
         case Aggregate():
             return "a GROUP BY"
+        case AtMostOne():
+            return "a scalar subquery"
         case Latest():
             return "LATEST"
         case Validity():

@@ -1,11 +1,15 @@
-"""Joins as of a time: each left row meets the version of the right side that was valid then.
+"""Rewrite joins as of a time as joins with the validity windows of the right side.
 
     orders o ASOF [LEFT] JOIN rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur = r.cur
     orders o [LEFT] JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.cur = r.cur
 
-Both are joins with the validity windows of the right side: its rows are versions of the key that ON compares, each from
-its own time up to the next one of that key. Of several rows with equal key and time none is newer: all of them match.
-The time of FOR SYSTEM_TIME is the event-time column of the right side.
+both become
+
+    orders o [LEFT] JOIN (SELECT *, next ts of the same cur AS end FROM rates) r
+    ON o.cur = r.cur AND r.ts <= o.ts AND o.ts < r.end
+
+Rows of the right side are versions of the key in ON: each is valid from its time to the next time of that key. Rows
+with equal key and time all match. The time of FOR SYSTEM_TIME is the event-time column of the right side.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ _MATCH = "as in ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur = r.cu
 
 
 def is_as_of(node: exp.Join) -> bool:
-    """Whether a join is as of a time."""
+    """Return whether a join is as of a time."""
     return node.method.upper() == "ASOF" or node.args.get("match_condition") is not None or _version(node) is not None
 
 
@@ -55,7 +59,7 @@ def as_of(
     numbers: Iterator[int],
     event_time: str | None,
 ) -> tuple[Side, tuple[Predicate, ...]]:
-    """The right side with its validity windows, and the condition that the left side's time lies in one."""
+    """Return the right side with its validity windows, and the condition that the left time lies in one."""
     partition, outputs = _partition(on, right.scope, node, next(numbers))
     root: Node = Project(right.root, tuple(outputs.items()))
     time, version, is_strict = _times(left, right.scope, node, event_time)
@@ -76,14 +80,14 @@ def as_of(
 def _partition(
     on: Sequence[Predicate], right: Scope, node: exp.Join, number: int
 ) -> tuple[tuple[str, ...], dict[str, Expression]]:
-    """The columns that tell one key's versions from another's: the right sides of the equalities."""
+    """Return the key of the versions, which is the right sides of the equalities, and the columns with it."""
     outputs = {i: column(i, kind) for i, kind in right.carried().items()}
     partition: list[str] = []
     for predicate in on:
         side = next((s for s in predicate.equality or () if s.columns and set(s.columns) <= set(right.carried())), None)
         if side is None or predicate.null_safe:
             raise Unsupported(
-                "a join as of a time is ON equalities alone",
+                "a join as of a time supports only equalities in ON",
                 detail=predicate.expression.text or text_of(node),
                 hint="compare the times in MATCH_CONDITION (left.ts >= right.ts), before ON; put other conditions into "
                 "WHERE, or into a subquery on the right",
@@ -97,12 +101,12 @@ def _partition(
 
 
 def _times(left: Scope, right: Scope, node: exp.Join, event_time: str | None) -> tuple[Expression, Expression, bool]:
-    """The left side's time, the column of the versions' times, and whether a version of that very time is too new."""
+    """Return the left time, the time column of the versions, and whether a version of exactly that time is excluded."""
     version = _version(node)
     if version is not None:
         assert event_time is not None
-        found = right.find(None, event_time, text_of(node))
-        return compile_expression(version.expression, left), column(found.id, found.type), False
+        valid_from = right.find(None, event_time, text_of(node))
+        return compile_expression(version.expression, left), column(valid_from.id, valid_from.type), False
     match = node.args.get("match_condition")
     if match is None:
         raise InvalidSql("ASOF JOIN has no MATCH_CONDITION", detail=text_of(node), hint=_MATCH)
@@ -116,12 +120,12 @@ def _times(left: Scope, right: Scope, node: exp.Join, event_time: str | None) ->
     ours, theirs = set(left.carried()), set(right.carried())
     if set(time.columns) <= theirs and set(versions.columns) <= ours:
         raise Unsupported(
-            "the version that comes next is not supported",
+            "a join with the next version is not supported",
             detail=text_of(match),
-            hint="the left side's time is the later one: MATCH_CONDITION (left.ts >= right.ts)",
+            hint="join with the version before: MATCH_CONDITION (left.ts >= right.ts)",
         )
     if not versions.is_column or versions.columns[0] not in theirs or not set(time.columns) <= ours:
-        fact = "MATCH_CONDITION compares a time of the left side with a column of the right one"
+        fact = "MATCH_CONDITION compares a time of the left side with a column of the right side"
         raise InvalidSql(fact, detail=text_of(match), hint=_MATCH)
     kind = versions.type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_signed_integer(kind)):
@@ -131,17 +135,17 @@ def _times(left: Scope, right: Scope, node: exp.Join, event_time: str | None) ->
 
 
 def event_time_of(node: exp.Join, relation: Source | View) -> str:
-    """The column that tells since when a row of a relation is valid, for FOR SYSTEM_TIME AS OF."""
+    """Return the column with the time from which a row is valid, for FOR SYSTEM_TIME AS OF."""
     times = list(relation.watermarks) if isinstance(relation, Source) else []
     if len(times) != 1:
         raise InvalidSql(
-            f"`{relation.name}` does not say since when its rows are valid",
+            f"`{relation.name}` has no event-time column from which its rows are valid",
             detail=text_of(node),
-            hint=f"declare one event-time column, WATERMARK ts DELAY OF …, or name it: {_MATCH}",
+            hint=f"declare one event-time column, WATERMARK ts DELAY OF …, or name the column: {_MATCH}",
         )
     if isinstance(relation, Source) and relation.kind == "table" and times[0] not in relation.primary_key:
         raise InvalidSql(
-            f"table `{relation.name}` keeps the newest version of a key alone",
+            f"table `{relation.name}` keeps only the newest version of a key",
             detail=f"its primary key is ({', '.join(relation.primary_key)})",
             hint=f"add `{times[0]}` to the primary key, or declare the versions as a STREAM",
         )
@@ -149,7 +153,7 @@ def event_time_of(node: exp.Join, relation: Source | View) -> str:
 
 
 def has_version(node: exp.Join) -> bool:
-    """Whether a join has FOR SYSTEM_TIME AS OF."""
+    """Return whether a join has FOR SYSTEM_TIME AS OF a time other than the current time."""
     return _version(node) is not None
 
 

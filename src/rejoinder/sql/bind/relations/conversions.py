@@ -1,10 +1,10 @@
-"""Functions over relations that turn a stream into a table, and a table into a stream.
+"""Table functions that turn a stream into a table (LATEST) and a table into a stream (CHANGES).
 
-    LATEST(TABLE clicks, DESCRIPTOR(user))                  -- the last row of each user, as rows come
-    LATEST(TABLE clicks, DESCRIPTOR(user), DESCRIPTOR(ts))  -- by time, and as they come where times are equal
+    LATEST(TABLE clicks, DESCRIPTOR(user))                  -- the last row of each user, in order of arrival
+    LATEST(TABLE clicks, DESCRIPTOR(user), DESCRIPTOR(ts))  -- by time; by arrival where times are equal
     CHANGES(TABLE prices)                                   -- its changes as rows, with _undo, _epoch and _emit_time
 
-What LATEST reads must be append-only; what CHANGES gives is.
+The input of LATEST and the result of CHANGES are append-only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rejoinder.ir.expression import column
 from rejoinder.ir.logical import Latest, Query, Records
 from rejoinder.plan.blocks.normal_form import RECORDED
 from rejoinder.sql.bind.scope import Scope
-from rejoinder.sql.parse.clauses import refuse_doubles, text_of
+from rejoinder.sql.parse.clauses import refuse_duplicate_names, text_of
 from rejoinder.sql.types.spark_types import TIMESTAMP, comparable, spark_name
 
 if TYPE_CHECKING:
@@ -32,20 +32,20 @@ FORMS = {
 
 
 def relation_of(call: exp.Expr, name: str) -> exp.Expr:
-    """The relation that a call is about. Raises `InvalidSql` for other arguments than it takes."""
-    given = list(call.expressions)
+    """Return the relation argument of a call. Raises `InvalidSql` if the arguments are not those of the function."""
+    arguments = list(call.expressions)
     most = 1 if name == "CHANGES" else 3
-    if not min(most, 2) <= len(given) <= most or not isinstance(given[0], exp.Table | exp.Query):
-        raise InvalidSql(f"{name} takes other arguments", detail=text_of(call), hint=f"write {FORMS[name]}")
-    return given[0]
+    if not min(most, 2) <= len(arguments) <= most or not isinstance(arguments[0], exp.Table | exp.Query):
+        raise InvalidSql(f"wrong arguments of {name}", detail=text_of(call), hint=f"write {FORMS[name]}")
+    return arguments[0]
 
 
 def converted(binder: Binder, query: Query, scope: Scope, call: exp.Expr, name: str) -> Query:
-    """The query of a relation's columns with LATEST or CHANGES on top of it."""
+    """Apply LATEST or CHANGES to a query."""
     columns = tuple(scope.carried().items())
     if name == "CHANGES":
         return _changes(query, columns, next(binder.numbers), call)
-    binder.refuse_changing(query.root, "what LATEST reads", call)
+    binder.refuse_changing(query.root, "the input of LATEST", call)
     _, *named = call.expressions
     key = _described(named[0], scope, call)
     order = _described(named[1], scope, call) if len(named) > 1 else ()
@@ -55,7 +55,7 @@ def converted(binder: Binder, query: Query, scope: Scope, call: exp.Expr, name: 
             raise TypeMismatch(
                 f"LATEST by column `{identifier.split('.', 1)[1]}` of type {spark_name(kind)}",
                 detail=text_of(call),
-                hint="take a column whose values can be compared",
+                hint="use a column whose values can be compared",
             )
     if len(order) > 1:
         fact = "LATEST orders by one column"
@@ -68,13 +68,13 @@ def _changes(query: Query, columns: tuple[tuple[str, pa.DataType], ...], number:
     kinds = (pa.bool_(), pa.int64(), TIMESTAMP)
     system = tuple((f"{number}.{name}", kind) for name, kind in zip(RECORDED, kinds, strict=True))
     added = tuple((name, column(i, kind)) for name, (i, kind) in zip(RECORDED, system, strict=True))
-    refuse_doubles([name for name, _ in (*query.outputs, *added)], "in CHANGES", call)
+    refuse_duplicate_names([name for name, _ in (*query.outputs, *added)], "in CHANGES", call)
     return Query(Records(query.root, columns, system), (*query.outputs, *added), query.windows)
 
 
 def _described(node: exp.Expr, scope: Scope, call: exp.Expr) -> tuple[str, ...]:
-    """The columns that a DESCRIPTOR names."""
+    """Return the ids of the columns that a DESCRIPTOR names."""
     named = node.expressions if isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR" else []
-    if not named or not all(isinstance(each, exp.Column) for each in named):
+    if not named or not all(isinstance(column, exp.Column) for column in named):
         raise InvalidSql("LATEST takes columns as DESCRIPTOR(…)", detail=text_of(call), hint=f"write {FORMS['LATEST']}")
-    return tuple(scope.resolve(each)[0] for each in named)
+    return tuple(scope.resolve(column)[0] for column in named)

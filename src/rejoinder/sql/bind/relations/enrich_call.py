@@ -1,9 +1,9 @@
-"""ENRICH in FROM: a relation with columns that a Python function answers for each row.
+"""ENRICH in FROM: a relation with columns that a Python function computes for each row.
 
     ENRICH(TABLE orders, 'shop.rates:lookup', 'rate DOUBLE, source STRING', concurrency => 8, retries => 2)
 
-The function is named by module and name, its answers by their columns. Arguments by name, all of them optional:
-`concurrency`, `timeout`, `retries`, and `batch` for a function of tables.
+The arguments are the relation, the function as `module:name`, and the columns of its answers. Optional arguments, by
+name: `concurrency`, `timeout`, `retries`, and `batch` for a function over tables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.logical import Enrich, Node
 from rejoinder.kernels.arrow.columns import RESERVED
 from rejoinder.sql.bind.scope import Column, Scope
-from rejoinder.sql.parse.clauses import refuse_doubles, text_of
+from rejoinder.sql.parse.clauses import refuse_duplicate_names, text_of
 from rejoinder.sql.types.interval_literals import interval_of
 from rejoinder.sql.types.spark_types import comparable, parse_type, spark_name
 
@@ -34,31 +34,31 @@ _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\
 
 
 def is_enrichment(node: exp.Table) -> bool:
-    """Whether an item of FROM is a call of ENRICH."""
+    """Return whether an item of FROM is a call of ENRICH."""
     return isinstance(node.this, exp.Anonymous) and node.this.name.upper() == NAME
 
 
 def bind_enrichment(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
-    """Bind a call of ENRICH. Raises a `PlanningError` that shows how it is written."""
+    """Bind a call of ENRICH. Raises a `PlanningError` that shows the syntax."""
     call = node.this
     plain = [argument for argument in call.expressions if not isinstance(argument, exp.Kwarg)]
     if len(plain) != 3:
         fact = f"ENRICH takes a relation, a function and its columns, not {len(plain)} arguments"
         raise InvalidSql(fact, detail=text_of(call), hint=_FORM)
-    given, function, columns = plain
-    if not isinstance(given, exp.Table | exp.Query):
+    relation, function, columns = plain
+    if not isinstance(relation, exp.Table | exp.Query):
         raise InvalidSql("the first argument of ENRICH is a relation", detail=text_of(call), hint=_FORM)
-    if isinstance(given, exp.Query) and not isinstance(given, exp.Subquery):
-        given = exp.Subquery(this=given)
-    root, scope = binder.relation(given, ctes)
+    if isinstance(relation, exp.Query) and not isinstance(relation, exp.Subquery):
+        relation = exp.Subquery(this=relation)
+    root, scope = binder.relation(relation, ctes)
     listed = scope.all(None, text_of(call))
-    refuse_doubles([c.name for c in listed], "in the relation of ENRICH", call)
+    refuse_duplicate_names([c.name for c in listed], "in the relation of ENRICH", call)
     _refuse_maps(listed, call)
     answers = _answers(_text(columns, call), [c.name for c in listed], call)
     options = {argument.this.name.lower(): argument.expression for argument in call.find_all(exp.Kwarg)}
     number = next(binder.numbers)
     named = tuple((f"{number}.{field.name}", field.name, field.type) for field in answers)
-    alias = node.alias or given.alias_or_name
+    alias = node.alias or relation.alias_or_name
     shown = [Column(alias, c.name, c.id, c.type, bounds=c.bounds) for c in listed]
     shown += [Column(alias, name, i, kind) for i, name, kind in named]
     arguments = tuple((c.id, c.name) for c in listed)
@@ -68,12 +68,12 @@ def bind_enrichment(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[Node, 
 
 def _text(node: exp.Expr, call: exp.Expr) -> str:
     if not (isinstance(node, exp.Literal) and node.is_string):
-        raise InvalidSql(f"`{text_of(node)}` is not a text", detail=text_of(call), hint=_FORM)
+        raise InvalidSql(f"`{text_of(node)}` is not a string", detail=text_of(call), hint=_FORM)
     return str(node.this)
 
 
 def _answers(text: str, taken: Sequence[str], call: exp.Expr) -> pa.Schema:
-    """The columns that a function gives."""
+    """Return the columns of a function's answers."""
     try:
         kind = parse_type(f"STRUCT<{text}>")
     except PlanningError as failure:
@@ -81,11 +81,11 @@ def _answers(text: str, taken: Sequence[str], call: exp.Expr) -> pa.Schema:
     lowered = [name.lower() for name in taken]
     for field in kind:
         if field.name.lower() in lowered or field.name.lower() in RESERVED:
-            why = "is a column of its relation already" if field.name.lower() in lowered else "has a reserved name"
+            why = "is already a column of its relation" if field.name.lower() in lowered else "has a reserved name"
             raise InvalidSql(
-                f"column `{field.name}` of ENRICH {why}", detail=text_of(call), hint="call the answer something else"
+                f"column `{field.name}` of ENRICH {why}", detail=text_of(call), hint="use another name for the answer"
             )
-    refuse_doubles([field.name for field in kind], "in the answers of ENRICH", call)
+    refuse_duplicate_names([field.name for field in kind], "in the answers of ENRICH", call)
     return pa.schema(list(kind))
 
 
@@ -94,18 +94,18 @@ def _refuse_maps(columns: Sequence[Column], call: exp.Expr) -> None:
         if not comparable(c.type, c.type):
             raise TypeMismatch(
                 f"ENRICH of column `{c.name}` of type {spark_name(c.type)}",
-                detail=f"answers are remembered by row, and maps cannot be compared; {text_of(call)}",
-                hint="leave it out: ENRICH(TABLE (SELECT … FROM …), …), or take values out of it",
+                detail=f"answers are stored by row, and maps cannot be compared; {text_of(call)}",
+                hint="remove it: ENRICH(TABLE (SELECT … FROM …), …), or select values from it",
             )
 
 
 def _function(name: str, options: Mapping[str, exp.Expr], call: exp.Expr) -> PythonFunction:
     if not _FUNCTION.fullmatch(name) or name.startswith("__main__:"):
-        why = "`__main__` is another module in every process" if name.startswith("__main__:") else text_of(call)
+        why = "`__main__` is a different module in each process" if name.startswith("__main__:") else text_of(call)
         raise InvalidSql(
             f"`{name}` is not the name of a function that workers can import",
             detail=why,
-            hint="name a function of a module of its own: 'module:function'",
+            hint="put the function into a module and write 'module:function'",
         )
     unknown = [option for option in options if option not in _OPTIONS]
     if unknown:
@@ -132,6 +132,8 @@ def _seconds(node: exp.Expr, call: exp.Expr) -> float:
     interval = interval_of(node)
     if interval is None or interval.months or interval.micros <= 0:
         raise InvalidSql(
-            "`timeout` of ENRICH is a length of time", detail=text_of(call), hint="as in timeout => INTERVAL 5 SECONDS"
+            "`timeout` of ENRICH is a positive interval",
+            detail=text_of(call),
+            hint="as in timeout => INTERVAL 5 SECONDS",
         )
     return interval.micros / 1_000_000

@@ -1,7 +1,12 @@
-"""Kinds of joins: from the words of SQL to a join of the plan, and which columns its result has.
+"""Bind joins: the kind, the condition, and the columns of the result.
 
-RIGHT is LEFT with the sides swapped; the columns of `*` stay in the order of the text. SEMI and ANTI alone mean LEFT,
-as in Spark. FULL ANTI, the rows of both sides without a partner, is ours.
+    a RIGHT JOIN b ON c                →  b LEFT JOIN a ON c          -- `*` lists the columns of a first
+    a JOIN b USING (k)                 →  a JOIN b ON a.k = b.k       -- b.k is hidden in `*`
+    a FULL JOIN b USING (k)            →  a FULL JOIN b ON a.k = b.k  -- k is COALESCE(a.k, b.k)
+    a NATURAL JOIN b                   →  a JOIN b USING (all common names)
+
+SEMI and ANTI alone mean LEFT SEMI and LEFT ANTI, as in Spark. FULL ANTI JOIN is an extension: the rows of both sides
+that have no match.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from rejoinder.sql.bind.relations.arrival_joins import at_arrival, is_at_arrival
 from rejoinder.sql.bind.relations.as_of_joins import as_of, is_as_of
 from rejoinder.sql.bind.relations.repeated_rows import repeat_sides
 from rejoinder.sql.bind.scope import Column, Scope, Side
-from rejoinder.sql.functions.time.window_functions import ColumnBounds
+from rejoinder.sql.functions.time.windows import ColumnBounds
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types.spark_types import common_type
 
@@ -43,13 +48,13 @@ KINDS: dict[tuple[str, str], tuple[JoinKind, bool]] = {
     ("RIGHT", "ANTI"): ("anti", True),
     ("FULL", "ANTI"): ("full anti", False),
 }
-"""The words before JOIN: the kind, and whether its sides are swapped."""
-_OFFERED = "INNER, LEFT, RIGHT, FULL, [LEFT | RIGHT] SEMI, [LEFT | RIGHT | FULL] ANTI and CROSS JOIN are"
+"""By the words before JOIN (side, kind): the kind of the plan, and whether its sides are swapped."""
+_SUPPORTED = "INNER, LEFT, RIGHT, FULL, [LEFT | RIGHT] SEMI, [LEFT | RIGHT | FULL] ANTI and CROSS JOIN are"
 
 
 def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], event_time: str | None = None) -> Side:
-    """Bind a JOIN (or comma) of two sides; `event_time` is the right one's. Raises a `PlanningError`."""
-    kind, is_swapped = _kind(node)
+    """Bind a JOIN (or comma); `event_time` is a column of the right side. Raises a `PlanningError`."""
+    kind, is_swapped = join_kind(node)
     left.scope.refuse_double_qualifiers(right.scope, text_of(node))
     names = _shared_names(left.scope, right.scope, node)
     on = node.args.get("on")
@@ -62,10 +67,10 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
             raise Unsupported(
                 f"{_words(node)} without a condition is not supported",
                 detail=f"in `{_words(node)} {text_of(node.this)}`",
-                hint="add ON … or USING (…); CROSS JOIN or ON TRUE pairs every row with every other",
+                hint="add ON … or USING (…); CROSS JOIN or ON TRUE joins every row with every row",
             )
         if on is not None:
-            left, right = (Side(*made) for made in repeat_sides(left.parts, right.parts, on, numbers))
+            left, right = (Side(*side) for side in repeat_sides(left.parts, right.parts, on, numbers))
         both = left.scope.beside(right.scope)
         predicates = bind_condition(on, both) if on is not None else ()
     if is_as_of(node):
@@ -85,17 +90,18 @@ def combine(left: Side, right: Side, node: exp.Join, numbers: Iterator[int], eve
     return Side(joined, _merged(left.scope, right.scope, shown, hidden))
 
 
-def _kind(node: exp.Join) -> tuple[JoinKind, bool]:
-    found = KINDS.get((node.side.upper(), node.kind.upper()))
-    if found is None or node.method.upper() not in ("", "NATURAL", "ASOF"):
-        raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=_OFFERED)
-    if is_as_of(node) and (found[0] not in ("inner", "left") or found[1] or node.kind.upper() == "CROSS"):
-        hint = "ASOF JOIN and ASOF LEFT JOIN are, with the versions on the right"
+def join_kind(node: exp.Join) -> tuple[JoinKind, bool]:
+    """Return the kind of a JOIN, and whether its sides are swapped. Raises `Unsupported`."""
+    kind = KINDS.get((node.side.upper(), node.kind.upper()))
+    if kind is None or node.method.upper() not in ("", "NATURAL", "ASOF"):
+        raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=_SUPPORTED)
+    if is_as_of(node) and (kind[0] not in ("inner", "left") or kind[1] or node.kind.upper() == "CROSS"):
+        hint = "use ASOF JOIN or ASOF LEFT JOIN, with the versions on the right"
         raise Unsupported(f"{_words(node)} as of a time is not supported", detail=text_of(node), hint=hint)
-    if node.method.upper() == "NATURAL" and (found[0] not in ("inner", "left", "full") or node.kind.upper() == "CROSS"):
-        hint = "NATURAL goes with INNER, LEFT, RIGHT and FULL; name the columns with USING (…)"
+    if node.method.upper() == "NATURAL" and (kind[0] not in ("inner", "left", "full") or node.kind.upper() == "CROSS"):
+        hint = "use NATURAL with INNER, LEFT, RIGHT or FULL, or name the columns with USING (…)"
         raise Unsupported(f"{_words(node)} is not supported", detail=text_of(node), hint=hint)
-    return found
+    return kind
 
 
 def _words(node: exp.Join) -> str:
@@ -103,10 +109,10 @@ def _words(node: exp.Join) -> str:
 
 
 def _shared_names(left: Scope, right: Scope, node: exp.Join) -> list[str] | None:
-    """The names of USING or NATURAL; None where there is neither."""
+    """Return the names of USING or NATURAL; None if the join has neither."""
     if node.method.upper() == "NATURAL":
         if node.args.get("on") or node.args.get("using"):
-            hint = "take out NATURAL, or ON and USING"
+            hint = "remove NATURAL, or ON and USING"
             raise InvalidSql(f"{_words(node)} takes no condition", detail=text_of(node), hint=hint)
         theirs = {c.name.lower() for c in right.all(None, "")}
         return [c.name for c in left.all(None, "") if c.name.lower() in theirs]
@@ -114,25 +120,25 @@ def _shared_names(left: Scope, right: Scope, node: exp.Join) -> list[str] | None
     if not using:
         return None
     names = [identifier.name for identifier in using]
-    double = next((name for at, name in enumerate(names) if name.lower() in map(str.lower, names[:at])), None)
-    if double is not None:
-        raise InvalidSql(f"column `{double}` appears twice in USING", detail=text_of(node), hint="name it once")
+    repeated = next((name for n, name in enumerate(names) if name.lower() in map(str.lower, names[:n])), None)
+    if repeated is not None:
+        raise InvalidSql(f"column `{repeated}` appears twice in USING", detail=text_of(node), hint="name it once")
     return names
 
 
 def _pair(left: Scope, right: Scope, name: str, node: exp.Join) -> tuple[Column, Column]:
-    found = []
+    columns = []
     for side, scope in (("left", left), ("right", right)):
         try:
-            found.append(scope.find(None, name, text_of(node)))
+            columns.append(scope.find(None, name, text_of(node)))
         except UnknownName as failure:
             fact = f"there is no column `{name}` on the {side} side of USING"
             raise UnknownName(fact, detail=failure.detail, hint=failure.hint) from failure
-    return found[0], found[1]
+    return columns[0], columns[1]
 
 
 def _equal(ours: Column, theirs: Column, node: exp.Join) -> list[Predicate]:
-    """The equality of a pair; of windows, that of their starts and, where lengths may differ, ends."""
+    """Return the equality of a USING pair. Windows are equal if their starts and, unless fixed, lengths are."""
     names = (f"left {ours.name}", f"right {theirs.name}")
     ids, kinds = [(ours.id, theirs.id)], (ours.type, theirs.type)
     if ours.bounds is not None and theirs.bounds is not None and ours.type == theirs.type:
@@ -140,11 +146,11 @@ def _equal(ours: Column, theirs: Column, node: exp.Join) -> list[Predicate]:
         if ours.bounds.size is None or ours.bounds.size != theirs.bounds.size:
             ids.append((ours.bounds.end, theirs.bounds.end))
     text = f"USING ({ours.name})"
-    return [equal(column(one, kinds[0]), column(two, kinds[1]), node, names, text) for one, two in ids]
+    return [equal(column(i, kinds[0]), column(j, kinds[1]), node, names, text) for i, j in ids]
 
 
 def _merged(left: Scope, right: Scope, shown: Sequence[Column], hidden: Sequence[Column]) -> Scope:
-    """The columns of both sides, `shown` ones first; `hidden` ones answer to their qualified name only."""
+    """Return the columns of both sides, `shown` first. Only the qualified name refers to a `hidden` column."""
     rest = [replace(c, hidden=True) if c in hidden else c for c in (*left.columns, *right.columns) if c not in shown]
     return left.beside(right).with_columns((*shown, *rest))
 
@@ -157,7 +163,7 @@ def _coalesced(
     number: int,
     node: exp.Join,
 ) -> Side:
-    """Each pair as one column that is NULL only if both are: either side of a FULL JOIN may be missing."""
+    """Replace each USING pair of a FULL JOIN by `COALESCE(left, right)`, because either side can be padded."""
     outputs = {i: column(i, kind) for i, kind in left.beside(right).carried().items()}
     shown = []
     for ours, theirs in pairs:
@@ -166,18 +172,18 @@ def _coalesced(
         except TypeMismatch as failure:
             raise TypeMismatch(failure.fact, detail=text_of(node), hint=failure.hint) from failure
         merged = Column("", ours.name, f"{number}.{ours.name}", kind)
-        outputs[merged.id] = _first_known(column(ours.id, ours.type), column(theirs.id, theirs.type), kind, node)
+        outputs[merged.id] = _coalesce(column(ours.id, ours.type), column(theirs.id, theirs.type), kind, node)
         if ours.bounds is not None and theirs.bounds is not None:
             start, end = f"{merged.id}.start", f"{merged.id}.end"
             merged = replace(merged, bounds=ColumnBounds(start, end))
-            for own, at in ((start, "start"), (end, "end")):
-                one, two = (outputs[getattr(c.bounds, at)] for c in (ours, theirs))
-                outputs[own] = _first_known(one, two, one.type, node)
+            for own, which in ((start, "start"), (end, "end")):
+                first, second = (outputs[getattr(c.bounds, which)] for c in (ours, theirs))
+                outputs[own] = _coalesce(first, second, first.type, node)
         shown.append(merged)
     scope = _merged(left, right, (), [c for pair in pairs for c in pair])
     return Side(Project(joined, tuple(outputs.items())), scope.with_columns([*shown, *scope.columns]))
 
 
-def _first_known(one: Expression, two: Expression, kind: pa.DataType, node: exp.Join) -> Expression:
-    sides = coerced(one, kind, node), coerced(two, kind, node)
-    return Expression(coalesce([side.node for side in sides]), f"coalesce({one.text}, {two.text})")
+def _coalesce(left: Expression, right: Expression, kind: pa.DataType, node: exp.Join) -> Expression:
+    sides = coerced(left, kind, node), coerced(right, kind, node)
+    return Expression(coalesce([side.node for side in sides]), f"coalesce({left.text}, {right.text})")

@@ -1,8 +1,10 @@
-"""Rows that HOP puts into several windows: repeated below the expressions that name the window.
+"""Rewrite HOP: repeat each row once per window below the expressions that use the window.
 
-Each call of HOP in a part of a query becomes one `Expand` under it, whose column is the start of the window. Equal
-calls are one: in `SELECT HOP(l.ts, …) FROM l JOIN r ON HOP(l.ts, …) = HOP(r.ts, …)` the selected window is the joined
-one.
+    SELECT HOP(ts, slide, size) AS w, … FROM t
+    →  SELECT window of s AS w, … FROM t CROSS JOIN UNNEST(all window starts of ts) AS s      -- an `Expand`
+
+Equal calls share one `Expand`: in `SELECT HOP(l.ts, …) FROM l JOIN r ON HOP(l.ts, …) = HOP(r.ts, …)`, the selected
+window is the joined one.
 """
 
 from __future__ import annotations
@@ -23,28 +25,28 @@ from rejoinder.sql.functions.time.window_functions import hops_in, times_that_mu
 def repeat_rows(
     root: Node, scope: Scope, parts: Sequence[exp.Expr | None], numbers: Iterator[int]
 ) -> tuple[Node, Scope]:
-    """Repeat rows for every HOP in some parts of a query; leave out those that Spark's `window` leaves out."""
-    given = [part for part in parts if part is not None]
-    for call in (call for part in given for call in hops_in(part)):
+    """Repeat rows for every HOP in parts of a query. Like Spark's `window`, drop rows whose time is NULL."""
+    present = [part for part in parts if part is not None]
+    for call in (call for part in present for call in hops_in(part)):
         root, scope = _repeated(root, scope, hop_starts(call, scope), numbers)
-    known = [compile_expression(time, scope) for part in given for time in times_that_must_be_known(part)]
-    if known:
-        root = Filter(root, tuple(Predicate(_is_known(time)) for time in dict.fromkeys(known)))
+    times = [compile_expression(time, scope) for part in present for time in times_that_must_be_known(part)]
+    if times:
+        root = Filter(root, tuple(Predicate(_is_not_null(time)) for time in dict.fromkeys(times)))
     return root, scope
 
 
 def repeat_sides(
     left: tuple[Node, Scope], right: tuple[Node, Scope], condition: exp.Expr, numbers: Iterator[int]
 ) -> tuple[tuple[Node, Scope], tuple[Node, Scope]]:
-    """Repeat the rows of the two sides of a join for every HOP in its condition."""
+    """Repeat the rows of both sides of a join for every HOP in its condition."""
     for call in hops_in(condition):
         for side in (left, right):
             try:
                 starts = hop_starts(call, side[1])
             except UnknownName:
-                continue  # of the other side, or of none: then the condition as a whole is refused
-            made = _repeated(*side, starts, numbers)
-            left, right = (made, right) if side is left else (left, made)
+                continue  # of the other side, or of neither: then binding the condition raises
+            repeated = _repeated(*side, starts, numbers)
+            left, right = (repeated, right) if side is left else (left, repeated)
             break
     return left, right
 
@@ -53,12 +55,13 @@ def _repeated(root: Node, scope: Scope, starts: Expression, numbers: Iterator[in
     if scope.repeated(starts.node) is not None:
         return root, scope
     number = next(numbers)
-    # An identifier begins with the number of its input: that of the time, by which conditions know the sides of a join.
-    place = starts.columns[0].split(".", 1)[0] if starts.columns else str(number)
-    name = f"{place}.start/{number}"
+    # A column id begins with the number of its input, by which `are_apart` tells the sides of a join: use that of the
+    # time column.
+    input_number = starts.columns[0].split(".", 1)[0] if starts.columns else str(number)
+    name = f"{input_number}.start/{number}"
     column = Column("", name, name, starts.type.value_type, hidden=True)
     return Expand(root, name, starts), scope.repeating(starts.node, column)
 
 
-def _is_known(time: Expression) -> Expression:
+def _is_not_null(time: Expression) -> Expression:
     return Expression(is_not_null(time.node), f"{time.text} IS NOT NULL")

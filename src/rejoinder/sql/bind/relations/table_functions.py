@@ -1,11 +1,16 @@
-"""Functions over relations, in FROM: windows as columns, and the order that a view imposes on a stream.
+"""Table functions in FROM: windows as columns, and watermarks declared by a query.
 
     TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)          -- columns window_start and window_end
     HOP(TABLE orders, DESCRIPTOR(ts), slide, size)                   -- the same; a row once per window
     IMPOSE_ORDER(TABLE orders, DESCRIPTOR(ts), INTERVAL 5 SECONDS)   -- a watermark of ts, 5 seconds behind
 
-Each stands alone or in TABLE(…), over a relation (TABLE before its name may be left out), a query in parentheses, or
-another such function.
+TUMBLE and HOP become columns of a subquery:
+
+    FROM TUMBLE(TABLE orders, DESCRIPTOR(ts), size) AS o
+    →  FROM (SELECT *, start of TUMBLE(ts, size) AS window_start, end of it AS window_end FROM orders) AS o
+
+The argument is a relation (the word TABLE is optional), a query in parentheses, or another table function. The call
+itself can be written in TABLE(…).
 """
 
 from __future__ import annotations
@@ -38,16 +43,16 @@ _FORMS = {
 }
 
 
-_FOREIGN = {"STREAM": "leave STREAM(…) out: a view follows every input that it reads"}
+_FOREIGN = {"STREAM": "remove STREAM(…): a view follows every input that it reads"}
 
 
 def is_table_function(node: exp.Table) -> bool:
-    """Whether an item of FROM is a function call, and not a name."""
+    """Return whether an item of FROM is a function call."""
     return isinstance(node.this, exp.Func)
 
 
 def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[Node, Scope]:
-    """Bind a function over a relation. Raises a `PlanningError` that shows how it is written."""
+    """Bind a table function. Raises a `PlanningError` that shows the syntax."""
     call = _call(node)
     name = call.name.upper() if isinstance(call, exp.Anonymous) else call.key.upper()
     if name not in _FORMS and name not in CONVERSIONS:
@@ -59,11 +64,11 @@ def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[No
             or near_misses(name, [*_FORMS, *CONVERSIONS])
             or f"functions over relations: {', '.join((*_FORMS.values(), *CONVERSIONS.values()))}",
         )
-    given = relation_of(call, name) if name in CONVERSIONS else _arguments(call, name)[0]
-    if isinstance(given, exp.Query) and not isinstance(given, exp.Subquery):
-        given = exp.Subquery(this=given)
-    root, scope = binder.relation(given, ctes)
-    alias = node.alias or given.alias_or_name or next(iter({c.qualifier for c in scope.columns}), "")
+    relation = relation_of(call, name) if name in CONVERSIONS else _arguments(call, name)[0]
+    if isinstance(relation, exp.Query) and not isinstance(relation, exp.Subquery):
+        relation = exp.Subquery(this=relation)
+    root, scope = binder.relation(relation, ctes)
+    alias = node.alias or relation.alias_or_name or next(iter({c.qualifier for c in scope.columns}), "")
     if name in CONVERSIONS:
         return binder.inlined(converted(binder, _query(root, scope), scope, call, name), alias, node)
     _, time, lengths = _arguments(call, name)
@@ -79,7 +84,7 @@ def bind_table_function(binder: Binder, node: exp.Table, ctes: Ctes) -> tuple[No
 
 
 def _call(node: exp.Table) -> exp.Expr:
-    """The call itself, out of TABLE(…)."""
+    """Return the call inside TABLE(…)."""
     call: exp.Expr = node.this
     while isinstance(call, exp.Anonymous) and call.name.upper() == "TABLE" and len(call.expressions) == 1:
         call = call.expressions[0]
@@ -87,22 +92,22 @@ def _call(node: exp.Table) -> exp.Expr:
 
 
 def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequence[exp.Expr]]:
-    """The relation, the column that DESCRIPTOR names, and what follows."""
+    """Return the relation, the column in DESCRIPTOR, and the remaining arguments."""
     form = f"write {_FORMS[name]}"
-    given = list(call.expressions)
-    if any(isinstance(argument, exp.Kwarg) for argument in given):
+    arguments = list(call.expressions)
+    if any(isinstance(argument, exp.Kwarg) for argument in arguments):
         fact = f"named arguments of {name} are not supported"
-        raise Unsupported(fact, detail=text_of(call), hint=f"arguments go by position: {form}")
+        raise Unsupported(fact, detail=text_of(call), hint=f"pass arguments by position: {form}")
     wanted = 4 if name == "HOP" else 3
-    if len(given) != wanted:
-        raise InvalidSql(f"{name} takes {wanted} arguments, not {len(given)}", detail=text_of(call), hint=form)
-    relation, descriptor, *lengths = given
+    if len(arguments) != wanted:
+        raise InvalidSql(f"{name} takes {wanted} arguments, not {len(arguments)}", detail=text_of(call), hint=form)
+    relation, descriptor, *lengths = arguments
     if isinstance(relation, exp.Column) and len(relation.parts) == 1:
         relation = exp.Table(this=relation.this.copy())  # a bare name, without TABLE before it
     if not isinstance(relation, exp.Table | exp.Query):
         raise InvalidSql(f"the first argument of {name} is a relation", detail=text_of(call), hint=form)
     if isinstance(descriptor, exp.Column) and len(descriptor.parts) == 1:
-        return relation, descriptor, lengths  # RisingWave names the column without DESCRIPTOR
+        return relation, descriptor, lengths  # RisingWave's form, without DESCRIPTOR
     named = descriptor.expressions if isinstance(descriptor, exp.Anonymous) else []
     is_descriptor = isinstance(descriptor, exp.Anonymous) and descriptor.name.upper() == "DESCRIPTOR"
     if not is_descriptor or len(named) != 1 or not isinstance(named[0], exp.Column):
@@ -111,7 +116,7 @@ def _arguments(call: exp.Expr, name: str) -> tuple[exp.Expr, exp.Column, Sequenc
 
 
 def _query(root: Node, scope: Scope) -> Query:
-    """The columns of a scope as a query, with the ends of those that are windows."""
+    """Return the columns of a scope as a query, with the starts and ends of its windows."""
     listed = scope.all(None, "")
     windows = {}
     for c in listed:
@@ -122,17 +127,17 @@ def _query(root: Node, scope: Scope) -> Query:
 
 
 def _ordered(root: Node, scope: Scope, time: exp.Column, lag: exp.Expr, call: exp.Expr) -> Node:
-    """The tree with a watermark on the scan that a column comes from."""
+    """Declare a watermark on the scan that a column comes from."""
     identifier, _ = scope.resolve(time)
-    found = _imposed(root, identifier, text_of(lag))
-    if found is None:
+    ordered = _imposed(root, identifier, text_of(lag))
+    if ordered is None:
         raise Unsupported(
-            f"IMPOSE_ORDER on `{text_of(time)}`, which is not simply a column of one stream",
+            f"IMPOSE_ORDER on `{text_of(time)}`, which is not a plain column of one stream",
             detail=text_of(call),
             hint="impose the order on the stream itself, in a view that others read: "
             "CREATE VIEW ordered AS SELECT * FROM IMPOSE_ORDER(TABLE stream, DESCRIPTOR(column), lag)",
         )
-    return found
+    return ordered
 
 
 def _imposed(node: Node, identifier: str, lag: str) -> Node | None:

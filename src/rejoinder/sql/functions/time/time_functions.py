@@ -7,26 +7,20 @@ from sqlglot import exp
 
 from rejoinder import errors
 from rejoinder.ir.monotone import Step, floor
-from rejoinder.sql.functions.scalar_function import NodeCompiler, ScalarFunction, called_by_name, parsed_as_nodes
+from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.sql.functions.scalar_function import ScalarFunction
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast, coerce
 from rejoinder.sql.types.interval_literals import MICROS, add_days
-from rejoinder.sql.types.terms import Compiler, Term, build, mismatch, only, refuse, rising
+from rejoinder.sql.types.terms import Compiler, Term, call, mismatch, only, refuse
 
 _DATE_PARTS = {
-    "YEAR": "year({0})",
-    "QUARTER": "quarter({0})",
-    "MONTH": "month({0})",
-    "WEEK": "weekofyear({0})",
-    "DAY": "day({0})",
-    "DAYOFWEEK": "dayofweek({0}) + 1",
-    "DOW": "dayofweek({0}) + 1",
-    "DAYOFWEEK_ISO": "isodow({0})",
-    "DOW_ISO": "isodow({0})",
-    "WEEKDAY": "isodow({0}) - 1",
-    "DOY": "dayofyear({0})",
+    **{part: part for part in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFWEEK", "DAYOFWEEK_ISO", "DOY")},
+    "DOW": "DAYOFWEEK",
+    "DOW_ISO": "DAYOFWEEK_ISO",
+    "WEEKDAY": "WEEKDAY",
 }
-_CLOCK_PARTS = {"HOUR": "hour({0})", "MINUTE": "minute({0})", "SECOND": "second({0})"}
+_CLOCK_PARTS = ("HOUR", "MINUTE", "SECOND")
 _TRUNCATED = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     **dict.fromkeys(("MONTH", "MON", "MM"), "month"),
@@ -43,8 +37,6 @@ _TRUNCATED_TIME = {
     "MICROSECOND": "microsecond",
 }
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-# Division that rounds down: DuckDB's // goes towards zero.
-_FLOORED = "(({0} - ({0} % {1} + {1}) % {1}) // {1})"
 
 
 def date_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Term:
@@ -109,7 +101,7 @@ def _number_argument(compiler: Compiler, node: exp.Expr, parent: exp.Expr) -> Te
 def _extract_hint(part: str) -> str:
     if part == "EPOCH":
         return "CAST(time AS BIGINT) gives seconds, UNIX_MILLIS(time) milliseconds"
-    parts = [*_DATE_PARTS, *_CLOCK_PARTS, "SECOND"]
+    parts = [*_DATE_PARTS, *_CLOCK_PARTS]
     return errors.near_misses(part, parts) or f"one of {', '.join(sorted(parts))}"
 
 
@@ -118,15 +110,12 @@ def compile_extract(compiler: Compiler, node: exp.Expr) -> Term:
     only(node, "this", "expression")
     part = node.this.name.upper()
     if part in _DATE_PARTS:
-        return build(
-            f"CAST({_DATE_PARTS[part]} AS INTEGER)", spark_types.INT, date_argument(compiler, node.expression, node)
-        )
-    term = time_argument(compiler, node.expression, node)
-    if part == "SECOND":
-        micros = "CAST(microsecond({0}) AS DECIMAL(8,0)) * CAST('0.000001' AS DECIMAL(6,6))"
-        return build(f"CAST({micros} AS DECIMAL(8,6))", pa.decimal128(8, 6), term)
+        date = date_argument(compiler, node.expression, node)
+        return call("extract", spark_types.INT, date, options=(_DATE_PARTS[part],))
+    time = time_argument(compiler, node.expression, node)
     if part in _CLOCK_PARTS:
-        return build(f"CAST({_CLOCK_PARTS[part]} AS INTEGER)", spark_types.INT, term)
+        kind = pa.decimal128(8, 6) if part == "SECOND" else spark_types.INT
+        return call("extract", kind, time, options=(part,))
     raise refuse(node, f"EXTRACT of `{part}` is not supported", _extract_hint(part))
 
 
@@ -138,11 +127,10 @@ def compile_date_trunc(compiler: Compiler, node: exp.Expr) -> Term:
     if unit not in _TRUNCATED_TIME:
         raise refuse(node, f"DATE_TRUNC to `{unit}` is not supported", errors.near_misses(unit, _TRUNCATED_TIME))
     term = coerce(time_argument(compiler, node.this, node), spark_types.TIMESTAMP, node)
-    made = build(f"date_trunc('{_TRUNCATED_TIME[unit]}', {{0}})", spark_types.TIMESTAMP, term)
     length = MICROS.get("DAY" if unit == "DD" else unit)
-    if length is None or unit == "WEEK":  # it begins on Monday, and months have different lengths
-        return made
-    return rising(made, term, *floor(length))
+    # a week begins on Monday, and months have different lengths
+    monotone = None if length is None or unit == "WEEK" else MonotoneArgument(0, floor(length))
+    return call("date_trunc", spark_types.TIMESTAMP, term, options=(_TRUNCATED_TIME[unit],), monotone=monotone)
 
 
 def _refuse_column_as_unit(compiler: Compiler, unit: str, node: exp.Expr) -> None:
@@ -163,7 +151,7 @@ def compile_trunc(compiler: Compiler, node: exp.Expr) -> Term:
     if not isinstance(unit, exp.Literal) or unit.name.upper() not in _TRUNCATED:
         raise refuse(node, "TRUNC takes a literal 'year', 'quarter', 'month' or 'week'")
     term = date_argument(compiler, node.this, node)
-    return build(f"CAST(date_trunc('{_TRUNCATED[unit.name.upper()]}', {{0}}) AS DATE)", spark_types.DATE, term)
+    return call("trunc", spark_types.DATE, term, options=(_TRUNCATED[unit.name.upper()],))
 
 
 def compile_date_add(compiler: Compiler, node: exp.Expr) -> Term:
@@ -184,12 +172,12 @@ def compile_timestamp_add(compiler: Compiler, node: exp.Expr) -> Term:
     amount = coerce(compiler.compile(node.expression), spark_types.INT, node)
     time = time_argument(compiler, node.this, node)
     if unit in MICROS:
-        moved = f"({{1}} + to_microseconds(CAST({{0}} AS BIGINT) * {MICROS[unit]}))"
-        made = build(moved, time.type, amount, time, can_fail=True)
-        is_fixed = amount.literal and amount.value is not None
-        return rising(made, time, Step(amount.value * MICROS[unit])) if is_fixed else made
+        is_fixed = amount.value is not None
+        monotone = MonotoneArgument(1, (Step(amount.value * MICROS[unit]),)) if is_fixed else None
+        options = ("microseconds", MICROS[unit])
+        return call("timestampadd", time.type, amount, time, options=options, can_fail=True, monotone=monotone)
     if unit in _MONTHS:
-        return build(f"({{1}} + to_months({{0}} * {_MONTHS[unit]}))", time.type, amount, time, can_fail=True)
+        return call("timestampadd", time.type, amount, time, options=("months", _MONTHS[unit]), can_fail=True)
     raise refuse(node, f"the unit `{unit}` is not supported", errors.near_misses(unit, [*MICROS, *_MONTHS]))
 
 
@@ -200,9 +188,7 @@ def compile_timestamp_diff(compiler: Compiler, node: exp.Expr) -> Term:
     if unit not in MICROS:
         raise refuse(node, f"TIMESTAMPDIFF in `{unit}` is not supported", "use DAY, or EXTRACT the parts")
     end, start = (time_argument(compiler, part, node) for part in (node.this, node.expression))
-    return build(
-        f"((epoch_us({{1}}) - epoch_us({{0}})) // {MICROS[unit]})", spark_types.BIGINT, start, end, can_fail=True
-    )
+    return call("timestampdiff", spark_types.BIGINT, start, end, options=(MICROS[unit],), can_fail=True)
 
 
 def compile_to_date(compiler: Compiler, node: exp.Expr) -> Term:
@@ -217,116 +203,179 @@ def compile_unix_timestamp(compiler: Compiler, node: exp.Expr) -> Term:
     term = compiler.compile(node.this)
     if not spark_types.is_datetime(term.type):
         raise refuse(node, "UNIX_TIMESTAMP of a string is not supported", "CAST it to TIMESTAMP before")
-    # Before 1970 this goes towards zero, other than UNIX_SECONDS.
-    return build("(epoch_us({0}) // 1000000)", spark_types.BIGINT, coerce(term, spark_types.TIMESTAMP, node))
+    return call("unix_timestamp", spark_types.BIGINT, coerce(term, spark_types.TIMESTAMP, node))
 
 
-def _since_epoch(size: int) -> str:
-    return _FLOORED.replace("{1}", str(size)).replace("{0}", "epoch_us({0})")
+def _date_part(name: str, doc: str, example: str, parsed: type[exp.Expr] | tuple[()] = ()) -> ScalarFunction:
+    return ScalarFunction(f"{name}(date)", doc, example, (date_argument,), spark_types.INT, parsed=parsed)
 
 
-def _date_part(name: str, part: str, doc: str, parsed: type[exp.Expr] | None) -> ScalarFunction:
-    template = f"CAST({_DATE_PARTS[part]} AS INTEGER)"
-    return ScalarFunction(f"{name}(date)", (date_argument,), spark_types.INT, template, doc, parsed=parsed)
+def _clock_part(name: str, doc: str, example: str, parsed: type[exp.Expr]) -> ScalarFunction:
+    return ScalarFunction(f"{name}(time)", doc, example, (time_argument,), spark_types.INT, parsed=parsed)
 
 
-def _clock_part(name: str, doc: str, parsed: type[exp.Expr]) -> ScalarFunction:
-    template = f"CAST({_CLOCK_PARTS[name.upper()]} AS INTEGER)"
-    return ScalarFunction(f"{name}(time)", (time_argument,), spark_types.INT, template, doc, parsed=parsed)
-
-
-def _unix(name: str, template: str, doc: str, parsed: type[exp.Expr]) -> ScalarFunction:
+def _unix(name: str, doc: str, example: str, parsed: type[exp.Expr]) -> ScalarFunction:
     rule, kind = (_timestamp_alone,), spark_types.BIGINT
-    return ScalarFunction(f"{name}(time)", rule, kind, template, doc, parsed=parsed, ignored=("scale",))
+    return ScalarFunction(f"{name}(time)", doc, example, rule, kind, parsed=parsed, ignored=("scale",))
 
 
-def _timestamp_of(name: str, size: int, unit: str) -> ScalarFunction:
-    doc, template = f"The time so many {unit} after 1970.", f"make_timestamp({{0}} * {size})"
-    return ScalarFunction(f"{name}(n)", (_number_argument,), spark_types.TIMESTAMP, template, doc, can_fail=True)
+def _timestamp_of(name: str, unit: str, example: str) -> ScalarFunction:
+    doc, rule = f"The time `n` {unit} after 1970.", (_number_argument,)
+    return ScalarFunction(f"{name}(n)", doc, example, rule, spark_types.TIMESTAMP, can_fail=True)
 
 
 FUNCTIONS = (
-    _date_part("year", "YEAR", "The year.", exp.Year),
-    _date_part("quarter", "QUARTER", "The quarter, from 1.", exp.Quarter),
-    _date_part("month", "MONTH", "The month, from 1.", exp.Month),
-    _date_part("day", "DAY", "The day of the month.", exp.Day),
-    _date_part("dayofmonth", "DAY", "The day of the month.", exp.DayOfMonth),
-    _date_part("dayofweek", "DAYOFWEEK", "The day of the week, 1 for Sunday.", exp.DayOfWeek),
-    _date_part("dayofyear", "DOY", "The day of the year.", exp.DayOfYear),
-    _date_part("weekofyear", "WEEK", "The week of the year, as in ISO 8601.", exp.WeekOfYear),
-    _date_part("weekday", "WEEKDAY", "The day of the week, 0 for Monday.", None),
-    _clock_part("hour", "The hour.", exp.Hour),
-    _clock_part("minute", "The minute.", exp.Minute),
-    _clock_part("second", "The second, without its fraction.", exp.Second),
-    _unix("unix_seconds", _since_epoch(1_000_000), "Seconds since 1970, rounded down.", exp.UnixSeconds),
-    _unix("unix_millis", _since_epoch(1_000), "Milliseconds since 1970, rounded down.", exp.UnixMillis),
-    _unix("unix_micros", "epoch_us({0})", "Microseconds since 1970.", exp.UnixMicros),
-    _timestamp_of("timestamp_seconds", 1_000_000, "seconds"),
-    _timestamp_of("timestamp_millis", 1_000, "milliseconds"),
-    _timestamp_of("timestamp_micros", 1, "microseconds"),
+    _date_part("year", "The year.", "year(DATE '2024-02-29') = 2024", exp.Year),
+    _date_part("quarter", "The quarter, from 1.", "quarter(DATE '2024-02-29') = 1", exp.Quarter),
+    _date_part("month", "The month, from 1.", "month(DATE '2024-02-29') = 2", exp.Month),
+    ScalarFunction(
+        "day(date)",
+        "The day of the month.",
+        "day(DATE '2024-02-29') = 29",
+        (date_argument,),
+        spark_types.INT,
+        aliases=("dayofmonth",),
+        parsed=(exp.Day, exp.DayOfMonth),
+    ),
+    _date_part("dayofweek", "The day of the week, 1 for Sunday.", "dayofweek(DATE '2024-02-29') = 5", exp.DayOfWeek),
+    _date_part("dayofyear", "The day of the year.", "dayofyear(DATE '2024-02-29') = 60", exp.DayOfYear),
+    _date_part(
+        "weekofyear", "The week of the year, as in ISO 8601.", "weekofyear(DATE '2024-02-29') = 9", exp.WeekOfYear
+    ),
+    _date_part("weekday", "The day of the week, 0 for Monday.", "weekday(DATE '2024-02-29') = 3"),
+    _clock_part("hour", "The hour.", "hour(TIMESTAMP '2024-02-29 10:11:12') = 10", exp.Hour),
+    _clock_part("minute", "The minute.", "minute(TIMESTAMP '2024-02-29 10:11:12') = 11", exp.Minute),
+    _clock_part(
+        "second", "The second, without its fraction.", "second(TIMESTAMP '2024-02-29 10:11:12') = 12", exp.Second
+    ),
+    ScalarFunction(
+        "extract(YEAR FROM date)",
+        "A part of a date or a time; the second has its fraction.",
+        "extract(SECOND FROM TIMESTAMP '2024-02-29 10:11:12.5') = 12.5",
+        parsed=exp.Extract,
+        form=compile_extract,
+    ),
+    _unix(
+        "unix_seconds",
+        "Seconds since 1970, rounded down.",
+        "unix_seconds(TIMESTAMP '1970-01-01 00:01:00') = 60",
+        exp.UnixSeconds,
+    ),
+    _unix(
+        "unix_millis",
+        "Milliseconds since 1970, rounded down.",
+        "unix_millis(TIMESTAMP '1970-01-01 00:00:01') = 1000",
+        exp.UnixMillis,
+    ),
+    _unix(
+        "unix_micros",
+        "Microseconds since 1970.",
+        "unix_micros(TIMESTAMP '1970-01-01 00:00:01') = 1000000",
+        exp.UnixMicros,
+    ),
+    _timestamp_of("timestamp_seconds", "seconds", "timestamp_seconds(60) = TIMESTAMP '1970-01-01 00:01:00'"),
+    _timestamp_of("timestamp_millis", "milliseconds", "timestamp_millis(1000) = TIMESTAMP '1970-01-01 00:00:01'"),
+    _timestamp_of("timestamp_micros", "microseconds", "timestamp_micros(0) = TIMESTAMP '1970-01-01 00:00:00'"),
+    ScalarFunction(
+        "unix_timestamp(time)",
+        "Seconds since 1970, rounded towards zero.",
+        "unix_timestamp(TIMESTAMP '1970-01-01 00:01:00') = 60",
+        parsed=exp.StrToUnix,
+        form=compile_unix_timestamp,
+    ),
+    ScalarFunction(
+        "to_date(x)",
+        "The date of a text or a time, like CAST(x AS DATE).",
+        "to_date('2024-02-29') = DATE '2024-02-29'",
+        parsed=exp.TsOrDsToDate,
+        form=compile_to_date,
+    ),
+    ScalarFunction(
+        "date_trunc('day', time)",
+        "The time, rounded down to a unit.",
+        "date_trunc('HOUR', TIMESTAMP '2024-02-29 10:11:12') = TIMESTAMP '2024-02-29 10:00:00'",
+        parsed=exp.TimestampTrunc,
+        form=compile_date_trunc,
+    ),
+    ScalarFunction(
+        "trunc(date, 'month')",
+        "The date, rounded down to a year, quarter, month or week.",
+        "trunc(DATE '2024-02-29', 'MONTH') = DATE '2024-02-01'",
+        parsed=exp.DateTrunc,
+        form=compile_trunc,
+    ),
+    ScalarFunction(
+        "date_add(date, n)",
+        "The date `n` days later; with date_sub, earlier.",
+        "date_add(DATE '2024-02-28', 2) = DATE '2024-03-01'",
+        aliases=("date_sub",),
+        parsed=exp.TsOrDsAdd,
+        form=compile_date_add,
+    ),
+    ScalarFunction(
+        "timestampadd(DAY, n, time)",
+        "The time `n` units later.",
+        "timestampadd(HOUR, 1, TIMESTAMP '2024-02-29 10:00:00') = TIMESTAMP '2024-02-29 11:00:00'",
+        aliases=("dateadd",),
+        parsed=exp.TimestampAdd,
+        form=compile_timestamp_add,
+    ),
+    ScalarFunction(
+        "timestampdiff(DAY, start_time, end_time)",
+        "The whole units from one time to another, up to weeks.",
+        "timestampdiff(HOUR, TIMESTAMP '2024-02-29 10:00:00', TIMESTAMP '2024-03-01 10:00:00') = 24",
+        parsed=exp.TimestampDiff,
+        form=compile_timestamp_diff,
+    ),
     ScalarFunction(
         "datediff(end_date, start_date)",
+        "The days from the second date to the first.",
+        "datediff(DATE '2024-03-01', DATE '2024-02-28') = 2",
         (date_argument, date_argument),
         spark_types.INT,
-        "CAST({0} - {1} AS INTEGER)",
-        "The days from the second date to the first.",
         parsed=exp.DateDiff,
         aliases=("date_diff",),
     ),
     ScalarFunction(
         "add_months(date, n)",
+        "The date `n` months later, or the last day of that month if it has no such day.",
+        "add_months(DATE '2024-01-31', 1) = DATE '2024-02-29'",
         (date_argument, _months_argument),
         spark_types.DATE,
-        "CAST({0} + to_months({1}) AS DATE)",
-        "The date so many months later; a day that the month has not becomes its last one.",
         parsed=exp.AddMonths,
         can_fail=True,
     ),
     ScalarFunction(
         "last_day(date)",
+        "The last day of the month.",
+        "last_day(DATE '2024-02-01') = DATE '2024-02-29'",
         (date_argument,),
         spark_types.DATE,
-        "last_day({0})",
-        "The last day of the month.",
         parsed=exp.LastDay,
     ),
     ScalarFunction(
         "unix_date(date)",
+        "Days since 1970.",
+        "unix_date(DATE '1970-01-02') = 1",
         (_date_alone,),
         spark_types.INT,
-        "CAST({0} - DATE '1970-01-01' AS INTEGER)",
-        "Days since 1970.",
         parsed=exp.UnixDate,
     ),
     ScalarFunction(
         "date_from_unix_date(n)",
+        "The date `n` days after 1970.",
+        "date_from_unix_date(1) = DATE '1970-01-02'",
         (_int_argument,),
         spark_types.DATE,
-        "(DATE '1970-01-01' + {0})",
-        "The date so many days after 1970.",
         parsed=exp.DateFromUnixDate,
         can_fail=True,
     ),
     ScalarFunction(
         "make_date(y, m, d)",
+        "The date of a year, a month and a day; a date that is not in the calendar fails.",
+        "make_date(2024, 2, 29) = DATE '2024-02-29'",
         (_int_cast, _int_cast, _int_cast),
         spark_types.DATE,
-        "make_date({0}, {1}, {2})",
-        "The date of a year, a month and a day; one that is not in the calendar fails.",
         can_fail=True,
     ),
 )
-
-NODES: dict[type[exp.Expr], NodeCompiler] = {
-    **parsed_as_nodes(FUNCTIONS),
-    exp.Extract: compile_extract,
-    exp.TimestampTrunc: compile_date_trunc,
-    exp.DateTrunc: compile_trunc,
-    exp.TsOrDsAdd: compile_date_add,
-    exp.TimestampAdd: compile_timestamp_add,
-    exp.TimestampDiff: compile_timestamp_diff,
-    exp.TsOrDsToDate: compile_to_date,
-    exp.StrToUnix: compile_unix_timestamp,
-}
-
-NAMED: dict[str, NodeCompiler] = called_by_name(FUNCTIONS)

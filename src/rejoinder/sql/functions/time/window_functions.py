@@ -1,53 +1,27 @@
-"""Windows of time: TUMBLE and HOP, Spark's `window`, and the two ends of a window.
+"""Functions that make windows: TUMBLE, HOP, Spark's `window`, VALIDITY_WINDOW; and the two ends of a window.
 
-A window is a `STRUCT<start, end>`, half-open and aligned to 1970-01-01 in UTC, as Spark's are, or to 0 if it is one of
-integers. Whoever made it knows its ends as terms of their own (`Bounds`), so that `WINDOW_START(w)` and `w.start` need
-no struct, and the equality of two windows is the equality of their starts, which a join can look up. A time that is
-NULL has the window NULL; only Spark's `window` leaves such a row out.
-
-TUMBLE is an expression. HOP puts a row into several windows: the binder repeats the row (`logical.Expand`), and here
-its window is found by the starts that the row was repeated for.
+A time that is NULL has the window NULL; only Spark's `window` leaves such a row out. TUMBLE is an expression. HOP puts
+a row into several windows: the binder repeats the row (`logical.Expand`), and HOP finds its window by the starts that
+the row was repeated for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
-from rejoinder.ir import nodes
-from rejoinder.ir.expression import Expression
+from rejoinder.ir import nodes, operators
 from rejoinder.ir.monotone import floor, shift
-from rejoinder.sql.functions.time.window_times import read_length, read_time, ticks_of
+from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.sql.functions.scalar_function import ScalarFunction
+from rejoinder.sql.functions.time.window_times import read_length, read_time
+from rejoinder.sql.functions.time.windows import bounds_of, is_window, pack
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
-from rejoinder.sql.types.terms import Bounds, Compiler, Term, build, combine, mismatch, quote_text, rising
-
-
-@dataclass(frozen=True)
-class ColumnBounds:
-    """The identifiers of the columns that hold start and end of a window column, and its length if that is fixed."""
-
-    start: str
-    end: str
-    size: int | None = None
-
-
-@runtime_checkable
-class WindowScope(Protocol):
-    """A scope that knows of windows: those of its columns, and those that rows were repeated for."""
-
-    def bounds(self, column: str) -> ColumnBounds | None:
-        """The companions of a window column."""
-        ...
-
-    def repeated(self, starts: nodes.Node) -> str | None:
-        """The column that holds the start of each window, by the list of starts."""
-        ...
+from rejoinder.sql.types.terms import Compiler, Term, call, mismatch
 
 
 @dataclass(frozen=True)
@@ -56,70 +30,6 @@ class Hop:
 
     starts: Term
     size: int
-
-
-def window_type(kind: pa.DataType) -> pa.DataType:
-    """The type of a window over times of a type.
-
-    >>> spark_types.spark_name(window_type(spark_types.TIMESTAMP))
-    'struct<start:timestamp,end:timestamp>'
-    """
-    return pa.struct([pa.field("start", kind), pa.field("end", kind)])
-
-
-_WINDOW_TYPES = tuple(map(window_type, (spark_types.TIMESTAMP, spark_types.TIMESTAMP_NTZ, spark_types.BIGINT)))
-
-
-def is_window(kind: pa.DataType) -> bool:
-    """Say whether a type is that of a window."""
-    return bool(pa.types.is_struct(kind)) and kind in _WINDOW_TYPES
-
-
-def pack(start: Term, end: Term, size: int | None = None) -> Term:
-    """Make a window from its two ends; it is NULL if the start is."""
-    made = build("CASE WHEN {0} IS NOT NULL THEN {'start': {0}, 'end': {1}} END", window_type(start.type), start, end)
-    return rising(replace(made, bounds=Bounds(start, end, size)), start)
-
-
-def bounds_of(term: Term) -> Bounds:
-    """Start and end of a window, as they were made, or taken out of the struct."""
-    if term.bounds is not None:
-        return term.bounds
-    kind = term.type.field("start").type
-    start, end = (build(f"struct_extract({{0}}, {quote_text(name)})", kind, term) for name in ("start", "end"))
-    return Bounds(rising(start, term), rising(end, term, *shift(1), more=None))
-
-
-def ends_of_column(i: str, kind: pa.DataType, size: int | None) -> tuple[Expression, Expression]:
-    """Start and end of a column that holds windows of a length, if that is fixed."""
-    window = Term(nodes.Column(i, window_type(kind)))
-    start, end = (build(f"struct_extract({{0}}, '{name}')", kind, window) for name in ("start", "end"))
-    end = rising(end, window, *shift(size or 1), more=None if size is None else 0)
-    return Expression(rising(start, window).node), Expression(end.node)
-
-
-def with_column_bounds(term: Term, scope: object) -> Term:
-    """A column with the companions that its scope knows."""
-    found = scope.bounds(term.node.columns[0]) if is_window(term.type) and isinstance(scope, WindowScope) else None
-    if found is None:
-        return term
-    kind = term.type.field("start").type
-    start, end = (Term(nodes.Column(name, kind)) for name in (found.start, found.end))
-    return replace(term, bounds=Bounds(start, end, found.size))
-
-
-def with_chosen_bounds(term: Term, parts: Sequence[Term], choose: Callable[[Sequence[Term]], Term]) -> Term:
-    """One of several windows (COALESCE, CASE): its ends are chosen in the same way."""
-    if not is_window(term.type) or not all(part.bounds for part in parts):
-        return term
-    ends = [bounds_of(part) for part in parts]
-    sizes = {one.size for one in ends}
-    size = sizes.pop() if len(sizes) == 1 else None
-    start, end = choose([one.start for one in ends]), choose([one.end for one in ends])
-    return replace(term, bounds=Bounds(start, end, size))
-
-
-# -- functions ---------------------------------------------------------------------------------------------------------
 
 
 def compile_tumble(compiler: Compiler, node: exp.Expr) -> Term:
@@ -138,7 +48,7 @@ def compile_hop(compiler: Compiler, node: exp.Expr) -> Term:
             hint="use it in SELECT, WHERE, GROUP BY or ON; name it in a subquery to use it elsewhere",
         )
     column = Term(nodes.Column(start, hop.starts.type.value_type))
-    return pack(column, _later(column, hop.size), hop.size)
+    return pack(column, Term(operators.shifted(column.node, hop.size)), hop.size)
 
 
 def compile_window(compiler: Compiler, node: exp.Expr) -> Term:
@@ -159,7 +69,7 @@ def compile_end(compiler: Compiler, node: exp.Expr) -> Term:
 
 
 def compile_validity(compiler: Compiler, node: exp.Expr) -> Term:
-    """Refuse VALIDITY_WINDOW where it is no grouping expression: what it is depends on other rows."""
+    """Refuse VALIDITY_WINDOW where it is not a grouping expression: its end depends on other rows."""
     read_validity(compiler, node)
     raise errors.InvalidSql(
         f"`{text_of(node)}` is not among the grouping expressions",
@@ -198,33 +108,26 @@ def _end_of(compiler: Compiler, node: exp.Expr, name: str) -> Term:
 
 def _tumbled(compiler: Compiler, node: exp.Expr, argument: exp.Expr, size: exp.Expr) -> Term:
     time = read_time(compiler, argument, node)
-    length, ticks = read_length(size, node, time.type), ticks_of(time.type)
-    number = ticks.last_start(length)
-    start = rising(build(ticks.of(number), time.type, time), time, *floor(length))
-    end = build(ticks.of(f"{number} + {length}"), time.type, time)
-    return pack(start, rising(end, time, *floor(length), *shift(length)), length)
-
-
-def _later(start: Term, size: int) -> Term:
-    ticks = ticks_of(start.type)
-    return rising(build(ticks.of(f"{ticks.number} + {size}"), start.type, start), start, *shift(size))
-
-
-# -- hops: rows that are repeated --------------------------------------------------------------------------------------
+    size_ = read_length(size, node, time.type)
+    start_steps = floor(size_)
+    start = call("tumble_start", time.type, time, options=(size_,), monotone=MonotoneArgument(0, start_steps))
+    end_steps = (*start_steps, *shift(size_))
+    end = call("tumble_end", time.type, time, options=(size_,), monotone=MonotoneArgument(0, end_steps))
+    return pack(start, end, size_)
 
 
 def hops_in(node: exp.Expr) -> Iterator[exp.Expr]:
     """The calls of HOP in an expression, without those of queries inside it."""
-    for found in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
-        if _is_hop(found):
-            yield found
+    for part in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
+        if _is_hop(part):
+            yield part
 
 
 def times_that_must_be_known(node: exp.Expr) -> Iterator[exp.Expr]:
     """The times of Spark's `window` in an expression: a row in which one is NULL is left out there."""
-    for found in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
-        if _called(found) == "window" and not _is_hop(found) and found.expressions:
-            yield found.expressions[0]
+    for part in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
+        if _called(part) == "window" and not _is_hop(part) and part.expressions:
+            yield part.expressions[0]
 
 
 def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
@@ -235,8 +138,7 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
     else:
         time, slide, size = _arguments(node, "HOP(time, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 3)
     term = read_time(compiler, time, node)
-    ticks = ticks_of(term.type)
-    length, step = (read_length(each, node, term.type) for each in (size, slide))
+    length, step = (read_length(part, node, term.type) for part in (size, slide))
     if step > length:
         raise errors.InvalidSql(
             f"the windows of `{text_of(node)}` would leave gaps",
@@ -245,12 +147,10 @@ def read_hop(compiler: Compiler, node: exp.Expr) -> Hop:
             if not is_spark
             else "window(time, size, slide) takes a slide that is not longer than the size",
         )
-    numbers = f"range({ticks.last_start(step)}, {ticks.number} - {length}, -{step})"
-    starts = f"list_transform({numbers}, lambda number: {ticks.of('number')})"
-    unknown = "[]" if is_spark else "[NULL]"
-    kind = spark_types.array_of(term.type)
-    made = build(f"CASE WHEN {{0}} IS NULL THEN {unknown} ELSE {starts} END", kind, term)
-    return Hop(rising(made, term, *floor(step, plus=step - length), more=None), length)
+    monotone = MonotoneArgument(0, floor(step, plus=step - length), more=None)
+    options = (length, step, 0 if is_spark else 1)
+    starts = call("hop_starts", spark_types.array_of(term.type), term, options=options, monotone=monotone)
+    return Hop(starts, length)
 
 
 def _called(node: exp.Expr) -> str:
@@ -262,60 +162,57 @@ def _is_hop(node: exp.Expr) -> bool:
     return name == "hop" or (name == "window" and len(node.expressions) == 3)
 
 
-# -- equality ----------------------------------------------------------------------------------------------------------
-
-
-def split_equality(compiler: Compiler, node: exp.Expr) -> list[exp.Expr]:
-    """`a = b` (or `<=>`) of two windows as equalities of their starts and, where lengths may differ, ends."""
-    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
-        return [node]
-    sides = (node.this, node.expression.unnest())
-    if not any(isinstance(side, exp.Column | exp.Anonymous | exp.Coalesce | exp.Case | exp.Dot) for side in sides):
-        return [node]
-    try:
-        terms = [compiler.compile(side) for side in sides]
-    except errors.PlanningError:
-        return [node]  # the condition as a whole says what is wrong with it
-    if not all(is_window(term.type) and term.bounds for term in terms) or terms[0].type != terms[1].type:
-        return [node]
-    sizes = {bounds_of(term).size for term in terms}
-    ends = ("window_start",) if len(sizes) == 1 and None not in sizes else ("window_start", "window_end")
-    return [type(node)(this=_call(name, sides[0]), expression=_call(name, sides[1])) for name in ends]
-
-
-def compared(sign: str, left: Term, right: Term, compare: Callable[[str, Term, Term], Term]) -> Term:
-    """Compare two windows: by start and end where both are known, otherwise as structs."""
-    if left.bounds is None or right.bounds is None:
-        return build(f"({{0}} {sign} {{1}})", spark_types.BOOLEAN, left, right, name=sign)
-    one, two = left.bounds, right.bounds
-    first, second = compare(sign, one.start, two.start), compare(sign, one.end, two.end)
-    return combine("({0} AND {1})", spark_types.BOOLEAN, first, second)
-
-
-def _call(name: str, inner: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=[inner.copy()])
-
-
-# -- arguments ---------------------------------------------------------------------------------------------------------
-
-
 def _arguments(node: exp.Expr, form: str, count: int) -> list[exp.Expr]:
-    given = list(node.expressions)
-    if len(given) != count:
+    values = list(node.expressions)
+    if len(values) != count:
         raise errors.InvalidSql(
-            f"`{node.name}` takes {count} argument{'s' if count > 1 else ''}, not {len(given)}",
+            f"`{node.name}` takes {count} argument{'s' if count > 1 else ''}, not {len(values)}",
             detail=f"in `{text_of(node)}`",
             hint=f"write {form}",
         )
-    return given
+    return values
 
 
-NAMED = {
-    "tumble": compile_tumble,
-    "hop": compile_hop,
-    "window": compile_window,
-    "window_start": compile_start,
-    "window_end": compile_end,
-    "validity_window": compile_validity,
-    "validity": compile_validity,
-}
+_TEN = "TIMESTAMP '2024-02-29 10:11:12'"
+
+FUNCTIONS = (
+    ScalarFunction(
+        "tumble(time, size)",
+        "The window of a size that a time is in; tumble_start and tumble_end are its ends.",
+        f"tumble({_TEN}, INTERVAL 1 HOUR).start = TIMESTAMP '2024-02-29 10:00:00'",
+        aliases=("tumble_start", "tumble_end"),
+        form=compile_tumble,
+    ),
+    ScalarFunction(
+        "hop(time, slide, size)",
+        "The windows of a size, one every `slide`, that a time is in: the row is repeated for each of them.",
+        "",
+        aliases=("hop_start", "hop_end"),
+        form=compile_hop,
+    ),
+    ScalarFunction(
+        "window(time, '5 minutes')",
+        "Spark's windows, tumbling, or sliding with a third argument; a row whose time is NULL is left out.",
+        f"window({_TEN}, '1 hour').end = TIMESTAMP '2024-02-29 11:00:00'",
+        form=compile_window,
+    ),
+    ScalarFunction(
+        "window_start(w)",
+        "The start of a window.",
+        f"window_start(tumble({_TEN}, INTERVAL 1 HOUR)) = TIMESTAMP '2024-02-29 10:00:00'",
+        form=compile_start,
+    ),
+    ScalarFunction(
+        "window_end(w)",
+        "The end of a window, which is not part of it.",
+        f"window_end(tumble({_TEN}, INTERVAL 1 HOUR)) = TIMESTAMP '2024-02-29 11:00:00'",
+        form=compile_end,
+    ),
+    ScalarFunction(
+        "validity_window(time)",
+        "In GROUP BY: the window from a time to the next later time of the same keys.",
+        "",
+        aliases=("validity",),
+        form=compile_validity,
+    ),
+)

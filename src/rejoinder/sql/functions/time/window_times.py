@@ -6,44 +6,17 @@ integer of 2^62 or more is taken for no time, as everywhere, and one below -2^62
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 from sqlglot import exp
 
 from rejoinder import errors
+from rejoinder.ir.scalar_operation import MonotoneArgument
+from rejoinder.kernels.duckdb.functions.window_functions import MAX_COUNT
 from rejoinder.sql.parse.clauses import text_of
 from rejoinder.sql.types import spark_types
 from rejoinder.sql.types.casts import cast
 from rejoinder.sql.types.interval_literals import interval_of
-from rejoinder.sql.types.terms import Compiler, Term, build, mismatch, rising
-
-_MOST = (1 << 62) - 1
-
-
-@dataclass(frozen=True)
-class Ticks:
-    """How times of a type are counted: DuckDB's words for the number of a time, and for the time of a number."""
-
-    number: str
-    time: str
-
-    def last_start(self, slide: int) -> str:
-        """The number of the last start, one every `slide`, that is not after the time {0}."""
-        return f"{self.number} - ({self.number} % {slide} + {slide}) % {slide}"
-
-    def of(self, number: str) -> str:
-        """The time of a number."""
-        return self.time.replace("NUMBER", number)
-
-
-_CLOCK = Ticks("epoch_us({0})", "make_timestamp(NUMBER)")
-_COUNT = Ticks("{0}", "(NUMBER)")
-
-
-def ticks_of(kind: pa.DataType) -> Ticks:
-    """How times of a type are counted."""
-    return _COUNT if spark_types.is_integer(kind) else _CLOCK
+from rejoinder.sql.types.terms import Compiler, Term, call, mismatch
 
 
 def read_time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
@@ -54,7 +27,7 @@ def read_time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
     if spark_types.is_integer(term.type) and term.type != spark_types.BIGINT:
         return cast(term, spark_types.BIGINT, node)
     if term.type == spark_types.BIGINT:
-        return rising(build(f"CASE WHEN {{0}} BETWEEN -{_MOST} AND {_MOST} THEN {{0}} END", term.type, term), term)
+        return call("window_time", term.type, term, monotone=MonotoneArgument())
     if term.type not in (spark_types.TIMESTAMP, spark_types.TIMESTAMP_NTZ):
         why = f"a window is of a time, and `{text_of(argument)}` is {spark_types.spark_name(term.type)}"
         raise mismatch(node, why, "CAST it to TIMESTAMP, or to BIGINT")
@@ -74,19 +47,19 @@ def read_length(argument: exp.Expr, node: exp.Expr, kind: pa.DataType) -> int:
 
 
 def _count(argument: exp.Expr, node: exp.Expr) -> int:
-    sign, given = (-1, argument.this) if isinstance(argument, exp.Neg) else (1, argument)
-    if not (isinstance(given, exp.Literal) and not given.is_string and given.this.isdigit()):
+    sign, count = (-1, argument.this) if isinstance(argument, exp.Neg) else (1, argument)
+    if not (isinstance(count, exp.Literal) and not count.is_string and count.this.isdigit()):
         time = text_of(node.expressions[0])
         raise errors.InvalidSql(
             "the length of a window of integers must be an integer, and the same for all rows",
             detail=f"in `{text_of(node)}`: `{time}` is an integer",
             hint=f"as in TUMBLE({time}, 10); if `{time}` counts seconds, CAST({time} AS TIMESTAMP) is a time",
         )
-    if int(given.this) > _MOST:
+    if int(count.this) > MAX_COUNT:
         raise errors.InvalidSql(
             "a window must be shorter than 2^62", detail=f"in `{text_of(node)}`", hint="as in TUMBLE(t, 10)"
         )
-    return sign * int(given.this)
+    return sign * int(count.this)
 
 
 def _micros(argument: exp.Expr, node: exp.Expr) -> int:

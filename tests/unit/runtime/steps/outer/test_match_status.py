@@ -1,4 +1,4 @@
-"""Match status: which rows win a first partner or lose their last, with copies, retractions and conditions on pairs."""
+"""Match status: which rows gain a first match or lose their last, with copies, retractions and conditions on pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def view(join: str) -> str:
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_padding_goes_with_the_first_partner_and_returns_with_the_last(parallelism: int) -> None:
+def test_padding_is_retracted_with_the_first_match_and_returns_with_the_last(parallelism: int) -> None:
     driver = flow(SOURCES, view("LEFT"), parallelism=parallelism)
     driver.insert("a", {"k": 1, "x": 1}, {"k": 1, "x": 5}, {"k": 1, "x": 5})
     assert sorted(changed(driver), key=repr) == [(1, 1, None, 1), (1, 5, None, 2)]
@@ -46,7 +46,7 @@ def test_tests_see_the_flip_alone(join: str, sign: int) -> None:
     driver.insert("b", {"k": 1, "y": 2}, {"k": 1, "y": 3})
     assert sorted(changed(driver), key=repr) == [(1, 1, sign)]
     driver.delete("b", {"k": 1, "y": 2})
-    assert changed(driver) == [], "one partner is left"
+    assert changed(driver) == [], "one match is left"
     driver.delete("b", {"k": 1, "y": 3})
     assert sorted(changed(driver), key=repr) == [(1, 1, -sign)]
 

@@ -99,13 +99,21 @@ def test_a_version_touches_only_the_rows_whose_answer_changes() -> None:
 REFUSED = [
     (f"ASOF JOIN rates r {MATCH}", InvalidSql, "ASOF JOIN has no MATCH_CONDITION"),
     (f"ASOF JOIN rates r MATCH_CONDITION (o.ts) {MATCH}", InvalidSql, "MATCH_CONDITION compares two times"),
-    (f"ASOF JOIN rates r MATCH_CONDITION (o.ts <= r.ts) {MATCH}", Unsupported, "the version that comes next"),
+    (f"ASOF JOIN rates r MATCH_CONDITION (o.ts <= r.ts) {MATCH}", Unsupported, "a join with the next version"),
     (f"ASOF JOIN rates r MATCH_CONDITION (o.day >= r.ts) {MATCH}", TypeMismatch, "a time of type date"),
     (f"ASOF JOIN rates r MATCH_CONDITION (o.cur >= r.cur) {MATCH}", TypeMismatch, "MATCH_CONDITION on values of type"),
     (f"ASOF FULL JOIN rates r MATCH_CONDITION (o.ts >= r.ts) {MATCH}", Unsupported, "as of a time is not supported"),
-    ("ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur <> r.cur", Unsupported, "ON equalities alone"),
-    (f"JOIN newest FOR SYSTEM_TIME AS OF o.ts AS r {MATCH}", InvalidSql, "keeps the newest version of a key alone"),
-    (f"JOIN bare FOR SYSTEM_TIME AS OF o.ts AS r {MATCH}", InvalidSql, "does not say since when its rows are valid"),
+    (
+        "ASOF JOIN rates r MATCH_CONDITION (o.ts >= r.ts) ON o.cur <> r.cur",
+        Unsupported,
+        "supports only equalities in ON",
+    ),
+    (f"JOIN newest FOR SYSTEM_TIME AS OF o.ts AS r {MATCH}", InvalidSql, "keeps only the newest version of a key"),
+    (
+        f"JOIN bare FOR SYSTEM_TIME AS OF o.ts AS r {MATCH}",
+        InvalidSql,
+        "has no event-time column from which its rows are valid",
+    ),
 ]
 
 

@@ -178,12 +178,12 @@ REFUSED: list[tuple[str, type[RejoinderError], str]] = [
     ("SELECT a.k FROM a NATURAL SEMI JOIN b", Unsupported, "NATURAL SEMI JOIN is not supported"),
     ("SELECT a.k FROM a NATURAL CROSS JOIN b", Unsupported, "NATURAL CROSS JOIN is not supported"),
     ("SELECT a.k FROM a NATURAL JOIN b ON a.k = b.k", InvalidSql, "NATURAL JOIN takes no condition"),
-    ("SELECT a.k FROM a LEFT JOIN b a ON a.k = a.k", AmbiguousName, "`a` stands for two relations"),
+    ("SELECT a.k FROM a LEFT JOIN b a ON a.k = a.k", AmbiguousName, "`a` names two relations"),
 ]
 
 
 @pytest.mark.parametrize(("query", "error", "fact"), REFUSED, ids=[query for query, _, _ in REFUSED])
-def test_what_is_not_offered_is_refused_with_detail_and_hint(
+def test_what_is_not_supported_is_refused_with_detail_and_hint(
     query: str, error: type[RejoinderError], fact: str
 ) -> None:
     with pytest.raises(error) as raised:
@@ -210,5 +210,5 @@ def test_a_hint_names_the_view_that_leaves_a_column_out(query: str, side: str) -
 
 
 def test_other_missing_columns_have_another_hint() -> None:
-    with pytest.raises(UnknownName, match="take one of these"):
+    with pytest.raises(UnknownName, match="use one of these"):
         bind("SELECT q.kx FROM a SEMI JOIN b ON a.k = b.k JOIN c q ON a.k = q.k", CATALOG)

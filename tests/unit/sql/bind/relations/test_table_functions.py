@@ -192,11 +192,11 @@ def test_an_order_of_numbers_and_of_two_columns() -> None:
         ("IMPOSE_ORDER(lag => 5, input => TABLE(ticks))", "named arguments of IMPOSE_ORDER"),
         (
             "IMPOSE_ORDER(TABLE (SELECT ts + INTERVAL 1 DAY AS ts FROM orders), DESCRIPTOR(ts), INTERVAL 1 SECOND)",
-            "not simply a column of one stream",
+            "not a plain column of one stream",
         ),
         (
             "IMPOSE_ORDER(TABLE (SELECT o.ts FROM orders o JOIN ticks ON o.id = n), DESCRIPTOR(ts), INTERVAL 1 SECOND)",
-            "not simply a column of one stream",
+            "not a plain column of one stream",
         ),
     ],
 )

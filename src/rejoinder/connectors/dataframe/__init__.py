@@ -1,0 +1,1 @@
+"""Streaming DataFrames of the user as sources."""

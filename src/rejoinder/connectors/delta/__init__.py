@@ -1,0 +1,1 @@
+"""Delta tables: their change feeds as sources, tables as sinks."""

@@ -1,0 +1,1 @@
+"""Sources whose rows are inserted by calls."""

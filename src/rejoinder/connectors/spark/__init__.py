@@ -1,0 +1,1 @@
+"""What needs Spark in sinks with one row per key."""

@@ -1,1 +1,0 @@
-"""Kafka, Delta and JDBC through Spark."""

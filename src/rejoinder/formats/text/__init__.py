@@ -1,0 +1,1 @@
+"""Rows as text: plain values, aligned tables, text that a terminal or a spreadsheet cannot interpret."""

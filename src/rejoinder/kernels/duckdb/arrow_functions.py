@@ -1,0 +1,34 @@
+"""Functions on Arrow arrays that templates call by name: what DuckDB itself cannot compute.
+
+A function takes one chunked array per argument and returns an array of the same length. It loops over no rows. It must
+give NULL, not raise, where a row has no result: the template decides whether that fails the row.
+
+Cost: DuckDB hands over vectors of 2,048 rows, some 20 µs each, plus what the function costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rejoinder.kernels.duckdb.duckdb_types import duckdb_type
+from rejoinder.kernels.sums import wide_decimals
+
+
+@dataclass(frozen=True)
+class ArrowFunction:
+    """A function by the name that templates use, which no other text may contain."""
+
+    name: str
+    function: Callable[..., pa.Array]
+    result: pa.DataType
+
+    @property
+    def duckdb_result(self) -> str:
+        """The type of the result, as DuckDB names it."""
+        return duckdb_type(self.result)
+
+
+ARROW_FUNCTIONS = (ArrowFunction(wide_decimals.FUNCTION, wide_decimals.calculate, wide_decimals.RESULT),)

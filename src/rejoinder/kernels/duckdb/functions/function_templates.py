@@ -1,0 +1,40 @@
+"""The template of every function, by name, and of casts."""
+
+from __future__ import annotations
+
+from rejoinder.ir.nodes import Call, Cast
+from rejoinder.kernels.duckdb.functions import (
+    arithmetic,
+    logic,
+    math_functions,
+    nested_functions,
+    patterns,
+    text_functions,
+    time_functions,
+    window_functions,
+)
+from rejoinder.kernels.duckdb.functions.casts import cast_template
+from rejoinder.kernels.duckdb.functions.templates import Rendering
+
+DUCKDB_TEXT = "duckdb_text"
+"""The function whose template is its only option (`text_expression`)."""
+
+RENDERINGS: dict[str, Rendering] = {
+    **arithmetic.RENDERINGS,
+    **logic.RENDERINGS,
+    **math_functions.RENDERINGS,
+    **nested_functions.RENDERINGS,
+    **patterns.RENDERINGS,
+    **text_functions.RENDERINGS,
+    **time_functions.RENDERINGS,
+    **window_functions.RENDERINGS,
+    DUCKDB_TEXT: lambda call: str(call.operation.options[0]),
+}
+
+
+def template_of(node: Call | Cast) -> str:
+    """The template of a call or a cast, for the types that it has."""
+    if isinstance(node, Cast):
+        return cast_template(node)
+    rendering = RENDERINGS[node.operation.name]
+    return rendering if isinstance(rendering, str) else rendering(node)

@@ -1,0 +1,115 @@
+"""At most one row per key: the value of a scalar subquery for each value of the columns that link it.
+
+A second row is no error yet: it counts only for an outer row that asks for the key (ADR 0040). So the relation has one
+row for such a key too, with NULL in all other columns and TRUE in `many`, and an expression above the join fails on it.
+The operation keeps the rows of its input by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rejoinder.ir import logical
+from rejoinder.ir.expression import Expression, column
+from rejoinder.plan.blocks.normal_form import Block, Derived, derive, selected
+from rejoinder.plan.operations.operation import Operation, OwnState, StateText
+from rejoinder.plan.physical import steps
+from rejoinder.plan.physical.arrangement import Arrangement, Key
+from rejoinder.plan.physical.fragments import Fragment, Rounds
+from rejoinder.watermarks.formula import Formula
+
+if TYPE_CHECKING:
+    from rejoinder.plan.rounds.labels import Labels
+    from rejoinder.plan.rounds.program import Program
+    from rejoinder.plan.time.frontier import Frontiers
+
+MANY = "many"
+
+
+@dataclass(frozen=True)
+class AtMostOne(Operation):
+    """One row for each value of the columns `key` of the only block."""
+
+    key: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The key."""
+        return f"by {', '.join(self.key)}"
+
+    @property
+    def keeps_state(self) -> bool:
+        """Rows are kept."""
+        return True
+
+    def state(self, made: Derived, program: Program) -> Sequence[OwnState]:
+        """The rows of the input by key."""
+        return [OwnState(self._rows(made), text="rows of the subquery")]
+
+    def steps(self, rounds: Rounds, made: Derived, *, whole: bool) -> None:
+        """Turn changes of rows into changes of keys."""
+        rows = self._rows(made)
+        at = rounds.deliver(rounds.collect_input(made), rows.key)
+        change = rounds.stream(made.name)
+        rounds.add(at.round, steps.AtMostOne(at.stream, change, rows, self.key, MANY, whole=whole))
+        rounds.arrange(rows.relation, check=False)
+        rounds.fragments[made.name] = [Fragment(at.round, change, rows.key.text, hashed=True)]
+        rounds.arrange(made.name, check=False)
+
+    @property
+    def combines_rows(self) -> bool:
+        """A row may stand for several."""
+        return True
+
+    def frontier(self, frontiers: Frontiers, made: Derived, name: str) -> Formula | None:
+        """Of the key, that of the rows; a second row changes all other columns."""
+        return frontiers.of_input(made, name) if name in self.key else None
+
+    def is_never_null(self, frontiers: Frontiers, made: Derived, name: str) -> bool:
+        """Columns other than the key are NULL where there are several rows."""
+        return name in self.key and super().is_never_null(frontiers, made, name)
+
+    def expiry_columns(self, made: Derived) -> Sequence[str]:
+        """The key: as long as it can get another row, its rows are needed."""
+        return self.key
+
+    def lineage(self, made: Derived, block: Block, name: str) -> list[Expression]:
+        """Whether there are several rows depends on all columns, and so does every column but the key."""
+        if name not in self.key:
+            return [expression for _, expression in block.outputs]
+        return super().lineage(made, block, name)
+
+    def column_labels(self, made: Derived, labels: Labels) -> dict[str, str]:
+        """The columns of the subquery."""
+        return labels.outputs(made.blocks) | {MANY: "more than one row"}
+
+    def describe(self, made: Derived, columns: Sequence[str], blocks: Sequence[str]) -> str:
+        """The subquery and its key."""
+        labels = dict(zip(made.schema.names, columns, strict=True))
+        keys = ", ".join(labels[name] for name in self.key)
+        return f"the only row of {blocks[0]}{f' for each {keys}' if keys else ''}"
+
+    @property
+    def certificate(self) -> StateText | None:
+        """Rows expire by an event time among the columns that link the subquery."""
+        return StateText("a scalar subquery", "a row", "link it with the outer query by an equality of event times")
+
+    def _rows(self, made: Derived) -> Arrangement:
+        """The rows of the input by key, in which NULL is a value like any other."""
+        schema = made.blocks[0].schema
+        parts = tuple(column(name, schema.field(name).type) for name in self.key)
+        return Arrangement(made.name + "/input", Key(parts, frozenset(range(len(parts)))), schema)
+
+
+def at_most_one(node: logical.AtMostOne, block: Block, known: dict[str, Derived]) -> Block:
+    """The block that reads the only rows of a block."""
+    names = {i: f"c{at}" for at, (i, _) in enumerate(node.columns)}
+    columns = (*node.columns, (node.many, pa.bool_()))
+    schema = pa.schema([*((names[i], kind) for i, kind in node.columns), (MANY, pa.bool_())])
+    operation = AtMostOne(tuple(names[i] for i in node.key))
+    inner = selected(block, [i for i, _ in node.columns])
+    return derive("single", operation, (inner,), columns, known, schema)

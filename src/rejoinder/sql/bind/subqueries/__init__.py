@@ -1,0 +1,1 @@
+"""Subqueries: as conditions of WHERE, HAVING and ON, and as values anywhere in an expression."""

@@ -1,0 +1,56 @@
+"""All functions and operators by family. Names, hints, compilation and the list in the documentation follow from it."""
+
+from __future__ import annotations
+
+import difflib
+
+from sqlglot import exp
+
+from rejoinder.sql.functions import (
+    arithmetic,
+    cast_functions,
+    conditional_functions,
+    logic,
+    math_functions,
+    nested_functions,
+    patterns,
+    text_functions,
+)
+from rejoinder.sql.functions.aggregates import AGGREGATES
+from rejoinder.sql.functions.scalar_function import ScalarFunction
+from rejoinder.sql.functions.time import time_functions, window_functions
+
+FAMILIES: dict[str, tuple[ScalarFunction, ...]] = {
+    "Comparisons and logic": (*logic.FUNCTIONS, *patterns.FUNCTIONS),
+    "Conditions": conditional_functions.FUNCTIONS,
+    "Casts": cast_functions.FUNCTIONS,
+    "Numbers": (*arithmetic.FUNCTIONS, *math_functions.FUNCTIONS),
+    "Text": text_functions.FUNCTIONS,
+    "Dates and times": time_functions.FUNCTIONS,
+    "Windows of time": window_functions.FUNCTIONS,
+    "Arrays, maps and structs": nested_functions.FUNCTIONS,
+}
+"""Functions by category, in the order of the documentation."""
+
+FUNCTIONS = tuple(function for family in FAMILIES.values() for function in family)
+BY_CLASS: dict[type[exp.Expr], ScalarFunction] = {
+    node_class: function for function in FUNCTIONS for node_class in function.node_classes
+}
+BY_NAME: dict[str, ScalarFunction] = {
+    name: function for function in FUNCTIONS if function.is_called_by_name for name in function.signatures
+}
+SIGNATURES: dict[str, str] = {
+    **{name: signature for aggregate in AGGREGATES for name, signature in aggregate.signatures.items()},
+    **{name: signature for function in FUNCTIONS for name, signature in function.signatures.items()},
+}
+"""Signatures by name, in lower case."""
+
+
+def meant_functions(name: str) -> str:
+    """A hint with the functions whose names are close to a name; empty if none is.
+
+    >>> meant_functions("lenght")
+    'did you mean `length(text)`?'
+    """
+    close = difflib.get_close_matches(name.lower(), SIGNATURES, n=2, cutoff=0.7)
+    return f"did you mean {' or '.join(f'`{SIGNATURES[match]}`' for match in close)}?" if close else ""

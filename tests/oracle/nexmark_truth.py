@@ -45,7 +45,7 @@ _OTHERS = {
     "q11": """
         SELECT bidder, COUNT(*), MIN(dateTime), session_end(MAX(dateTime))
         FROM (
-          SELECT *, SUM(begins) OVER (PARTITION BY bidder ORDER BY dateTime) AS session
+          SELECT *, SUM(COALESCE(begins, 0)) OVER (PARTITION BY bidder ORDER BY dateTime) AS session
           FROM (
             SELECT *, (dateTime > session_end(LAG(dateTime) OVER (PARTITION BY bidder ORDER BY dateTime)))::INT AS begins
             FROM bid

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from rejoinder.ir.canonical import canonical_text
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Predicate
 from rejoinder.ir.operators import NULL_SAFE, compared
 from rejoinder.plan.blocks.containment import containment
@@ -99,10 +100,9 @@ class JoinGraph:
     windows: tuple[Window, ...] = ()
 
 
-@lru_cache(maxsize=65_536)
 def input_of(i: str) -> int:
     """The number of the input that a column of a canonical block belongs to."""
-    return int(i.split(".", 1)[0])
+    return column_id(i).input
 
 
 def inputs_of(expression: Expression) -> set[int]:

@@ -14,6 +14,7 @@ from sqlglot import exp
 from rejoinder.errors import TypeMismatch
 from rejoinder.ir import nodes, operators
 from rejoinder.ir.expression import Expression
+from rejoinder.ir.identities import column_id
 from rejoinder.ir.logical import Predicate
 from rejoinder.sql.bind.time_bounds import bounds_of, equal_bounds
 from rejoinder.sql.functions.expression_compiler import Scope, compile_expression, split_windows
@@ -88,7 +89,7 @@ def is_null(expression: Expression) -> Predicate:
 
 def are_apart(left: Expression, right: Expression) -> bool:
     """Return whether both read columns, of different inputs. A column id begins with the number of its input."""
-    numbers = [{name.split(".", 1)[0] for name in side.columns} for side in (left, right)]
+    numbers = [{column_id(name).input for name in side.columns} for side in (left, right)]
     return all(numbers) and not numbers[0] & numbers[1]
 
 

@@ -47,8 +47,8 @@ _OTHERS = {
         FROM (
           SELECT *, SUM(COALESCE(begins, 0)) OVER (PARTITION BY bidder ORDER BY dateTime) AS session
           FROM (
-            SELECT *, (dateTime > session_end(LAG(dateTime) OVER (PARTITION BY bidder ORDER BY dateTime)))::INT AS begins
-            FROM bid
+            SELECT *, (dateTime > session_end(LAG(dateTime) OVER bids))::INT AS begins
+            FROM bid WINDOW bids AS (PARTITION BY bidder ORDER BY dateTime)
           )
         )
         GROUP BY bidder, session

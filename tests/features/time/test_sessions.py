@@ -6,7 +6,10 @@ from rejoinder.testing import Driver
 from tests.kit import at, flow, kept, rows
 
 CLICKS = "CREATE STREAM clicks (page STRING, t TIMESTAMP, WATERMARK t DELAY OF INTERVAL 1 MINUTE)"
-SESSIONS = "SELECT page, COUNT(*) AS n, MIN(t) AS first, MAX(t) AS last FROM clicks GROUP BY page, session_window(t, '5 minutes')"
+SESSIONS = """
+    SELECT page, COUNT(*) AS n, MIN(t) AS first, MAX(t) AS last
+    FROM clicks GROUP BY page, session_window(t, '5 minutes')
+"""
 
 
 def click(driver: Driver, *minutes: int, page: str = "tea") -> None:

@@ -58,7 +58,7 @@ _NUMERIC_ORDER = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Read a Spark type. Raises `InvalidSql` for what is no type, `Unsupported` for a type that is not supported.
+    """Read a Spark type. Raises `InvalidSql` for an unknown type, `Unsupported` for a type that is not supported.
 
     >>> parse_type("DECIMAL(10,2)"), parse_type("array<struct<a: int>>")
     (Decimal128Type(decimal128(10, 2)), ListType(list<element: struct<a: int32>>))

@@ -14,10 +14,10 @@ from rejoinder.kernels.duckdb.functions.templates import Rendering, failing
 
 _PIECES = re.compile(r"(?P<field>([A-Za-z])\2*)|'(?P<quoted>(?:[^'{}]|'')*)'|(?P<sign>[^A-Za-z'\[\]{}#])")
 _CODES = {
-    **{"MMMM": "%B", "MMM": "%b", "MM": "%m", "M": "%-m", "LLLL": "%B", "LLL": "%b", "LL": "%m", "L": "%-m"},
-    **{"dd": "%d", "d": "%-d", "DDD": "%j", "D": "%-j", "EEEE": "%A", "EEE": "%a", "EE": "%a", "E": "%a"},
-    **{"HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M", "ss": "%S", "s": "%-S", "a": "%p"},
-}
+    "MMMM": "%B", "MMM": "%b", "MM": "%m", "M": "%-m", "LLLL": "%B", "LLL": "%b", "LL": "%m", "L": "%-m",
+    "dd": "%d", "d": "%-d", "DDD": "%j", "D": "%-j", "EEEE": "%A", "EEE": "%a", "EE": "%a", "E": "%a",
+    "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M", "ss": "%S", "s": "%-S", "a": "%p",
+}  # fmt: skip
 _FIELDS = {
     **dict.fromkeys(("q", "Q"), "CAST(quarter({0}) AS VARCHAR)"),
     **{letters: f"strftime({{0}}, '{code}')" for letters, code in _CODES.items()},

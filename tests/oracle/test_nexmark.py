@@ -31,6 +31,7 @@ def test_view_equals_batch_after_every_epoch(name: str, parallelism: int) -> Non
     driver.insert("side_input", *SIDE_INPUT)
     tables = events(EVENTS, seed=one_seed(), per_second=EVENTS // 40, disorder_ms=1500, text=10)
     summed: Counter[tuple[Any, ...]] = Counter()
+    expected: Counter[tuple[Any, ...]] = Counter()
     arrived: dict[str, list[pa.Table]] = {table: [] for table in tables}
     with duckdb.connect() as connection:
         connection.execute(MACROS)

@@ -43,7 +43,7 @@ class Plan:
     @cached_property
     def persisted(self) -> tuple[Persisted, ...]:
         """The formulas whose values are persisted, inner ones first; what is forgotten by, before the others."""
-        formulas: list[Formula] = [limit.below for kept in self.dataflow.retentions.values() for limit in kept.limits]
+        formulas: list[Formula] = [limit.below for kept in self.dataflow.retentions.values() for limit in kept.bounds]
         formulas += [formula for step in self.dataflow.steps() if isinstance(step, OnTime) for _, formula in step.times]
         formulas += [gate.limit for gate in self.program.gates if gate.limit is not None]
         formulas += [formula for columns in self.outputs.values() for formula in columns.values()]

@@ -81,7 +81,7 @@ class Builder:
         self, arrangement: Arrangement, user: User, uses: Uses | None = None, condition: Expression | None = None
     ) -> None:
         """Note that `user` looks rows up in an arrangement: below which times no more, and for which rows at all."""
-        self.retentions.note(arrangement, uses, condition)
+        self.retentions.add_user(arrangement, uses, condition)
         self.needed.setdefault(arrangement.relation, {}).setdefault(arrangement.id, arrangement)
         self.users.setdefault(arrangement.id, {})[user] = None
 
@@ -92,7 +92,7 @@ class Builder:
         for derived in self.program.derived.values():
             self.joins[derived.id] = [self._join(block, derived.id) for block in derived.blocks]
             for own in derived.operation.state(derived, self.program):
-                self.require(own.arrangement, derived.id, self.retentions.made(derived))
+                self.require(own.arrangement, derived.id, self.retentions.for_input(derived))
         for name, block in self.program.views.items():
             self.joins[ViewRows(name)] = [self._join(block, ViewRows(name))]
         for gate in self.program.gates:
@@ -114,17 +114,17 @@ class Builder:
         paths = tuple(finder.path(start) for start in range(len(block.inputs)))
         for start, hops in enumerate(paths if len(block.inputs) > 1 else ()):
             for hop in hops:
-                limits = self.retentions.met(block, start, hop.input)
-                self.require(hop.arrangement, user, limits, needed_rows(block, graph, hop))
+                uses = self.retentions.for_lookup(block, start, hop.input)
+                self.require(hop.arrangement, user, uses, needed_rows(block, graph, hop))
             if block.inputs[start].mode != "inner" and not block.inputs[start].arrival:
                 arrangement, _ = own_arrangement(block, graph, start)
-                limits = self.retentions.again(block, start)
-                self.require(arrangement, user, limits, tested_rows(block, graph, start))
+                uses = self.retentions.for_keys(block, start)
+                self.require(arrangement, user, uses, tested_rows(block, graph, start))
                 if graph.on[start].pairs:
                     at = left_input(graph, start)
                     left, _ = left_arrangement(block, graph, start)
-                    limits = self.retentions.met(block, start, at)
-                    self.require(left, user, limits, left_rows(block, graph, start))
+                    uses = self.retentions.for_lookup(block, start, at)
+                    self.require(left, user, uses, left_rows(block, graph, start))
         return JoinPlan(block, graph, paths)
 
     # -- steps, channels, streams -----------------------------------------------------------------------------------

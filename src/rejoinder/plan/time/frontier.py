@@ -1,15 +1,16 @@
-"""Frontiers: below which time no change of a relation comes any more, and what may be forgotten because of that.
+"""Frontiers: the time below which a relation no longer changes, and which rows may expire because of that.
 
 - The on-time rows of a source have the watermark as frontier of each event-time column that has one.
-- A column of a join comes from one input. Its own changes keep to that input's frontier; changes of another input meet
-  kept rows only as far back as the bounds of the join allow, and no further back than the oldest row that is kept. The
-  frontier is the least of these.
-- A column of a union comes from any of its branches. Nobody waits for a branch all of whose sources are idle: what it
-  sends later, below what was promised meanwhile, is late for the union.
-- A value that rises with a column, such as the start of a window, has the frontier of the column, sent the same way.
-- A row that is kept to be looked up may be forgotten once no change that could still come can meet it.
+- A column of a join comes from one input. Changes of that input are not below its frontier. Changes of another input
+  find retained rows only as far back as the bounds of the join allow, and no further back than the oldest retained row.
+  The frontier is the least of these.
+- A column of a union comes from any of its branches. The frontier does not wait for a branch whose sources are all
+  idle. Rows that such a branch sends later, below the frontier, are late for the union.
+- A value that is monotone in a column, such as the start of a window, has the frontier of the column, mapped the same
+  way.
+- A row that is kept for lookups may expire once no later change can find it.
 
-A frontier is a formula over watermarks, and over what is kept: it is planned once and worked out after each epoch.
+A frontier is a formula over watermarks and retained rows. It is planned once and evaluated after each epoch.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from rejoinder.watermarks.formula import Formula, RetainedMinimum, UnionMinimum,
 
 @dataclass
 class Frontiers:
-    """Works out frontiers of relations and limits of inputs, each once.
+    """Computes frontiers of relations and limits of inputs, each once.
 
-    A column of a join that no condition bounds has one only if `unbounded` is set: as far as the rows go that are kept.
-    That may never move, so it is told to people, and nothing is forgotten or let out by it.
+    With `unbounded`, a column of a join that no condition bounds has a frontier too: the oldest retained row. It may
+    never advance, so it is only shown to users. Nothing expires or is emitted by it.
     """
 
     sources: Mapping[str, Source]
@@ -59,10 +60,10 @@ class Frontiers:
         pair = relation, name
         if pair not in self._known:
             self._known[pair] = None
-            self._known[pair] = self._found(relation, name)
+            self._known[pair] = self._computed(relation, name)
         return self._known[pair]
 
-    def _found(self, relation: RelationId, name: str) -> Formula | None:
+    def _computed(self, relation: RelationId, name: str) -> Formula | None:
         if is_on_time(relation):
             source = self.sources[source_of(relation)]
             return Watermark(source.name, name) if name in source.watermarks else None
@@ -70,75 +71,78 @@ class Frontiers:
         return None if made is None else made.operation.frontier(self, made, name)
 
     def of_input(self, made: Derived, name: str) -> Formula | None:
-        """The frontier of what a derived relation is made from: merged if it is a union, of other sources each."""
+        """The frontier of the input of a derived relation; of a union, that of its branches together."""
         formulas = []
         for block in made.blocks:
             outputs = dict(block.outputs)
             if name not in outputs:
                 return None
-            if _is_padding(outputs[name]):  # no time, which is below none
+            if _is_padding(outputs[name]):  # NULL is below no time
                 continue
-            found = self.of_output(made.id, block, outputs[name])
-            if found is None:
+            frontier = self.of_output(made.id, block, outputs[name])
+            if frontier is None:
                 return None
-            formulas.append(found)
+            formulas.append(frontier)
         if len(formulas) < len(made.blocks):
             return least(formulas) if formulas else None
-        return self.merged(made, formulas) if made.operation.skips_idle_blocks else least(formulas)
+        return self.of_union(made, formulas) if made.operation.skips_idle_blocks else least(formulas)
 
-    def merged(self, made: Derived, formulas: Sequence[Formula], place: str = "") -> Formula:
-        """What the branches of a union have passed together. If all read the same sources, none is idle alone."""
+    def of_union(self, made: Derived, formulas: Sequence[Formula], place: str = "") -> Formula:
+        """The frontier of a union, from those of its branches. If all read the same sources, none is idle alone."""
         read = [sources_of(block, self.derived) & self.sources.keys() for block in made.blocks]
         named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
         return least(formulas) if len(set(named)) == 1 else UnionMinimum(tuple(formulas), named, place)
 
     def of_output(self, user: RelationId, block: Block, expression: Expression) -> Formula | None:
-        """The frontier of an output of a block, which makes the relation or view `user`."""
-        rising = expression.monotone
-        if rising is None:
+        """The frontier of an output of a block, which defines the relation or view `user`."""
+        monotone = expression.monotone
+        if monotone is None:
             return None
-        i, at = rising.column, input_of(rising.column)
-        each, name = block.inputs[at], dict(block.inputs[at].columns)[rising.column]
-        starts = [start for start, other in enumerate(block.inputs) if start != at and not other.arrival]
+        i, number = monotone.column, input_of(monotone.column)
+        owner, name = block.inputs[number], dict(block.inputs[number].columns)[i]
+        starts = [start for start, other in enumerate(block.inputs) if start != number and not other.arrival]
         limits = [self.limit(block, start, i) for start in starts]
-        known = [limit for limit in limits if limit is not None]
-        met = least(known) if known and len(known) == len(limits) else None
-        if each.arrival:  # it comes with changes of the others alone
-            return None if met is None else raised(met, rising.steps)
-        own = self.of(each.relation, name)
-        if own is None or (starts and met is None and not self.unbounded):
+        bounded = [limit for limit in limits if limit is not None]
+        looked_up = least(bounded) if bounded and len(bounded) == len(limits) else None
+        if owner.arrival:  # its rows come with changes of the other inputs only
+            return None if looked_up is None else raised(looked_up, monotone.steps)
+        own = self.of(owner.relation, name)
+        if own is None or (starts and looked_up is None and not self.unbounded):
             return None
         if not starts:
-            return raised(own, rising.steps)
-        return raised(RetainedMinimum(own, met, user, each.relation, name, kept_key(user, i, block)), rising.steps)
+            return raised(own, monotone.steps)
+        retained = RetainedMinimum(own, looked_up, user, owner.relation, name, kept_key(user, i, block))
+        return raised(retained, monotone.steps)
 
-    def _changed(self, block: Block, start: int, i: str) -> Formula | None:
-        """Below which time of column `i` changes of input `start` change no row of a block."""
-        each = block.inputs[start]
-        return self.of(each.relation, dict(each.columns)[i]) if input_of(i) == start else self.limit(block, start, i)
+    def _change_frontier(self, block: Block, start: int, i: str) -> Formula | None:
+        """The time of column `i` below which changes of input `start` change no row of a block."""
+        first = block.inputs[start]
+        return self.of(first.relation, dict(first.columns)[i]) if input_of(i) == start else self.limit(block, start, i)
 
-    def ways(self, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
-        """Below which times the input of a derived relation changes no more, by column, in each way that it changes.
+    def change_sources(self, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
+        """The frontiers of columns in the input of a derived relation, for each independent source of changes.
 
-        It is one way if some column tells that of all changes; else changes of each input of the join are one.
+        There is one source if a column has a frontier for all changes. Otherwise each input of the join is a source.
         """
-        known = {name: below for name in names if (below := self.of_input(made, name)) is not None}
-        if known or len(made.blocks) > 1:
-            return [known]
+        frontiers = {name: below for name in names if (below := self.of_input(made, name)) is not None}
+        if frontiers or len(made.blocks) > 1:
+            return [frontiers]
         block = made.blocks[0]
-        rising = [(name, r) for name, e in block.outputs if name in names and (r := e.monotone) is not None]
-        starts = [start for start, each in enumerate(block.inputs) if not each.arrival]
-        changed = [[(name, self._changed(block, start, r.column), r.steps) for name, r in rising] for start in starts]
-        return [{name: raised(below, steps) for name, below, steps in way if below} for way in changed]
+        monotone = [(name, m) for name, e in block.outputs if name in names and (m := e.monotone) is not None]
+        starts = [start for start, block_input in enumerate(block.inputs) if not block_input.arrival]
+        changes = [
+            [(name, self._change_frontier(block, start, m.column), m.steps) for name, m in monotone] for start in starts
+        ]
+        return [{name: raised(below, steps) for name, below, steps in source if below} for source in changes]
 
     def limit(self, block: Block, start: int, i: str) -> Formula | None:
-        """Up to which time of column `i` rows can be met by changes of input `start` no more."""
+        """The time of column `i` below which changes of input `start` no longer find rows; None: they may find any."""
         if block.inputs[start].relation == UNIT:
             return None
         bounds = self._bounds_below(block, self._there(block, (start, input_of(i)))).get((i, start), ())
         names = dict(block.inputs[start].columns) if bounds else {}
-        reached = ((self._reach(block.inputs[start], names[earlier]), steps) for earlier, steps in bounds)
-        formulas = [raised(frontier, steps) for frontier, steps in reached if frontier is not None]
+        looked_up = ((self._lookup_frontier(block.inputs[start], names[earlier]), steps) for earlier, steps in bounds)
+        formulas = [raised(frontier, steps) for frontier, steps in looked_up if frontier is not None]
         return greatest(formulas) if formulas else None
 
     def _bounds_below(
@@ -213,52 +217,53 @@ class Frontiers:
                 result[pair] = loosest
         return result
 
-    def again(self, block: Block, at: int) -> list[dict[str, Formula]]:
-        """Of an input that is asked whether it has rows of a key: below which times no change has the key of a row.
+    def key_frontiers(self, block: Block, number: int) -> list[dict[str, Formula]]:
+        """The times below which no change of an input with a mode has the key of a row, for each source of changes.
 
-        Its own changes ask that too, so a row is needed until no other one of its key can come, or go. If rows of
-        another input have a match status, it is needed as long as those that could be its partners can be met.
+        A change of the input also asks whether its key has other rows. So a row is needed until no other row of its key
+        can come or go. If left rows have a match status, it is needed while a left row that could be its partner can
+        be found.
         """
-        each = block.inputs[at]
-        names = dict(each.columns)
-        others = {i for p in each.on for i in p.expression.columns} - names.keys()
-        if any(_is_on_pairs(p, names.keys()) for p in each.on):
-            found: dict[str, list[Formula]] = {}
-            for (later, earlier), steps in self.bounds(block, (at,)).items():
-                met = self.limit(block, at, earlier) if later in names and earlier in others else None
-                if met is not None:
-                    found.setdefault(names[later], []).append(raised(met, steps))
-            return [{name: greatest(formulas) for name, formulas in found.items()}]
-        rising = [r for p in each.on if p.equality is not None and (r := p.equality[1].monotone) is not None]
-        least_of = {names[r.column]: (*r.steps, *back) for r in rising if (back := r.least()) is not None}
+        tested = block.inputs[number]
+        names = dict(tested.columns)
+        others = {i for p in tested.on for i in p.expression.columns} - names.keys()
+        if any(_is_on_pairs(p, names.keys()) for p in tested.on):
+            limits: dict[str, list[Formula]] = {}
+            for (later, earlier), steps in self.bounds(block, (number,)).items():
+                limit = self.limit(block, number, earlier) if later in names and earlier in others else None
+                if limit is not None:
+                    limits.setdefault(names[later], []).append(raised(limit, steps))
+            return [{name: greatest(formulas) for name, formulas in limits.items()}]
+        monotone = [m for p in tested.on if p.equality is not None and (m := p.equality[1].monotone) is not None]
+        least_of = {names[m.column]: (*m.steps, *back) for m in monotone if (back := m.least()) is not None}
         return [
-            {name: raised(way[name], simplified(steps)) for name, steps in least_of.items() if name in way}
-            for way in self._changes(each.relation, least_of.keys())
+            {name: raised(source[name], simplified(steps)) for name, steps in least_of.items() if name in source}
+            for source in self._changes(tested.relation, least_of.keys())
         ]
 
     def _changes(self, relation: RelationId, names: Iterable[str]) -> list[dict[str, Formula]]:
-        """Below which times no change of a relation comes, by column, in each way that it changes."""
+        """The frontiers of columns of a relation, for each independent source of changes."""
         made = self.derived.get(relation)
         if made is not None:
             return made.operation.change_frontiers(self, made, names)
         return [{name: below for name in names if (below := self.of(relation, name)) is not None}]
 
-    def _reach(self, each: Input, name: str) -> Formula | None:
-        """The frontier of the changes of an input that rows which are there already can meet.
+    def _lookup_frontier(self, block_input: Input, name: str) -> Formula | None:
+        """The frontier of those changes of an input that can find retained rows.
 
-        Of rows of one input that have a partner, these are the changes of the partners: the row itself comes with its
-        own. A row of a join may come with another input of the join.
+        For the rows of an input that have a partner, these are the changes of the partners: a new row comes with its
+        own change. A row of a join may come with another input of the join.
         """
-        made = self.derived.get(each.relation)
-        if made is not None and each.partners and each.partners == len(made.blocks[0].inputs) - 1:
+        made, partners = self.derived.get(block_input.relation), block_input.partners
+        if made is not None and partners and partners == len(made.blocks[0].inputs) - 1:
             (inner,) = made.blocks
-            rising = dict(inner.outputs)[name].monotone
-            starts = range(len(inner.inputs) - each.partners, len(inner.inputs))
-            met = [] if rising is None else [self.limit(inner, start, rising.column) for start in starts]
-            formulas = [formula for formula in met if formula is not None]
-            if rising is not None and len(formulas) == each.partners:
-                return raised(least(formulas), rising.steps)
-        return self.of(each.relation, name)
+            monotone = dict(inner.outputs)[name].monotone
+            starts = range(len(inner.inputs) - partners, len(inner.inputs))
+            limits = [] if monotone is None else [self.limit(inner, start, monotone.column) for start in starts]
+            formulas = [limit for limit in limits if limit is not None]
+            if monotone is not None and len(formulas) == partners:
+                return raised(least(formulas), monotone.steps)
+        return self.of(block_input.relation, name)
 
     def is_known(self, relation: RelationId, name: str) -> bool:
         """Whether a column of a relation is never NULL: an event time, which rows on time have, or made from one."""
@@ -268,21 +273,21 @@ class Frontiers:
         return made is not None and made.operation.is_never_null(self, made, name)
 
     def is_final(self, block: Block, i: str) -> bool:
-        """Whether a column of a block tells of every row when it can change no more: a time with a frontier."""
+        """Whether a column of a block is a time with a frontier and never NULL, so that it says when a row is final."""
         each = block.inputs[input_of(i)]
         return self._is_known_output(block, column(i, each.type_of(dict(each.columns)[i]))) and self.is_timed(block, i)
 
     def is_timed(self, block: Block, i: str) -> bool:
-        """Whether a column of a block is a time with a frontier: a row that has one is final once it has passed."""
+        """Whether a column of a block is a time with a frontier: a row is final once the frontier has passed it."""
         each = block.inputs[input_of(i)]
         kind = each.type_of(dict(each.columns)[i])
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
         return is_time and self.of_output(UNIT, block, column(i, kind)) is not None  # the same for any user
 
     def covering(self, relation: RelationId, names: Sequence[str]) -> list[str]:
-        """Some of a relation's columns, such that every row has one that is not NULL; empty if there are none such.
+        """Columns of a relation of which at least one is not NULL in every row; empty if there are none.
 
-        Rows of a FULL join have a time of the left side or of the right one, and neither column is always known.
+        Rows of a FULL join have a time of the left side or of the right side, and either may be NULL.
         """
         made = self.derived.get(relation)
         if made is None or made.operation.changes_at_any_time or made.operation.combines_rows:

@@ -159,7 +159,7 @@ class _Waiting:
             found.append(self.of_block(block, {i for expression in made_of for i in expression.columns}))
         known = [limit for limit in found if limit is not None]
         if len(known) > 1 and len(known) == len(found) and self._is_told(made, names):
-            return self.frontiers.merged(made, known, str(made.id))
+            return self.frontiers.of_union(made, known, str(made.id))
         return least(known) if known else None
 
     def _compared(self, block: Block, columns: set[str]) -> set[str]:

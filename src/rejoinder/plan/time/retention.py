@@ -1,7 +1,7 @@
-"""Retention: how long rows of an arrangement are kept, and which views read their sources on time because of that.
+"""Retention: when rows of an arrangement expire, and which views read their sources on time because of that.
 
-An arrangement is shared. A row of it may be forgotten when no user can meet it any more: each has limits on columns of
-times, of which one is enough. One user that may ask for any row keeps them all.
+An arrangement is shared. A row expires once no user needs it. Each user has bounds on time columns, and no longer needs
+a row that is below one of them. A user without bounds keeps all rows.
 """
 
 from __future__ import annotations
@@ -18,111 +18,116 @@ from rejoinder.ir.identities import RelationId, all_rows
 from rejoinder.ir.nodes import Or
 from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
 from rejoinder.plan.physical.arrangement import Arrangement
-from rejoinder.plan.physical.retention_bound import Limit, Retention
+from rejoinder.plan.physical.retention_bound import Retention, RetentionBound
 from rejoinder.plan.time.bound_hints import missing_edit, named
 from rejoinder.plan.time.frontier import Frontiers
 from rejoinder.watermarks.formula import Watermark, least
 
-Limits = tuple[Limit, ...]
-"""What one user says about the rows that it asks for no more: one limit of them is enough."""
+Bounds = tuple[RetentionBound, ...]
+"""A user no longer needs a row that is below one of these bounds."""
 
 _DAY = 86_400_000_000
 
-Uses = Sequence[Limits]
-"""The ways in which one user asks for rows: it asks for a row as long as it does in one of them."""
+Uses = Sequence[Bounds]
+"""The bounds of each use that one user makes of rows. It needs a row as long as one of its uses does."""
 
 
 class Retentions:
-    """Collects what each user of an arrangement asks for."""
+    """Collects which rows each user of an arrangement needs."""
 
     def __init__(self, frontiers: Frontiers) -> None:
         self.frontiers = frontiers
-        self._uses: dict[str, list[Limits]] = {}
+        self._uses: dict[str, list[Bounds]] = {}
         self._conditions: dict[str, dict[str, Expression | None]] = {}
 
-    def note(self, arrangement: Arrangement, uses: Uses | None, condition: Expression | None = None) -> None:
-        """Note a user, for each of its uses by which limits it asks for a row no more. None: it may ask for any.
+    def add_user(self, arrangement: Arrangement, uses: Uses | None, condition: Expression | None = None) -> None:
+        """Add a user with the bounds of each of its uses; None: it may need any row.
 
-        It asks only for rows for which the `condition` on columns of the arrangement is true; None: for all.
+        It needs only rows for which the `condition` on columns of the arrangement is true; None: all rows.
         """
         self._uses.setdefault(arrangement.id, []).extend(uses or [()])
         self._conditions.setdefault(arrangement.id, {})["" if condition is None else condition.key] = condition
 
-    def met(self, block: Block, start: int, at: int) -> Uses:
-        """Below which times rows of input `at` are met no more by changes of input `start`."""
-        found = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
-        both, has_time = (start, at), self.frontiers.has_time
-        return [tuple(Limit(name, below, not has_time(block, both, i)) for i, name, below in found if below)]
+    def for_lookup(self, block: Block, start: int, target: int) -> Uses:
+        """The bounds of rows of input `target` for lookups by changes of input `start`."""
+        limits = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[target].columns]
+        both, has_time = (start, target), self.frontiers.has_time
+        return [tuple(RetentionBound(name, below, not has_time(block, both, i)) for i, name, below in limits if below)]
 
-    def again(self, block: Block, at: int) -> Uses:
-        """Below which times rows of input `at`, which is asked for keys, share theirs with no change of it."""
-        ids, has_time = {name: i for i, name in block.inputs[at].columns}, self.frontiers.has_time
+    def for_keys(self, block: Block, number: int) -> Uses:
+        """The bounds of rows of an input with a mode, whose own changes ask whether a key has rows."""
+        ids, has_time = {name: i for i, name in block.inputs[number].columns}, self.frontiers.has_time
         return [
-            tuple(Limit(name, below, not has_time(block, (at,), ids[name])) for name, below in way.items())
-            for way in self.frontiers.again(block, at)
+            tuple(
+                RetentionBound(name, below, not has_time(block, (number,), ids[name])) for name, below in source.items()
+            )
+            for source in self.frontiers.key_frontiers(block, number)
         ]
 
-    def own(self, relation: RelationId, names: list[str]) -> Uses:
-        """Below which times a relation changes no more."""
-        found = {name: self.frontiers.of(relation, name) for name in names}
+    def for_relation(self, relation: RelationId, names: list[str]) -> Uses:
+        """The bounds below which a relation no longer changes."""
+        frontiers = {name: self.frontiers.of(relation, name) for name in names}
         known = self.frontiers.is_known
-        return [tuple(Limit(name, below, not known(relation, name)) for name, below in found.items() if below)]
+        return [
+            tuple(RetentionBound(name, below, not known(relation, name)) for name, below in frontiers.items() if below)
+        ]
 
-    def made(self, derived: Derived) -> Uses:
-        """The times below which the state of a derived relation's operation is no longer needed."""
+    def for_input(self, derived: Derived) -> Uses:
+        """The bounds of the state of a derived relation's operation: its input no longer changes below them."""
         names, known = derived.operation.expiry_columns(derived), self.frontiers.is_known_input
         return [
-            tuple(Limit(name, below, not known(derived, name)) for name, below in way.items())
-            for way in self.frontiers.ways(derived, _finest(derived, names))
+            tuple(RetentionBound(name, below, not known(derived, name)) for name, below in source.items())
+            for source in self.frontiers.change_sources(derived, _finest(derived, names))
         ]
 
     def of(self, arrangement: Arrangement) -> Retention | None:
-        """How long rows of an arrangement are kept; None: for ever."""
+        """When rows of an arrangement expire; None: never."""
         uses = self._uses.get(arrangement.id, [()])
         if not all(uses):
             return None
         condition = self._condition(arrangement)
         parts = () if condition is None else tuple(sorted(self._conditions[arrangement.id]))
-        return Retention(_together(uses), condition, parts)
+        return Retention(_combined(uses), condition, parts)
 
     def _condition(self, arrangement: Arrangement) -> Expression | None:
-        """Which rows somebody asks for; None: all. Where one throws, the row is left to who asks."""
-        asked = [condition for _, condition in sorted(self._conditions.get(arrangement.id, {}).items())]
-        known = [condition for condition in asked if condition is not None and not condition.can_fail]
-        if not known or len(known) < len(asked):
+        """Which rows some user needs; None: all. A condition that can fail on a row is left to the user."""
+        conditions = [condition for _, condition in sorted(self._conditions.get(arrangement.id, {}).items())]
+        usable = [condition for condition in conditions if condition is not None and not condition.can_fail]
+        if not usable or len(usable) < len(conditions):
             return None
-        if len(known) == 1:
-            return known[0]
-        text = " OR ".join(f"({condition.text})" for condition in known)
-        return Expression(Or(condition.node for condition in known), text)
+        if len(usable) == 1:
+            return usable[0]
+        text = " OR ".join(f"({condition.text})" for condition in usable)
+        return Expression(Or(condition.node for condition in usable), text)
 
 
 def _finest(derived: Derived, names: Sequence[str]) -> list[str]:
-    """Of columns that rise with the same one, such as both ends of a window, the one that tells most of it."""
-    found: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
+    """Of columns that are monotone in the same column, such as both ends of a window, the one with the least error."""
+    by_column: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
     for name in names:
-        made = [dict(block.outputs)[name].monotone for block in derived.blocks]
-        spans = [None if rising is None else rising.span for rising in made]
+        monotones = [dict(block.outputs)[name].monotone for block in derived.blocks]
+        spans = [None if monotone is None else monotone.span for monotone in monotones]
         width = max(math.inf if span is None else span[1] - span[0] for span in spans)
-        found.setdefault(tuple(None if rising is None else rising.column for rising in made), []).append((width, name))
-    return [min(same, key=lambda each: each[0])[1] for same in found.values()]
+        columns = tuple(None if monotone is None else monotone.column for monotone in monotones)
+        by_column.setdefault(columns, []).append((width, name))
+    return [min(same, key=lambda width_and_name: width_and_name[0])[1] for same in by_column.values()]
 
 
-def _together(uses: Sequence[Limits]) -> tuple[Limits, ...]:
-    """What users say together, in few words: those with a limit on the same column alone are one.
+def _combined(uses: Sequence[Bounds]) -> tuple[Bounds, ...]:
+    """The bounds of all users: one entry for all users that have a bound on one column only.
 
-    A user with all the limits of another one adds nothing: it asks for no row that the other does not ask for.
+    A user that has all bounds of another user, and more, adds nothing: it needs no row that the other does not need.
     """
-    alone: dict[str, list[Limit]] = {}
-    for limits in uses:
-        if len(limits) == 1:
-            alone.setdefault(limits[0].column, []).append(limits[0])
-    found: list[Limits] = [
-        (Limit(name, least([limit.below for limit in limits]), any(limit.keeps_nulls for limit in limits)),)
-        for name, limits in alone.items()
+    single: dict[str, list[RetentionBound]] = {}
+    for bounds in uses:
+        if len(bounds) == 1:
+            single.setdefault(bounds[0].column, []).append(bounds[0])
+    combined: list[Bounds] = [
+        (RetentionBound(name, least([b.below for b in bounds]), any(b.keeps_nulls for b in bounds)),)
+        for name, bounds in single.items()
     ]
-    found += dict.fromkeys(limits for limits in uses if len(limits) > 1)
-    return tuple(limits for limits in found if not any(set(other) < set(limits) for other in found))
+    combined += dict.fromkeys(bounds for bounds in uses if len(bounds) > 1)
+    return tuple(bounds for bounds in combined if not any(set(other) < set(bounds) for other in combined))
 
 
 def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]) -> bool:
@@ -182,36 +187,40 @@ def _kept(
     """What a view keeps: rows of a relation, for changes of another one; and whether that is bounded in time."""
     frontiers = Frontiers(sources, {**relations, **normal.derived})
     for block in (normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)):
-        for at, each in enumerate(block.inputs):
+        for number, kept in enumerate(block.inputs):
             for start, other in enumerate(block.inputs):
-                if start != at and not other.arrival:
+                if start != number and not other.arrival:
                     is_bounded = any(
-                        frontiers.limit(block, start, i) and frontiers.has_time(block, (start, at), i)
-                        for i, _ in each.columns
+                        frontiers.limit(block, start, i) and frontiers.has_time(block, (start, number), i)
+                        for i, _ in kept.columns
                     )
-                    yield all_rows(each.relation), all_rows(other.relation), is_bounded
-            if each.mode != "inner" and not each.arrival:
-                ids = {name: i for i, name in each.columns}
-                ways = frontiers.again(block, at)
-                is_bounded = all(any(frontiers.has_time(block, (at,), ids[name]) for name in way) for way in ways)
-                yield all_rows(each.relation), all_rows(each.relation), is_bounded
+                    yield all_rows(kept.relation), all_rows(other.relation), is_bounded
+            if kept.mode != "inner" and not kept.arrival:
+                ids = {name: i for i, name in kept.columns}
+                is_bounded = all(
+                    any(frontiers.has_time(block, (number,), ids[name]) for name in source)
+                    for source in frontiers.key_frontiers(block, number)
+                )
+                yield all_rows(kept.relation), all_rows(kept.relation), is_bounded
     for derived in normal.derived.values():
         operation = derived.operation
         if operation.keeps_state:
-            ways = frontiers.ways(derived, operation.expiry_columns(derived))
-            is_bounded = all(any(frontiers.is_known_input(derived, name) for name in way) for way in ways)
+            sources_of_changes = frontiers.change_sources(derived, operation.expiry_columns(derived))
+            is_bounded = all(
+                any(frontiers.is_known_input(derived, name) for name in source) for source in sources_of_changes
+            )
             if operation.filters_late_rows or not is_bounded:
                 yield derived.id, derived.id, is_bounded
 
 
-def retained_limits(source: Source) -> list[Limit]:
-    """Until when rows of a source are kept because it says RETAIN: for each event time, so long after its watermark."""
+def retained_bounds(source: Source) -> list[RetentionBound]:
+    """The bounds of RETAIN INTERVAL: for each event-time column, its watermark minus the interval."""
     assert source.retained is not None
     result = []
     for name in source.watermarks:
         is_date = pa.types.is_date(source.schema.field(name).type)
         amount = -(-source.retained // _DAY) if is_date else source.retained
-        result.append(Limit(name, Watermark(source.name, name, amount)))
+        result.append(RetentionBound(name, Watermark(source.name, name, amount)))
     return result
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import replace
 import textwrap
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +17,12 @@ from rejoinder.engine.publisher import Publisher
 from rejoinder.engine.time.processing_time import ProcessingTime, Reading
 from rejoinder.errors import NotCommitted
 from rejoinder.state import sink_progress
+from rejoinder.state.positions import Positions
 from rejoinder.store.commits import commit, lost_commits, newest_manifest
 from rejoinder.store.commits.manifest import Manifest
 from rejoinder.store.objects.checked_objects import CheckedRef
 from rejoinder.store.objects.object_store import ObjectStore
 from rejoinder.store.runs import run
-from rejoinder.state.positions import Positions
 from rejoinder.testing.file_sources import new_files
 
 

@@ -87,7 +87,8 @@ class _Text:
 
     def _what(self, derived: Derived) -> str:
         """Describe a derived relation."""
-        blocks = [self._block(block) for block in derived.blocks if block.inputs[0].relation != UNIT]
+        changing = [block for block in derived.blocks if block.inputs[0].relation != UNIT]
+        blocks = [self._block(block) for block in changing] or ["one row"]
         columns = [self.labels.column(derived.id, name) for name in derived.schema.names]
         return derived.operation.describe(derived, columns, blocks)
 

@@ -17,6 +17,7 @@ from rejoinder.ir.function_reference import PythonFunction
 from rejoinder.ir.identities import RelationId
 from rejoinder.ir.monotone import Step, simplified
 from rejoinder.ir.operators import shifted
+from rejoinder.ir.window_calls import SortColumn, WindowCall
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,8 @@ class Aggregate:
     input: Node
     keys: tuple[tuple[str, Expression], ...]
     calls: tuple[tuple[str, Call], ...]
+    session: tuple[str, int] | None = None
+    """Of groups by the start of a session: the call that is the largest time of a group, and the gap."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,25 @@ class Validity:
 
 
 @dataclass(frozen=True)
+class Session:
+    """The columns of the input and the start of each row's session. Rows whose time is NULL are left out.
+
+    A session is a chain of times of one partition, each at most a gap after the one before it.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    """Ids and types of the input's columns."""
+    partition: tuple[str, ...]
+    """The key of the sessions."""
+    time: str
+    gap: int
+    """The longest distance of two times of a session, in the unit of the time."""
+    start: str
+    """The id of the added column: the first time of the session."""
+
+
+@dataclass(frozen=True)
 class Enrich:
     """The columns of the input, and those that a Python function computes for each row."""
 
@@ -222,6 +244,22 @@ class Enrich:
     answers: tuple[tuple[str, str, pa.DataType], ...]
     """Ids, names and types of the added columns."""
     function: PythonFunction
+
+
+@dataclass(frozen=True)
+class WindowCalls:
+    """The `columns` of the input, and the values of window functions over the rows of the same `partition`.
+
+    Rows are ordered by `order`, and rows that are equal in this by the columns of `ties`. Columns are named by their
+    identifiers, also in the calls; `calls` have identifiers of their own.
+    """
+
+    input: Node
+    columns: tuple[tuple[str, pa.DataType], ...]
+    partition: tuple[str, ...]
+    order: tuple[SortColumn, ...]
+    ties: tuple[SortColumn, ...]
+    calls: tuple[tuple[str, WindowCall], ...]
 
 
 @dataclass(frozen=True)
@@ -249,6 +287,8 @@ Node = (
     | Aggregate
     | Expand
     | Validity
+    | Session
+    | WindowCalls
     | Enrich
     | Latest
     | Records

@@ -43,9 +43,11 @@ from rejoinder.plan.operations.distinct import Distinct
 from rejoinder.plan.operations.enrichment import enriched
 from rejoinder.plan.operations.grouping import aggregated
 from rejoinder.plan.operations.latest_rows import latest
+from rejoinder.plan.operations.sessions import in_sessions, session_groups
 from rejoinder.plan.operations.set_operations import SET_OPERATIONS
 from rejoinder.plan.operations.union import Union
 from rejoinder.plan.operations.validity_windows import valid
+from rejoinder.plan.operations.window_functions import windowed
 
 
 class Known(dict[RelationId, Derived]):
@@ -134,17 +136,22 @@ def melt(node: Node, derived: Known) -> Block:
             inner = selected(melt(node.input, derived), [i for i, _ in node.columns])
             return derive("distinct", Distinct(), (inner,), node.columns, derived)
         case logical.Aggregate():
-            return aggregated(node, melt(node.input, derived), derived)
+            groups = aggregated if node.session is None else session_groups
+            return groups(node, melt(node.input, derived), derived)
         case logical.AtMostOne():
             return at_most_one(node, melt(node.input, derived), derived)
         case logical.Validity():
             return valid(node, melt(node.input, derived), derived)
+        case logical.Session():
+            return in_sessions(node, melt(node.input, derived), derived)
+        case logical.WindowCalls():
+            return windowed(node, melt(node.input, derived), derived)
         case logical.Enrich():
             return enriched(node, melt(node.input, derived), derived)
         case logical.Expand():
             block = melt(node.input, derived)
             elements = substitute(node.elements, dict(block.outputs))
-            repeated = replace(elements, repeats=True)
+            repeated = replace(elements, repeats=True, text=node.elements.text)
             block = replace(block, outputs=(*block.outputs, (node.output, repeated)))
             return derive("rows", Union(), (block,), block.columns, derived)
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoinder import errors
+from rejoinder.host.caps import cap_reached, caps
 from rejoinder.host.memory import out_of_memory
 from rejoinder.ir.comparisons import Comparison
 from rejoinder.ir.expression import Expression
@@ -115,6 +116,13 @@ def _repeated(table: pa.Table, outputs: Sequence[tuple[str, Expression]], keep: 
     name, expression = outputs[at]
     (lists,) = _evaluate(table, [Expression(expression.node, expression.text)])
     elements = lists.combine_chunks()
+    count = pc.sum(pc.list_value_length(elements)).as_py() or 0
+    if count > caps().max_repeated_rows:
+        detail = f"{count:,} rows from {table.num_rows:,}" + (
+            f": one for each {expression.text}" if expression.text else ""
+        )
+        remedy = "filter the rows first"
+        raise cap_reached("rows are repeated too often in one step", "max_repeated_rows", detail, remedy=remedy)
     rest = project(table, [output for output in outputs if output[0] != name], keep)
     rows = pc.list_parent_indices(elements)
     repeated = rest.take(rows) if rest.num_columns else rest

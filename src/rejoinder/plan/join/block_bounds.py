@@ -40,14 +40,15 @@ def all_bounds(predicates: Iterable[Predicate], within: Distances | None = None)
         _note(known, pair, steps)
     columns = sorted({column for pair in known for column in pair})
     for middle in columns:
-        for later in columns:
-            first = known.get((later, middle))
-            if first is None or later == middle:
-                continue
-            for earlier in columns:
-                second = known.get((middle, earlier))
-                if second is not None and earlier not in (later, middle):
-                    _note(known, (later, earlier), (*second, *first))
+        firsts = [(later, known[later, middle]) for later in columns if later != middle and (later, middle) in known]
+        seconds = [
+            (earlier, known[middle, earlier]) for earlier in columns if earlier != middle and (middle, earlier) in known
+        ]
+        for later, first in firsts:
+            for earlier, second in seconds:
+                steps = _simplified(second + first)
+                if earlier != later and known.get((later, earlier)) != steps:
+                    _note(known, (later, earlier), steps)
     return known
 
 

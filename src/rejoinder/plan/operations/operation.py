@@ -130,6 +130,13 @@ class Operation(ABC):
         """
         return ()
 
+    def expiry(self, frontiers: Frontiers, made: Derived, names: Sequence[str]) -> list[dict[str, Formula]]:
+        """The time below which a row of its state is no longer needed, by column, for each source of changes.
+
+        One column is enough for a row to expire. `names` are some of `expiry_columns`.
+        """
+        return frontiers.change_sources(made, names)
+
     @property
     def filters_late_rows(self) -> bool:
         """Whether state that expires is a reason to leave late rows out."""

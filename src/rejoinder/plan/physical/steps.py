@@ -1,6 +1,7 @@
 """The steps of an epoch, as frozen data. `runtime.steps` executes them, one file per step.
 
-`input` and `output` name streams: the deltas that a task has in memory. Steps that join streams are in `join_steps`.
+`input` and `output` name streams: the deltas that a task has in memory. Steps that join streams are in `join_steps`,
+those on ordered partitions in `window_steps`.
 
 `whole` marks a step of a hydration: its input is the complete relation, not a change of the arrangement's content.
 """
@@ -18,6 +19,7 @@ from rejoinder.plan.blocks.accumulators import Accumulator
 from rejoinder.plan.physical.arrangement import Arrangement, Key
 from rejoinder.plan.physical.join_steps import Coverage, Lookup, MatchStatus, Presence
 from rejoinder.plan.physical.retention_bound import Retention
+from rejoinder.plan.physical.window_steps import Window
 from rejoinder.watermarks.formula import Formula
 
 Outputs = tuple[tuple[str, Expression], ...]
@@ -215,6 +217,23 @@ class Validity:
 
 
 @dataclass(frozen=True)
+class Session:
+    """Give each row the start of its session: a chain of times of its key, each at most `gap` after the one before.
+
+    The arrangement holds the output, so also the `start` of each row, by partition key (NULL is a key like any other),
+    ordered by the time. `whole`: the input is everything there is, not a change of what the arrangement holds (in a
+    hydration).
+    """
+
+    input: str
+    output: str
+    arrangement: Arrangement
+    start: str
+    gap: int
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Enrich:
     """Add the answer of a Python function to each row. A row keeps its first answer as long as it exists."""
 
@@ -277,5 +296,7 @@ class Emit:
 
 
 Stateless = OnTime | Derive | Check | Send | Record | Clip | Sweep | Emit
-Stateful = Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Enrich | Hold
+Stateful = (
+    Arrange | Upsert | Distinct | IntersectExcept | AtMostOne | Aggregate | Validity | Session | Window | Enrich | Hold
+)
 Step = Stateless | Stateful | Lookup | Presence | MatchStatus | Coverage

@@ -252,7 +252,8 @@ class Builder:
                 self.paths.append(Path(view, join.block.inputs[0].relation, (), condition=filters))
             return single(self, join)
         check_keys(self, join)
-        starts = [start for start, each in enumerate(join.block.inputs) if not each.arrival]
+        # A relation of constants has no fragments, because it never changes.
+        starts = [at for at, each in enumerate(join.block.inputs) if not each.arrival and self.fragments[each.relation]]
         return [path(self, join, view, start, all_after=False) for start in starts]
 
     # -- the whole --------------------------------------------------------------------------------------------------

@@ -74,10 +74,14 @@ class Retentions:
 
     def for_input(self, derived: Derived) -> Uses:
         """The bounds of the state of a derived relation's operation: its input no longer changes below them."""
-        names, known = derived.operation.expiry_columns(derived), self.frontiers.is_known_input
+        operation, frontiers = derived.operation, self.frontiers
+        names = _finest(derived, operation.expiry_columns(derived))
         return [
-            tuple(RetentionBound(name, below, not known(derived, name)) for name, below in source.items())
-            for source in self.frontiers.change_sources(derived, _finest(derived, names))
+            tuple(
+                RetentionBound(name, below, not operation.is_never_null(frontiers, derived, name))
+                for name, below in source.items()
+            )
+            for source in operation.expiry(frontiers, derived, names)
         ]
 
     def of(self, arrangement: Arrangement) -> Retention | None:
@@ -205,9 +209,9 @@ def _kept(
     for derived in normal.derived.values():
         operation = derived.operation
         if operation.keeps_state:
-            sources_of_changes = frontiers.change_sources(derived, operation.expiry_columns(derived))
+            changes = operation.expiry(frontiers, derived, operation.expiry_columns(derived))
             is_bounded = all(
-                any(frontiers.is_known_input(derived, name) for name in source) for source in sources_of_changes
+                any(operation.is_never_null(frontiers, derived, name) for name in source) for source in changes
             )
             if operation.filters_late_rows or not is_bounded:
                 yield derived.id, derived.id, is_bounded

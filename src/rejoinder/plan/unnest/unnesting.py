@@ -38,8 +38,10 @@ from rejoinder.ir.logical import (
     Node,
     Predicate,
     Project,
+    Session,
     SetOperation,
     Validity,
+    WindowCalls,
 )
 from rejoinder.ir.operators import coalesce
 from rejoinder.plan.unnest.domains import domain_of, linked, same
@@ -141,8 +143,8 @@ class _Pulling:
                 return self._set_operation(node)
             case Expand():
                 return self._expand(node)
-            case Validity():
-                return self._validity(node)
+            case Validity() | Session() | WindowCalls():
+                return self._in_partitions(node)
             case _:
                 raise _not_below(type(node).__name__.lower(), free_columns(node))
 
@@ -159,7 +161,7 @@ class _Pulling:
             (i, call if call.argument is None else replace(call, argument=p.computed(call.argument)))
             for i, call in node.calls
         )
-        root = Aggregate(p.root, (*((i, p.computed(e)) for i, e in node.keys), *keys), calls)
+        root = replace(node, input=p.root, keys=(*((i, p.computed(e)) for i, e in node.keys), *keys), calls=calls)
         empty = None
         if not node.keys:
             empty = {i: literal(0 if call.function == "count" else None, call.type) for i, call in node.calls}
@@ -226,12 +228,13 @@ class _Pulling:
         root = Expand(p.root, node.output, p.computed(node.elements))
         return replace(p, root=root, columns={**p.columns, **identity({node.output: node.elements.type.value_type})})
 
-    def _validity(self, node: Validity) -> Pulled:
+    def _in_partitions(self, node: Validity | Session | WindowCalls) -> Pulled:
+        """Compute for each value of the linked columns, which become columns of the partition."""
         p, keys, links = self._keyed(node.input, identity(dict(node.columns)).values())
         columns = [*((i, p.columns[i]) for i, _ in node.columns), *keys]
         types = tuple((i, e.type) for i, e in columns)
         partition = (*node.partition, *(i for i, _ in keys))
-        root = Validity(Project(p.root, tuple(columns)), types, partition, node.time, node.end)
+        root = replace(node, input=Project(p.root, tuple(columns)), columns=types, partition=partition)
         return Pulled(root, identity(columns_of(node)), links)
 
     def _join(self, node: Join) -> Pulled:

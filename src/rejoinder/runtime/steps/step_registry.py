@@ -21,11 +21,13 @@ from rejoinder.plan.physical.steps import (
     OnTime,
     Record,
     Send,
+    Session,
     Step,
     Sweep,
     Upsert,
     Validity,
 )
+from rejoinder.plan.physical.window_steps import Window
 from rejoinder.runtime.steps.aggregate import aggregate
 from rejoinder.runtime.steps.arrange import arrange
 from rejoinder.runtime.steps.at_most_one import at_most_one
@@ -44,9 +46,11 @@ from rejoinder.runtime.steps.record import record
 from rejoinder.runtime.steps.send import send
 from rejoinder.runtime.steps.time.hold import hold
 from rejoinder.runtime.steps.time.on_time import on_time
+from rejoinder.runtime.steps.time.session import session
 from rejoinder.runtime.steps.time.sweep import sweep
 from rejoinder.runtime.steps.time.validity import validity
 from rejoinder.runtime.steps.upsert import upsert
+from rejoinder.runtime.steps.windows.window import window
 from rejoinder.runtime.task import Task
 
 STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
@@ -68,7 +72,9 @@ STEP_FUNCTIONS: dict[type[Step], Callable[[Task, Any], None]] = {
     Record: record,
     Coverage: coverage,
     Send: send,
+    Session: session,
     Sweep: sweep,
     Upsert: upsert,
     Validity: validity,
+    Window: window,
 }

@@ -61,6 +61,12 @@ def compile_validity_time(node: exp.Expr, scope: Scope) -> Expression:
     return _expression(window_functions.read_validity(_Compiler(scope), node), node)
 
 
+def compile_session(node: exp.Expr, scope: Scope) -> tuple[Expression, int]:
+    """Compile the time of a call of SESSION, and read its gap. Raises a `PlanningError`."""
+    time, gap = window_functions.read_session(_Compiler(scope), node)
+    return _expression(time, node.expressions[0]), gap
+
+
 def split_windows(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
     """Split the equality of two windows into those of their ends; any other condition stays as it is."""
     return windows.split_equality(_Compiler(scope), node)

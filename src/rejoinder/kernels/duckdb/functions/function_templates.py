@@ -5,10 +5,12 @@ from __future__ import annotations
 from rejoinder.ir.nodes import Call, Cast
 from rejoinder.kernels.duckdb.functions import (
     arithmetic,
+    grouping_functions,
     logic,
     math_functions,
     nested_functions,
     patterns,
+    ranking,
     text_functions,
     time_functions,
     window_functions,
@@ -25,8 +27,10 @@ RENDERINGS: dict[str, Rendering] = {
     **math_functions.RENDERINGS,
     **nested_functions.RENDERINGS,
     **patterns.RENDERINGS,
+    **ranking.RENDERINGS,
     **text_functions.RENDERINGS,
     **time_functions.RENDERINGS,
+    **grouping_functions.RENDERINGS,
     **window_functions.RENDERINGS,
     DUCKDB_TEXT: lambda call: str(call.operation.options[0]),
 }

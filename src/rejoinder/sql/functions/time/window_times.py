@@ -34,12 +34,12 @@ def read_time(compiler: Compiler, argument: exp.Expr, node: exp.Expr) -> Term:
     return term
 
 
-def read_length(argument: exp.Expr, node: exp.Expr, kind: pa.DataType) -> int:
-    """Read the length of a window or of a slide, as times of a type are counted."""
+def read_length(argument: exp.Expr, node: exp.Expr, kind: pa.DataType, what: str = "a window") -> int:
+    """Read the length of a window, a slide or a gap, as times of a type are counted."""
     length = _count(argument, node) if spark_types.is_integer(kind) else _micros(argument, node)
     if length <= 0:
         raise errors.InvalidSql(
-            "a window must be longer than nothing",
+            f"{what} must be longer than nothing",
             detail=f"in `{text_of(node)}`",
             hint="as in TUMBLE(t, 10)" if spark_types.is_integer(kind) else "as in INTERVAL '5' MINUTE",
         )

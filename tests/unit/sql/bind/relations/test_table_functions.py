@@ -171,7 +171,7 @@ def test_an_order_of_numbers_and_of_two_columns() -> None:
 @pytest.mark.parametrize(
     ("item", "fact"),
     [
-        ("CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "CUMULATE in FROM is not supported"),
+        ("CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "CUMULATE takes 4 arguments, not 3"),
         ("TUMBEL(orders, ts, 1)", "TUMBEL in FROM is not supported"),
         ("TUMBLE(TABLE orders, DESCRIPTOR(ts))", "TUMBLE takes 3 arguments, not 2"),
         ("HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "HOP takes 4 arguments, not 3"),

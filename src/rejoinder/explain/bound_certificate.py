@@ -34,10 +34,10 @@ from rejoinder.watermarks.formula import Formula, Watermark, value_of
 class _AsIfOnTime(Frontiers):
     """The frontiers that a view would have if late rows were left out."""
 
-    def _computed(self, relation: RelationId, name: str) -> Formula | None:
+    def _found(self, relation: RelationId, name: str) -> Formula | None:
         source = self.sources.get(source_of(relation))
         if source is None or source.relation != relation:
-            return super()._computed(relation, name)
+            return super()._found(relation, name)
         is_timed = source.kind != "table" and name in source.watermarks
         return Watermark(source.name, name) if is_timed else None
 

@@ -318,14 +318,14 @@ class Emission:
     policy: Policy
     interval: int = 0
     """For `every`: the period in microseconds, over which changes are consolidated."""
-    release: Expression | None = None
+    emit_time: Expression | None = None
     """The emit time of a row: it is emitted once the watermark has reached it."""
     gate: Expression | None = None
     """The index of the watermark in `clocks` that applies to a row."""
     clocks: tuple[tuple[str, str], ...] = ()
-    """Sources and columns whose watermarks apply; empty for the watermark of `release` itself."""
+    """Sources and columns whose watermarks apply; empty for the watermark of `emit_time` itself."""
     times: tuple[Expression, ...] = ()
-    """If not empty, `release` is the first of these that is not NULL."""
+    """If not empty, `emit_time` is the first of these that is not NULL."""
 
 
 def after(time: Expression) -> Expression:

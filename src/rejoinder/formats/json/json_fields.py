@@ -1,6 +1,6 @@
 """Fields of JSON objects as columns, all rows at once, whatever scalar a field is written as.
 
-A field is read as text first. A value that does not fit its column is no error here: the row is marked, by column.
+A field is read as text first. A value that does not fit its column is not an error here: the row is marked, by column.
 Times may be text or numbers: a number of days for a date; for a timestamp a number of the unit that is given.
 Decimals of more than 15 digits do not fit: where they are to be exact, Arrow reads them.
 """

@@ -35,7 +35,7 @@ def keep_source(builder: Builder, source: Source) -> None:
     if source.retains_all:
         builder.require(base, "retain")
     elif source.retained is not None and source.kind != "table":
-        builder.require(base, "retain", [(bound,) for bound in retained_bounds(source)])
+        builder.require(base, "retain", [(limit,) for limit in retained_bounds(source)])
     if source.kind == "changelog":
         _keep_deletable_rows(builder, source, on_time)
         _keep_followed_rows(builder, source, variants)

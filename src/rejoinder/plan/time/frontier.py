@@ -1,14 +1,14 @@
-"""Frontiers: the time below which a relation no longer changes, and which rows may expire because of that.
+"""Frontiers: the time below which a column of a relation no longer changes, and the expiry that follows from it.
 
-- The on-time rows of a source have the watermark as frontier of each event-time column that has one.
-- A column of a join comes from one input. Changes of that input are not below its frontier. Changes of another input
-  find retained rows only as far back as the bounds of the join allow, and no further back than the oldest retained row.
-  The frontier is the least of these.
-- A column of a union comes from any of its branches. The frontier does not wait for a branch whose sources are all
-  idle. Rows that such a branch sends later, below the frontier, are late for the union.
-- A value that is monotone in a column, such as the start of a window, has the frontier of the column, mapped the same
-  way.
-- A row that is kept for lookups may expire once no later change can find it.
+- In the on-time rows of a source, the frontier of an event-time column is its watermark.
+- A column of a join belongs to one input. Changes of this input are at its frontier or later. Changes of another input
+  look up rows no older than the bounds of the join allow, and no older than the oldest retained row. The frontier is
+  the minimum of these.
+- A column of a union comes from any of its branches. Branches whose sources are all idle are ignored; rows that such a
+  branch sends later, below the frontier, are late for the union.
+- A value that is monotone in a column, such as the start of a window, has the frontier of the column, with the same
+  function applied.
+- A retained row expires once no later change can look it up.
 
 A frontier is a formula over watermarks and retained rows. It is planned once and evaluated after each epoch.
 """
@@ -31,22 +31,20 @@ from rejoinder.plan.blocks.lineage import sources_of
 from rejoinder.plan.blocks.normal_form import Block, Derived, Input
 from rejoinder.plan.join.block_bounds import Distances, Steps, all_bounds, looser
 from rejoinder.plan.join.join_graph import input_of
-from rejoinder.watermarks.formula import Formula, RetainedMinimum, UnionMinimum, Watermark, greatest, least, raised
+from rejoinder.watermarks.formula import Formula, RetainedMinimum, UnionMinimum, Watermark, greatest, least, lift
 
 
 @dataclass
 class Frontiers:
-    """Computes frontiers of relations and limits of inputs, each once.
-
-    With `unbounded`, a column of a join that no condition bounds has a frontier too: the oldest retained row. It may
-    never advance, so it is only shown to users. Nothing expires or is emitted by it.
-    """
+    """Computes frontiers of relations and limits of inputs, each once."""
 
     sources: Mapping[str, Source]
     derived: Mapping[RelationId, Derived]
     unbounded: bool = False
+    """Whether a column of a join that no condition bounds has a frontier: the oldest retained row. It may never
+    advance, so it is only shown to users; neither expiry nor emission depend on it."""
     _known: dict[tuple[RelationId, str], Formula | None] = field(default_factory=dict)
-    # by identity, for a block hashes all it holds; `_bounds` and `_timed` also by which of its inputs have a row
+    # By identity, because hashing a block hashes its whole tree; `_bounds` and `_timed` also by the inputs with a row.
     _always: dict[int, tuple[Block, frozenset[int]]] = field(default_factory=dict)  # blocks live as long as their ids
     _rows: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict)
     _bounds: dict[tuple[int, frozenset[int]], Distances] = field(default_factory=dict)
@@ -56,14 +54,14 @@ class Frontiers:
     _timed: dict[tuple[int, frozenset[int]], set[str]] = field(default_factory=dict)
 
     def of(self, relation: RelationId, name: str) -> Formula | None:
-        """The frontier of a relation's column; None if changes may have any time."""
+        """Return the frontier of a column of a relation; None if changes may have any time."""
         pair = relation, name
         if pair not in self._known:
             self._known[pair] = None
-            self._known[pair] = self._computed(relation, name)
+            self._known[pair] = self._found(relation, name)
         return self._known[pair]
 
-    def _computed(self, relation: RelationId, name: str) -> Formula | None:
+    def _found(self, relation: RelationId, name: str) -> Formula | None:
         if is_on_time(relation):
             source = self.sources[source_of(relation)]
             return Watermark(source.name, name) if name in source.watermarks else None
@@ -71,84 +69,82 @@ class Frontiers:
         return None if made is None else made.operation.frontier(self, made, name)
 
     def of_input(self, made: Derived, name: str) -> Formula | None:
-        """The frontier of the input of a derived relation; of a union, that of its branches together."""
+        """Return the frontier of the input of a derived relation; for a union, over its branches that are not idle."""
         formulas = []
         for block in made.blocks:
             outputs = dict(block.outputs)
             if name not in outputs:
                 return None
-            if _is_padding(outputs[name]):  # NULL is below no time
+            if _is_padding(outputs[name]):  # NULL is below no frontier
                 continue
-            frontier = self.of_output(made.id, block, outputs[name])
-            if frontier is None:
+            found = self.of_output(made.id, block, outputs[name])
+            if found is None:
                 return None
-            formulas.append(frontier)
+            formulas.append(found)
         if len(formulas) < len(made.blocks):
             return least(formulas) if formulas else None
-        return self.of_union(made, formulas) if made.operation.skips_idle_blocks else least(formulas)
+        return self.merged(made, formulas) if made.operation.skips_idle_blocks else least(formulas)
 
-    def of_union(self, made: Derived, formulas: Sequence[Formula], place: str = "") -> Formula:
-        """The frontier of a union, from those of its branches. If all read the same sources, none is idle alone."""
+    def merged(self, made: Derived, formulas: Sequence[Formula], place: str = "") -> Formula:
+        """Return the watermark of a union. If all branches read the same sources, they are idle only together."""
         read = [sources_of(block, self.derived) & self.sources.keys() for block in made.blocks]
         named = tuple(tuple(sorted(n for n in names if self.sources[n].watermarks)) for names in read)
         return least(formulas) if len(set(named)) == 1 else UnionMinimum(tuple(formulas), named, place)
 
     def of_output(self, user: RelationId, block: Block, expression: Expression) -> Formula | None:
-        """The frontier of an output of a block, which defines the relation or view `user`."""
-        monotone = expression.monotone
-        if monotone is None:
+        """Return the frontier of an output of a block; `user` is the relation or view that the block computes."""
+        rising = expression.monotone
+        if rising is None:
             return None
-        i, number = monotone.column, input_of(monotone.column)
-        owner, name = block.inputs[number], dict(block.inputs[number].columns)[i]
-        starts = [start for start, other in enumerate(block.inputs) if start != number and not other.arrival]
+        i, at = rising.column, input_of(rising.column)
+        each, name = block.inputs[at], dict(block.inputs[at].columns)[rising.column]
+        starts = [start for start, other in enumerate(block.inputs) if start != at and not other.arrival]
         limits = [self.limit(block, start, i) for start in starts]
-        bounded = [limit for limit in limits if limit is not None]
-        looked_up = least(bounded) if bounded and len(bounded) == len(limits) else None
-        if owner.arrival:  # its rows come with changes of the other inputs only
-            return None if looked_up is None else raised(looked_up, monotone.steps)
-        own = self.of(owner.relation, name)
-        if own is None or (starts and looked_up is None and not self.unbounded):
+        known = [limit for limit in limits if limit is not None]
+        met = least(known) if known and len(known) == len(limits) else None
+        if each.arrival:  # result rows arrive only with changes of the other inputs
+            return None if met is None else lift(met, rising.steps)
+        own = self.of(each.relation, name)
+        if own is None or (starts and met is None and not self.unbounded):
             return None
         if not starts:
-            return raised(own, monotone.steps)
-        retained = RetainedMinimum(own, looked_up, user, owner.relation, name, kept_key(user, i, block))
-        return raised(retained, monotone.steps)
+            return lift(own, rising.steps)
+        return lift(RetainedMinimum(own, met, user, each.relation, name, kept_key(user, i, block)), rising.steps)
 
-    def _change_frontier(self, block: Block, start: int, i: str) -> Formula | None:
-        """The time of column `i` below which changes of input `start` change no row of a block."""
-        first = block.inputs[start]
-        return self.of(first.relation, dict(first.columns)[i]) if input_of(i) == start else self.limit(block, start, i)
+    def _changed(self, block: Block, start: int, i: str) -> Formula | None:
+        """Return the time of column `i` below which changes of input `start` change no row of a block."""
+        each = block.inputs[start]
+        return self.of(each.relation, dict(each.columns)[i]) if input_of(i) == start else self.limit(block, start, i)
 
     def change_sources(self, made: Derived, names: Iterable[str]) -> list[dict[str, Formula]]:
-        """The frontiers of columns in the input of a derived relation, for each independent source of changes.
+        """Return the frontiers of the input of a derived relation by column, for each source of its changes.
 
-        There is one source if a column has a frontier for all changes. Otherwise each input of the join is a source.
+        There is one source of changes if some column has a frontier for all changes; otherwise each input of the join
+        is one.
         """
-        frontiers = {name: below for name in names if (below := self.of_input(made, name)) is not None}
-        if frontiers or len(made.blocks) > 1:
-            return [frontiers]
+        known = {name: below for name in names if (below := self.of_input(made, name)) is not None}
+        if known or len(made.blocks) > 1:
+            return [known]
         block = made.blocks[0]
-        monotone = [(name, m) for name, e in block.outputs if name in names and (m := e.monotone) is not None]
-        starts = [start for start, block_input in enumerate(block.inputs) if not block_input.arrival]
-        changes = [
-            [(name, self._change_frontier(block, start, m.column), m.steps) for name, m in monotone] for start in starts
-        ]
-        return [{name: raised(below, steps) for name, below, steps in source if below} for source in changes]
+        rising = [(name, r) for name, e in block.outputs if name in names and (r := e.monotone) is not None]
+        starts = [start for start, each in enumerate(block.inputs) if not each.arrival]
+        changed = [[(name, self._changed(block, start, r.column), r.steps) for name, r in rising] for start in starts]
+        return [{name: lift(below, steps) for name, below, steps in way if below} for way in changed]
 
     def limit(self, block: Block, start: int, i: str) -> Formula | None:
-        """The time of column `i` below which changes of input `start` no longer find rows; None: they may find any."""
+        """Return the time of column `i` below which changes of input `start` look up no rows; None if unbounded."""
         if block.inputs[start].relation == UNIT:
             return None
         bounds = self._bounds_below(block, self._there(block, (start, input_of(i)))).get((i, start), ())
         names = dict(block.inputs[start].columns) if bounds else {}
-        looked_up = ((self._lookup_frontier(block.inputs[start], names[earlier]), steps) for earlier, steps in bounds)
-        formulas = [raised(frontier, steps) for frontier, steps in looked_up if frontier is not None]
+        reached = ((self.lookup_frontier(block.inputs[start], names[earlier]), steps) for earlier, steps in bounds)
+        formulas = [lift(frontier, steps) for frontier, steps in reached if frontier is not None]
         return greatest(formulas) if formulas else None
 
     def _bounds_below(
         self, block: Block, there: frozenset[int]
     ) -> Mapping[tuple[str, int], Sequence[tuple[str, Steps]]]:
-        """The bounds in rows of a block by the later column and the input of the earlier one."""
+        """Return the bounds in rows of a block, by the later column and the input of the earlier column."""
         if (id(block), there) not in self._below:
             found: dict[tuple[str, int], list[tuple[str, Steps]]] = {}
             for (later, earlier), steps in self.bounds(block, there).items():
@@ -157,9 +153,9 @@ class Frontiers:
         return self._below[id(block), there]
 
     def bounds(self, block: Block, inputs: Iterable[int]) -> Distances:
-        """The bounds in rows of a block that have rows of some inputs; also those that come from how inputs are made.
+        """Return the bounds in rows of a block in which some inputs have a row, including bounds within those inputs.
 
-        The ON of an input with a mode holds where that has a row, and says nothing of other rows.
+        The ON of an input with a mode holds only in rows in which that input has a row.
         """
         there = self._there(block, inputs)
         if (id(block), there) not in self._bounds:
@@ -174,7 +170,7 @@ class Frontiers:
         return self._bounds[id(block), there]
 
     def _there(self, block: Block, inputs: Iterable[int]) -> frozenset[int]:
-        """The inputs that have a row where some do: those without which there is none, and whose times are compared."""
+        """Return the inputs that have a row where `inputs` do: inner and semi ones, and those that are compared."""
         if id(block) not in self._always:
             inner = {at for at, each in enumerate(block.inputs) if each.mode in ("inner", "semi")}
             self._always[id(block)] = block, _with_compared(block, inner)
@@ -187,7 +183,7 @@ class Frontiers:
         return self._rows[known]
 
     def _within(self, made: Derived) -> Distances:
-        """How far two columns of a row of a relation can be apart where neither is NULL: as in each of its blocks."""
+        """Return how far apart two columns of a row can be if neither is NULL: the loosest bound over its blocks."""
         if made.operation.changes_at_any_time or not made.blocks:
             return {}
         found: list[Distances] = []
@@ -217,77 +213,77 @@ class Frontiers:
                 result[pair] = loosest
         return result
 
-    def key_frontiers(self, block: Block, number: int) -> list[dict[str, Formula]]:
-        """The times below which no change of an input with a mode has the key of a row, for each source of changes.
+    def key_frontier(self, block: Block, at: int) -> list[dict[str, Formula]]:
+        """Return the times below which no change of an input has the key of a retained row, if its mode tests keys.
 
-        A change of the input also asks whether its key has other rows. So a row is needed until no other row of its key
-        can come or go. If left rows have a match status, it is needed while a left row that could be its partner can
-        be found.
+        Changes of the input itself test the key, too: a row is needed until no other row of its key can be inserted or
+        deleted. If left rows have a match status, a row is needed as long as a left row that it matches can be looked
+        up.
         """
-        tested = block.inputs[number]
-        names = dict(tested.columns)
-        others = {i for p in tested.on for i in p.expression.columns} - names.keys()
-        if any(_is_on_pairs(p, names.keys()) for p in tested.on):
-            limits: dict[str, list[Formula]] = {}
-            for (later, earlier), steps in self.bounds(block, (number,)).items():
-                limit = self.limit(block, number, earlier) if later in names and earlier in others else None
-                if limit is not None:
-                    limits.setdefault(names[later], []).append(raised(limit, steps))
-            return [{name: greatest(formulas) for name, formulas in limits.items()}]
-        monotone = [m for p in tested.on if p.equality is not None and (m := p.equality[1].monotone) is not None]
-        least_of = {names[m.column]: (*m.steps, *back) for m in monotone if (back := m.least()) is not None}
+        each = block.inputs[at]
+        names = dict(each.columns)
+        others = {i for p in each.on for i in p.expression.columns} - names.keys()
+        if any(_is_on_pairs(p, names.keys()) for p in each.on):
+            found: dict[str, list[Formula]] = {}
+            for (later, earlier), steps in self.bounds(block, (at,)).items():
+                met = self.limit(block, at, earlier) if later in names and earlier in others else None
+                if met is not None:
+                    found.setdefault(names[later], []).append(lift(met, steps))
+            return [{name: greatest(formulas) for name, formulas in found.items()}]
+        rising = [r for p in each.on if p.equality is not None and (r := p.equality[1].monotone) is not None]
+        least_of = {names[r.column]: (*r.steps, *back) for r in rising if (back := r.least()) is not None}
         return [
-            {name: raised(source[name], simplified(steps)) for name, steps in least_of.items() if name in source}
-            for source in self._changes(tested.relation, least_of.keys())
+            {name: lift(way[name], simplified(steps)) for name, steps in least_of.items() if name in way}
+            for way in self._changes(each.relation, least_of.keys())
         ]
 
     def _changes(self, relation: RelationId, names: Iterable[str]) -> list[dict[str, Formula]]:
-        """The frontiers of columns of a relation, for each independent source of changes."""
+        """Return the frontiers of a relation by column, for each source of its changes."""
         made = self.derived.get(relation)
         if made is not None:
             return made.operation.change_frontiers(self, made, names)
         return [{name: below for name in names if (below := self.of(relation, name)) is not None}]
 
-    def _lookup_frontier(self, block_input: Input, name: str) -> Formula | None:
-        """The frontier of those changes of an input that can find retained rows.
+    def lookup_frontier(self, each: Input, name: str) -> Formula | None:
+        """Return the frontier of those changes of an input that can match retained rows.
 
-        For the rows of an input that have a partner, these are the changes of the partners: a new row comes with its
-        own change. A row of a join may come with another input of the join.
+        If the input is the relation of matched left rows, these are the changes of the matches: a change of the left
+        row arrives with its own row.
         """
-        made, partners = self.derived.get(block_input.relation), block_input.partners
-        if made is not None and partners and partners == len(made.blocks[0].inputs) - 1:
+        made = self.derived.get(each.relation)
+        if made is not None and each.match_inputs and each.match_inputs == len(made.blocks[0].inputs) - 1:
             (inner,) = made.blocks
-            monotone = dict(inner.outputs)[name].monotone
-            starts = range(len(inner.inputs) - partners, len(inner.inputs))
-            limits = [] if monotone is None else [self.limit(inner, start, monotone.column) for start in starts]
-            formulas = [limit for limit in limits if limit is not None]
-            if monotone is not None and len(formulas) == partners:
-                return raised(least(formulas), monotone.steps)
-        return self.of(block_input.relation, name)
+            rising = dict(inner.outputs)[name].monotone
+            starts = range(len(inner.inputs) - each.match_inputs, len(inner.inputs))
+            met = [] if rising is None else [self.limit(inner, start, rising.column) for start in starts]
+            formulas = [formula for formula in met if formula is not None]
+            if rising is not None and len(formulas) == each.match_inputs:
+                return lift(least(formulas), rising.steps)
+        return self.of(each.relation, name)
 
     def is_known(self, relation: RelationId, name: str) -> bool:
-        """Whether a column of a relation is never NULL: an event time, which rows on time have, or made from one."""
+        """Return whether a column is never NULL: an event time of on-time rows, or computed from one."""
         if is_on_time(relation):
             return name in self.sources[source_of(relation)].watermarks
         made = self.derived.get(relation)
         return made is not None and made.operation.is_never_null(self, made, name)
 
     def is_final(self, block: Block, i: str) -> bool:
-        """Whether a column of a block is a time with a frontier and never NULL, so that it says when a row is final."""
+        """Return whether every row of a block is final once the frontier of this column has passed its time."""
         each = block.inputs[input_of(i)]
         return self._is_known_output(block, column(i, each.type_of(dict(each.columns)[i]))) and self.is_timed(block, i)
 
     def is_timed(self, block: Block, i: str) -> bool:
-        """Whether a column of a block is a time with a frontier: a row is final once the frontier has passed it."""
+        """Return whether a column of a block is a time with a frontier: a row in which it is not NULL becomes final."""
         each = block.inputs[input_of(i)]
         kind = each.type_of(dict(each.columns)[i])
         is_time = pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)
         return is_time and self.of_output(UNIT, block, column(i, kind)) is not None  # the same for any user
 
     def covering(self, relation: RelationId, names: Sequence[str]) -> list[str]:
-        """Columns of a relation of which at least one is not NULL in every row; empty if there are none.
+        """Return some of these columns, such that one of them is not NULL in every row; empty if there are none.
 
-        Rows of a FULL join have a time of the left side or of the right side, and either may be NULL.
+        In a FULL join, rows have a time of the left or of the right side, and either column can be NULL.
         """
         made = self.derived.get(relation)
         if made is None or made.operation.changes_at_any_time or made.operation.combines_rows:
@@ -302,7 +298,7 @@ class Frontiers:
         return list(found)
 
     def is_known_input(self, made: Derived, name: str) -> bool:
-        """Whether a column of what a derived relation is made from is never NULL."""
+        """Return whether a column of the input of a derived relation is never NULL."""
         found = [(block, dict(block.outputs).get(name)) for block in made.blocks]
         return all(e is not None and self._is_known_output(block, e) for block, e in found)
 
@@ -315,14 +311,14 @@ class Frontiers:
         return each.mode == "inner" and (tested or self.is_known(each.relation, dict(each.columns)[i]))
 
     def has_time(self, block: Block, inputs: Iterable[int], i: str) -> bool:
-        """Whether column `i` is not NULL in rows of a block that have rows of some inputs: it is compared, or never."""
+        """Return whether column `i` is not NULL in rows of a block in which `inputs` have a row."""
         there = self._there(block, inputs)
         if (id(block), there) not in self._timed:
             self._timed[id(block), there] = set(self._compared_times(block, there))
         return i in self._timed[id(block), there] or self._is_known_column(block, i)
 
     def _compared_times(self, block: Block, there: Collection[int]) -> Iterator[str]:
-        """The columns that conditions compare in rows of a block that have rows of these inputs: they are not NULL."""
+        """Yield the columns that conditions compare in rows in which these inputs have a row: they are not NULL."""
         for p in _conditions(block, there):
             for bound in p.bounds:
                 for one, two in permutations((bound.later.columns[0], bound.earlier.columns[0])):
@@ -335,7 +331,7 @@ class Frontiers:
 
 
 def _with_compared(block: Block, inputs: Iterable[int]) -> frozenset[int]:
-    """Some inputs, and those whose times are compared where these have a row."""
+    """Return inputs, and those whose times are compared where these have a row."""
     found, added = set(inputs), _compared(block.predicates)
     added |= found
     while added:
@@ -345,18 +341,18 @@ def _with_compared(block: Block, inputs: Iterable[int]) -> frozenset[int]:
 
 
 def _compared(predicates: Iterable[Predicate]) -> set[int]:
-    """The inputs whose times are compared by conditions, so that they have a row."""
+    """Return the inputs whose times conditions compare, so that they have a row."""
     bounds = [bound for p in predicates if not p.null_safe for bound in p.bounds]
     return {input_of(each.columns[0]) for bound in bounds for each in (bound.later, bound.earlier)}
 
 
 def _conditions(block: Block, there: Collection[int]) -> list[Predicate]:
-    """The conditions that hold in rows of a block that have rows of these inputs."""
+    """Return the conditions that hold in rows of a block in which these inputs have a row."""
     return [*block.predicates, *(p for at in sorted(there) for p in block.inputs[at].on)]
 
 
 def kept_key(user: RelationId, i: str, block: Block) -> str:
-    """What identifies a column of a block, by what is computed there."""
+    """Return the identity of a column of a block, which depends on the computation only."""
     return hashlib.blake2b(f"{user} {i} {block.text}".encode(), digest_size=8).hexdigest()
 
 
@@ -365,7 +361,7 @@ def _is_padding(expression: Expression) -> bool:
 
 
 def _is_on_pairs(predicate: Predicate, own: Collection[str]) -> bool:
-    """Whether a condition besides equalities reads columns of an input and of another."""
+    """Return whether a condition other than an equality reads columns of an input and of another one."""
     read = [i in own for i in predicate.expression.columns]
     return predicate.equality is None and any(read) and not all(read)
 

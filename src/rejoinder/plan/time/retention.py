@@ -1,7 +1,7 @@
-"""Retention: when rows of an arrangement expire, and which views read their sources on time because of that.
+"""Retention: when rows of an arrangement expire, and which views therefore read their sources without late rows.
 
-An arrangement is shared. A row expires once no user needs it. Each user has bounds on time columns, and no longer needs
-a row that is below one of them. A user without bounds keeps all rows.
+An arrangement is shared. A row expires when no user needs it any more. Each user has bounds on time columns; the first
+bound that passes a row is enough. A user without bounds keeps all rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rejoinder.ir.catalog import Source
 from rejoinder.ir.expression import Expression
 from rejoinder.ir.identities import RelationId, all_rows
 from rejoinder.ir.nodes import Or
-from rejoinder.plan.blocks.normal_form import Block, Derived, Normalised
+from rejoinder.plan.blocks.normal_form import Block, Derived, Normalized
 from rejoinder.plan.physical.arrangement import Arrangement
 from rejoinder.plan.physical.retention_bound import Retention, RetentionBound
 from rejoinder.plan.time.bound_hints import missing_edit, named
@@ -24,12 +24,12 @@ from rejoinder.plan.time.frontier import Frontiers
 from rejoinder.watermarks.formula import Watermark, least
 
 Bounds = tuple[RetentionBound, ...]
-"""A user no longer needs a row that is below one of these bounds."""
+"""The bounds of one use: a row is no longer needed once one of them has passed it."""
 
 _DAY = 86_400_000_000
 
 Uses = Sequence[Bounds]
-"""The bounds of each use that one user makes of rows. It needs a row as long as one of its uses does."""
+"""The uses of one user: it needs a row as long as one use does."""
 
 
 class Retentions:
@@ -43,107 +43,102 @@ class Retentions:
     def add_user(self, arrangement: Arrangement, uses: Uses | None, condition: Expression | None = None) -> None:
         """Add a user with the bounds of each of its uses; None: it may need any row.
 
-        It needs only rows for which the `condition` on columns of the arrangement is true; None: all rows.
+        It needs only rows that satisfy the `condition` on columns of the arrangement; None: all.
         """
         self._uses.setdefault(arrangement.id, []).extend(uses or [()])
         self._conditions.setdefault(arrangement.id, {})["" if condition is None else condition.key] = condition
 
-    def for_lookup(self, block: Block, start: int, target: int) -> Uses:
-        """The bounds of rows of input `target` for lookups by changes of input `start`."""
-        limits = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[target].columns]
-        both, has_time = (start, target), self.frontiers.has_time
-        return [tuple(RetentionBound(name, below, not has_time(block, both, i)) for i, name, below in limits if below)]
+    def for_lookup(self, block: Block, start: int, at: int) -> Uses:
+        """Return the bounds of rows of input `at` that changes of input `start` look up."""
+        found = [(i, name, self.frontiers.limit(block, start, i)) for i, name in block.inputs[at].columns]
+        both, has_time = (start, at), self.frontiers.has_time
+        return [tuple(RetentionBound(name, below, not has_time(block, both, i)) for i, name, below in found if below)]
 
-    def for_keys(self, block: Block, number: int) -> Uses:
-        """The bounds of rows of an input with a mode, whose own changes ask whether a key has rows."""
-        ids, has_time = {name: i for i, name in block.inputs[number].columns}, self.frontiers.has_time
+    def for_key(self, block: Block, at: int) -> Uses:
+        """Return the bounds of rows of input `at` whose keys its own changes test."""
+        ids, has_time = {name: i for i, name in block.inputs[at].columns}, self.frontiers.has_time
         return [
-            tuple(
-                RetentionBound(name, below, not has_time(block, (number,), ids[name])) for name, below in source.items()
-            )
-            for source in self.frontiers.key_frontiers(block, number)
+            tuple(RetentionBound(name, below, not has_time(block, (at,), ids[name])) for name, below in way.items())
+            for way in self.frontiers.key_frontier(block, at)
         ]
 
     def for_relation(self, relation: RelationId, names: list[str]) -> Uses:
-        """The bounds below which a relation no longer changes."""
-        frontiers = {name: self.frontiers.of(relation, name) for name in names}
+        """Return the bounds of a relation that is kept as long as it can change."""
+        found = {name: self.frontiers.of(relation, name) for name in names}
         known = self.frontiers.is_known
-        return [
-            tuple(RetentionBound(name, below, not known(relation, name)) for name, below in frontiers.items() if below)
-        ]
+        return [tuple(RetentionBound(name, below, not known(relation, name)) for name, below in found.items() if below)]
 
     def for_input(self, derived: Derived) -> Uses:
-        """The bounds of the state of a derived relation's operation: its input no longer changes below them."""
+        """Return the bounds of the state of a derived relation's operation."""
         operation, frontiers = derived.operation, self.frontiers
         names = _finest(derived, operation.expiry_columns(derived))
         return [
             tuple(
                 RetentionBound(name, below, not operation.is_never_null(frontiers, derived, name))
-                for name, below in source.items()
+                for name, below in way.items()
             )
-            for source in operation.expiry(frontiers, derived, names)
+            for way in operation.expiry(frontiers, derived, names)
         ]
 
     def of(self, arrangement: Arrangement) -> Retention | None:
-        """When rows of an arrangement expire; None: never."""
+        """Return when rows of an arrangement expire; None: never."""
         uses = self._uses.get(arrangement.id, [()])
         if not all(uses):
             return None
         condition = self._condition(arrangement)
         parts = () if condition is None else tuple(sorted(self._conditions[arrangement.id]))
-        return Retention(_combined(uses), condition, parts)
+        return Retention(_together(uses), condition, parts)
 
     def _condition(self, arrangement: Arrangement) -> Expression | None:
-        """Which rows some user needs; None: all. A condition that can fail on a row is left to the user."""
-        conditions = [condition for _, condition in sorted(self._conditions.get(arrangement.id, {}).items())]
-        usable = [condition for condition in conditions if condition is not None and not condition.can_fail]
-        if not usable or len(usable) < len(conditions):
+        """Return the condition of rows that some user needs; None: all. A condition that can fail keeps all rows."""
+        asked = [condition for _, condition in sorted(self._conditions.get(arrangement.id, {}).items())]
+        known = [condition for condition in asked if condition is not None and not condition.can_fail]
+        if not known or len(known) < len(asked):
             return None
-        if len(usable) == 1:
-            return usable[0]
-        text = " OR ".join(f"({condition.text})" for condition in usable)
-        return Expression(Or(condition.node for condition in usable), text)
+        if len(known) == 1:
+            return known[0]
+        text = " OR ".join(f"({condition.text})" for condition in known)
+        return Expression(Or(condition.node for condition in known), text)
 
 
 def _finest(derived: Derived, names: Sequence[str]) -> list[str]:
-    """Of columns that are monotone in the same column, such as both ends of a window, the one with the least error."""
-    by_column: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
+    """Of columns that are monotone in the same one, such as both ends of a window, return the most precise."""
+    found: dict[tuple[str | None, ...], list[tuple[float, str]]] = {}
     for name in names:
-        monotones = [dict(block.outputs)[name].monotone for block in derived.blocks]
-        spans = [None if monotone is None else monotone.span for monotone in monotones]
+        made = [dict(block.outputs)[name].monotone for block in derived.blocks]
+        spans = [None if rising is None else rising.span for rising in made]
         width = max(math.inf if span is None else span[1] - span[0] for span in spans)
-        columns = tuple(None if monotone is None else monotone.column for monotone in monotones)
-        by_column.setdefault(columns, []).append((width, name))
-    return [min(same, key=lambda width_and_name: width_and_name[0])[1] for same in by_column.values()]
+        found.setdefault(tuple(None if rising is None else rising.column for rising in made), []).append((width, name))
+    return [min(same, key=lambda each: each[0])[1] for same in found.values()]
 
 
-def _combined(uses: Sequence[Bounds]) -> tuple[Bounds, ...]:
-    """The bounds of all users: one entry for all users that have a bound on one column only.
+def _together(uses: Sequence[Bounds]) -> tuple[Bounds, ...]:
+    """Combine the bounds of users: those with a single bound on the same column become one.
 
-    A user that has all bounds of another user, and more, adds nothing: it needs no row that the other does not need.
+    A user that has all bounds of another one adds nothing: it needs no row that the other does not need.
     """
-    single: dict[str, list[RetentionBound]] = {}
-    for bounds in uses:
-        if len(bounds) == 1:
-            single.setdefault(bounds[0].column, []).append(bounds[0])
-    combined: list[Bounds] = [
-        (RetentionBound(name, least([b.below for b in bounds]), any(b.keeps_nulls for b in bounds)),)
-        for name, bounds in single.items()
+    alone: dict[str, list[RetentionBound]] = {}
+    for limits in uses:
+        if len(limits) == 1:
+            alone.setdefault(limits[0].column, []).append(limits[0])
+    found: list[Bounds] = [
+        (RetentionBound(name, least([limit.below for limit in limits]), any(limit.keeps_nulls for limit in limits)),)
+        for name, limits in alone.items()
     ]
-    combined += dict.fromkeys(bounds for bounds in uses if len(bounds) > 1)
-    return tuple(bounds for bounds in combined if not any(set(other) < set(bounds) for other in combined))
+    found += dict.fromkeys(limits for limits in uses if len(limits) > 1)
+    return tuple(limits for limits in found if not any(set(other) < set(limits) for other in found))
 
 
-def is_timed(normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]) -> bool:
-    """Whether a view keeps something, and all that it keeps is bounded in time if it reads its sources on time."""
+def is_timed(normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]) -> bool:
+    """Return whether a view has state, and all of it is bounded in time if late rows are left out."""
     kept = list(_kept(normal, sources, relations))
     return bool(kept) and all(is_bounded for _, _, is_bounded in kept)
 
 
 def refuse_unbounded(
-    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+    normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
 ) -> None:
-    """Refuse a view that would have to keep rows for ever, naming them and the condition that is missing."""
+    """Raise `Unsupported` if a view would keep rows for ever; the error names the rows and the missing condition."""
     kept = list(_kept(normal, sources, relations))
     for rows, changes, is_bounded in kept:
         if not is_bounded:
@@ -151,18 +146,18 @@ def refuse_unbounded(
             raise _kept_for_ever(rows, changes, edit)
     if not kept:
         raise Unsupported(
-            "EMIT FINAL of a query that keeps nothing is not supported",
-            detail="its rows are final when they come",
-            hint="leave EMIT FINAL out",
+            "EMIT FINAL of a query without state is not supported",
+            detail="its rows are final when they arrive",
+            hint="remove EMIT FINAL",
         )
 
 
 def refuse_unfinished(
-    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+    normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
 ) -> None:
-    """Refuse EMIT FINAL of groups by a window if a join below can change them after the window.
+    """Raise `Unsupported` for EMIT FINAL of groups by a window if a join below can change them after the window.
 
-    Groups of versions are not refused: they wait for all watermarks.
+    Groups of versions are supported: they are emitted when all watermarks have passed.
     """
     if not any(made.operation.changes_at_any_time for made in normal.derived.values()):
         for rows, changes, is_bounded in _kept(normal, sources, relations):
@@ -186,39 +181,35 @@ def _kept_for_ever(rows: RelationId, changes: RelationId, edit: str) -> Unsuppor
 
 
 def _kept(
-    normal: Normalised, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
+    normal: Normalized, sources: Mapping[str, Source], relations: Mapping[RelationId, Derived]
 ) -> Iterator[tuple[RelationId, RelationId, bool]]:
-    """What a view keeps: rows of a relation, for changes of another one; and whether that is bounded in time."""
+    """Yield the state of a view: rows of a relation, kept for changes of another one; and whether it is bounded."""
     frontiers = Frontiers(sources, {**relations, **normal.derived})
     for block in (normal.block, *(block for derived in normal.derived.values() for block in derived.blocks)):
-        for number, kept in enumerate(block.inputs):
+        for at, each in enumerate(block.inputs):
             for start, other in enumerate(block.inputs):
-                if start != number and not other.arrival:
+                if start != at and not other.arrival:
                     is_bounded = any(
-                        frontiers.limit(block, start, i) and frontiers.has_time(block, (start, number), i)
-                        for i, _ in kept.columns
+                        frontiers.limit(block, start, i) and frontiers.has_time(block, (start, at), i)
+                        for i, _ in each.columns
                     )
-                    yield all_rows(kept.relation), all_rows(other.relation), is_bounded
-            if kept.mode != "inner" and not kept.arrival:
-                ids = {name: i for i, name in kept.columns}
-                is_bounded = all(
-                    any(frontiers.has_time(block, (number,), ids[name]) for name in source)
-                    for source in frontiers.key_frontiers(block, number)
-                )
-                yield all_rows(kept.relation), all_rows(kept.relation), is_bounded
+                    yield all_rows(each.relation), all_rows(other.relation), is_bounded
+            if each.mode != "inner" and not each.arrival:
+                ids = {name: i for i, name in each.columns}
+                ways = frontiers.key_frontier(block, at)
+                is_bounded = all(any(frontiers.has_time(block, (at,), ids[name]) for name in way) for way in ways)
+                yield all_rows(each.relation), all_rows(each.relation), is_bounded
     for derived in normal.derived.values():
         operation = derived.operation
         if operation.keeps_state:
-            changes = operation.expiry(frontiers, derived, operation.expiry_columns(derived))
-            is_bounded = all(
-                any(operation.is_never_null(frontiers, derived, name) for name in source) for source in changes
-            )
+            ways = operation.expiry(frontiers, derived, operation.expiry_columns(derived))
+            is_bounded = all(any(operation.is_never_null(frontiers, derived, name) for name in way) for way in ways)
             if operation.filters_late_rows or not is_bounded:
                 yield derived.id, derived.id, is_bounded
 
 
 def retained_bounds(source: Source) -> list[RetentionBound]:
-    """The bounds of RETAIN INTERVAL: for each event-time column, its watermark minus the interval."""
+    """Return the bounds of RETAIN INTERVAL …: for each event time, that long behind its watermark."""
     assert source.retained is not None
     result = []
     for name in source.watermarks:
@@ -229,5 +220,5 @@ def retained_bounds(source: Source) -> list[RetentionBound]:
 
 
 def on_time(sources: Mapping[str, Source]) -> frozenset[str]:
-    """The sources that can be read on time: rows of a table are replaced, whatever their time."""
+    """Return the sources that can have late rows. Rows of a table are replaced whatever their time."""
     return frozenset(s.name for s in sources.values() if s.watermarks and s.kind != "table")

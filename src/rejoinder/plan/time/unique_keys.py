@@ -1,7 +1,7 @@
-"""Which columns no two rows of a query have in common, as far as its text proves it.
+"""Unique keys of a query that follow from its text.
 
-A key is a set of identifiers; NULL counts as a value like any other. What is not proven may still be true: a stream
-whose ids happen to differ, say. Cost: one pass over the tree, and as many keys as inputs have in combination.
+A key is a set of column ids; NULL is a value. A key that cannot be proven may still be unique in the data, such as the
+ids of a stream. Cost: one pass over the tree, and as many keys as the combinations of those of its inputs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Ids = frozenset[str]
 
 
 def is_unique(query: Query, names: Sequence[str], catalog: Catalog) -> bool:
-    """Whether the result of a query has at most one row for all values of some of its columns."""
+    """Return whether some columns are a unique key of a query."""
     outputs = dict(query.outputs)
     ids = frozenset(outputs[name].columns[0] for name in names if outputs[name].is_column)
     return any(key <= ids for key in _keys(query.root, catalog))
